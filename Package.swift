@@ -90,21 +90,20 @@ let package = Package(
     // The layers, from below; docs/architecture.md says what each holds.
     targets: [
         library("HermesWire", ["NIOCore", "SwiftProtobuf"]),
-        library("HermesCore", ["Crypto", "CryptoExtras", "DequeModule", "HeapModule", "Logging", "NIOCore"]),
+        library("HermesCore", ["Crypto", "CryptoExtras", "DequeModule", "HeapModule", "NIOCore"]),
         library("HermesSQLite", ["HermesCore", "GRDB", "GRDBSQLite", "Logging", "NIOCore"]),
         library(
             "HermesPush",
             [
-                "HermesCore", "HermesWire", "AsyncHTTPClient", "Crypto", "CryptoExtras", "DequeModule", "Logging",
-                "NIOCore", "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",
+                "HermesCore", "HermesWire", "AsyncHTTPClient", "Crypto", "CryptoExtras", "DequeModule", "NIOCore",
+                "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",
             ]
         ),
         library(
             "HermesGateways",
             [
-                "HermesCore", "HermesWire", "Configuration", "Crypto", "CryptoExtras", "DequeModule", "HeapModule",
-                "Logging", "Metrics", "NIOCore", "NIOPosix", "NIOSSL", "NIOTLS", "ServiceLifecycle", "SwiftProtobuf",
-                "Yams",
+                "HermesCore", "HermesWire", "Configuration", "Crypto", "CryptoExtras", "DequeModule", "Logging",
+                "Metrics", "NIOCore", "NIOPosix", "NIOSSL", "NIOTLS", "SwiftProtobuf", "Yams",
             ]
         ),
         // The system's zlib, which async-http-client links with as well.
@@ -112,9 +111,8 @@ let package = Package(
         library(
             "HermesServer",
             [
-                "CZlib", "HermesCore", "HermesGateways", "HermesPush", "HermesSQLite", "HermesWire", "Configuration",
-                "CoreMetrics", "Crypto", "CryptoExtras", "HTTPTypes", "Hummingbird", "HummingbirdCore", "Logging",
-                "Metrics",
+                "CZlib", "HermesCore", "HermesGateways", "HermesPush", "HermesSQLite", "HermesWire", "CoreMetrics",
+                "Crypto", "CryptoExtras", "HTTPTypes", "Hummingbird", "HummingbirdCore", "Logging", "Metrics",
                 "NIOCore", "NIOHTTP1", "NIOHTTPTypes", "NIOHTTPTypesHTTP1", "NIOPosix", "NIOSSL", "ServiceLifecycle",
                 "UnixSignals",
             ]
@@ -131,16 +129,16 @@ let package = Package(
         program(
             "HermesCLI",
             [
-                "Hermes", "HermesProtocols", "HermesServer", "HermesWire", "ArgumentParser", "Logging", "NIOCore",
-                "NIOHTTP1", "NIOPosix", "NIOSSL",
+                "Hermes", "HermesProtocols", "HermesServer", "ArgumentParser", "NIOCore", "NIOHTTP1", "NIOPosix",
+                "NIOSSL",
             ]
         ),
         // Tests, and what they share.
         library(
             "HermesTestKit",
             [
-                "Hermes", "HermesCore", "HermesGateways", "HermesServer", "HermesSQLite", "HermesWire", "Logging",
-                "NIOCore", "NIOEmbedded", "NIOHTTP1", "NIOPosix",
+                "Hermes", "HermesCore", "HermesGateways", "HermesServer", "HermesWire", "Logging", "NIOCore",
+                "NIOHTTP1", "NIOPosix",
             ]
         ),
         .target(name: "AllocationCounter", path: "Tests/AllocationCounter"),
@@ -155,12 +153,11 @@ let package = Package(
         tests(
             "HermesServer",
             [
-                "Hermes", "HermesCore", "HermesGateways", "HermesProtocols", "HermesPush", "HermesSQLite", "HermesWire",
-                "CoreMetrics", "Crypto", "CryptoExtras", "HTTPTypes", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix",
-                "NIOSSL",
+                "Hermes", "HermesCore", "HermesGateways", "HermesProtocols", "HermesPush", "HermesWire", "CoreMetrics",
+                "Crypto", "CryptoExtras", "HTTPTypes", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL",
             ]
         ),
-        tests("Hermes", ["HermesProtocols", "HermesWire", "NIOCore", "NIOEmbedded", "NIOPosix", "NIOSSL"]),
+        tests("Hermes", ["HermesProtocols", "HermesWire", "NIOCore", "NIOPosix", "NIOSSL"]),
         tests("HermesCLI", ["Hermes", "HermesServer", "NIOCore", "NIOPosix"]),
         // The short example, so that it is known to compile; it is a package of its own as well.
         program("QuickChat", path: "Examples/QuickChat/Sources/QuickChat", ["Hermes", "SwiftProtobuf"]),

@@ -211,6 +211,23 @@ def check_manifest() -> list[str]:
     return problems
 
 
+TARGET = re.compile(r'(library|program|tests)\(\s*"(\w+)",(?: path: "([^"]+)",)?\s*\[([^\]]*)\]')
+IMPORT = re.compile(r"^(?:@\w+ )?(?:package |public |internal |private |fileprivate )?(?:@testable )?import (?:\w+ )?(\w+)$", re.MULTILINE)
+
+
+def check_dependencies() -> list[str]:
+    """Each dependency of a target is imported by one of its files."""
+    problems = []
+    for kind, name, path, uses in TARGET.findall((ROOT / "Package.swift").read_text(encoding="utf-8")):
+        folder = ROOT / (path or (f"Tests/{name}Tests" if kind == "tests" else f"Sources/{name}"))
+        files = folder.rglob("*.swift") if folder.is_dir() else ()
+        imported = {module for file in files for module in IMPORT.findall(file.read_text(encoding="utf-8"))}
+        for use in re.findall(r'"(\w+)"', uses):
+            if imported and use not in imported:
+                problems.append(f"Package.swift: no file of {folder.relative_to(ROOT)} imports {use}")
+    return problems
+
+
 def check_ways() -> list[str]:
     """The files on the ways through the code exist."""
     document = ROOT / "docs/architecture.md"
@@ -238,6 +255,7 @@ def main() -> int:
     problems += check_protocols(files)
     problems += check_encoding_slots()
     problems += check_manifest()
+    problems += check_dependencies()
     problems += check_ways()
     for target, limit in MAX_PUBLIC_PER_1000_LINES.items():
         problems += check_public(target, limit)

@@ -131,7 +131,7 @@ extension HermesClientError.Code {
     public static let notFound = Self(rawValue: 2002)
     /// The account may not do this, for example write to an account that blocked it.
     public static let forbidden = Self(rawValue: 2003)
-    /// The same client id was used with other content.
+    /// The same client id was used for another message.
     public static let clientIDConflict = Self(rawValue: 2004)
     /// The server does not offer this.
     package static let unsupported = Self(rawValue: 2005)

@@ -62,7 +62,7 @@ extension HermesError.Code {
     package static let notFound = Self(rawValue: 2002)
     /// The principal may not do this.
     package static let forbidden = Self(rawValue: 2003)
-    /// The same client id was used with other content.
+    /// The same client id or idempotency key was used with other content, or a push under this key is under way.
     package static let clientIDConflict = Self(rawValue: 2004)
     /// The server does not offer this.
     package static let unsupported = Self(rawValue: 2005)
@@ -84,7 +84,8 @@ extension HermesError.Code {
     package static let shuttingDown = Self(rawValue: 3004)
     /// The receiver's inbox or the sender's share of that inbox is full; nothing was stored.
     package static let inboxFull = Self(rawValue: 3005)
-    /// Too many of the sender's messages are unread, in all inboxes together; nothing was stored.
+    /// The sender's 1:1 messages that no device has acknowledged are too large, in all inboxes together; nothing was
+    /// stored.
     package static let tooMuchUnread = Self(rawValue: 3006)
 
     // 9000…: faults of the server.

@@ -139,7 +139,8 @@ extension HermesClient {
         }
     }
 
-    /// Changes a member's role, or mutes the member. Only the owner may change roles; administrators may mute.
+    /// Changes a member's role, or mutes the member. Only the owner may change roles. The owner may mute everyone else;
+    /// administrators may mute ordinary members.
     ///
     /// - Parameter member: the member's uid with the new ``GroupMember/role`` and ``GroupMember/mutedUntil``; the name
     ///   is ignored.

@@ -6,7 +6,7 @@ import NIOConcurrencyHelpers
 /// Hands each element to every subscription that wants it. Each subscription has a mailbox of its own. A slow loop
 /// delays no other loop; it misses the elements for which its mailbox has no room.
 ///
-/// State: in a lock. The lock is not held while elements are handed over.
+/// State: behind a lock. The lock is not held while elements are handed over.
 final class Broadcast<Element: Sendable>: Sendable {
     private struct State {
         var subscriptions: [UInt64: Entry] = [:]

@@ -6,7 +6,7 @@ import NIOConcurrencyHelpers
 
 /// A bounded queue of the elements that wait for one loop. If there is no room for an element, it is dropped.
 ///
-/// State: in a lock.
+/// State: behind a lock.
 final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         var elements = Deque<(element: Element, bytes: Int)>()

@@ -7,16 +7,21 @@ import NIOCore
 /// The queue of waiting messages, which decides which of them may be sent next. A conversation sends one message at a
 /// time, so that a later message never overtakes a waiting one. Does no I/O; time is passed in.
 ///
-///     storing -> queued -> sending -> (gone: sent)
-///        ^                    |-> resting -> queued      (not now)
-///        '------ retry ------ '-> failed                 (never)
+///     storing -> queued -> sending -> (removed)   stored, then sent
+///     sending -> queued                           the client stopped before the answer
+///     sending -> resting -> sending               refused for now, then sent again
+///     sending -> failed                           refused permanently
+///     failed -> storing                           the app tries again
+///     storing -> failed                           this retry could not be stored
+///
+/// A new message that cannot be stored is removed, and so is a message that the app discards.
 struct OutboxQueue: Sendable {
     enum Phase: Hashable, Sendable {
         /// The message is not in the store yet.
         case storing
         case queued
         case sending
-        /// The server asked the client to send it later.
+        /// A temporary error ended the last try; the message is sent again later.
         case resting(until: NIODeadline)
         case failed(HermesClientError)
     }
@@ -150,7 +155,7 @@ struct OutboxQueue: Sendable {
         return entry
     }
 
-    /// Lets the message wait for the next connection, because the present one ended before the answer.
+    /// Lets the message wait until the client starts again, because the client stopped before the answer.
     mutating func interrupted(_ number: UInt64) { entries[number]?.phase = .queued }
 
     /// Notes that the message was refused.

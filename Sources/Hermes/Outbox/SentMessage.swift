@@ -28,7 +28,7 @@ public struct SentMessage: Sendable, Identifiable {
 
 /// The receipt of a message, once there is one.
 ///
-/// State: in a lock.
+/// State: behind a lock.
 final class ReceiptPromise: Sendable {
     private struct State {
         var result: Result<Receipt, HermesClientError>?

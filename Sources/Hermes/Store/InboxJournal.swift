@@ -7,7 +7,7 @@ import NIOCore
 
 /// A client's record of an inbox across the runs of the app: the account, the cursor and the last entries.
 ///
-/// State: in a lock, and in the store.
+/// State: behind a lock, and in the store.
 final class InboxJournal: Sendable {
     /// The account that logged in last.
     struct Account: Hashable, Sendable {

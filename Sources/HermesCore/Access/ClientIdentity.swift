@@ -16,8 +16,8 @@ package struct ClientIdentity: Sendable, Hashable {
     package var tokenOwner: DeviceID?
     /// The token's own restrictions; nil: only the rules decide.
     package var claims: TopicClaims?
-    /// The name of the API key, for a request of the HTTP API; otherwise nil. Of the ``TopicRules``, only those that
-    /// name a key apply to such requests.
+    /// The name of the API key, for a request of the HTTP API; otherwise nil. Of the configured ``TopicRules``, only
+    /// those that name this key apply to such requests.
     package var apiKey: String?
     /// When the token expires and ends the connection; nil: never.
     package var expiresAt: Timestamp?

@@ -27,8 +27,8 @@ final class AccountDeletions: Sendable {
         self.committer = committer
     }
 
-    /// Deletes an account that nobody can log in to any more (``AccountService/close(_:)``). Returns when only its
-    /// inbox is left, which the purge deletes later.
+    /// Deletes an account that nobody can log in to any more (``AccountService/close(_:)``). Returns when everything
+    /// but its inbox is deleted; the purge deletes the inbox later.
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`; a deletion that has begun
     ///   continues later.

@@ -70,8 +70,9 @@ package final class AccountService: Sendable {
     ///   - acknowledged: returns the last seq that a device has acknowledged and that is not in the store yet; 0 if
     ///     there is none. So a device that acknowledges and reconnects at once gets nothing twice.
     ///   - endTopicClients: ends the connections of an account that are logged in and have no inbox.
-    ///   - clearTopics: removes what is retained below a name. Returns whether nothing is left there, and the account's
-    ///     connections have ended. If `isLate`, these connections have had enough time to end and are not checked.
+    ///   - clearTopics: removes what is retained below a name. Returns whether nothing is retained there any more and
+    ///     the account's connections have ended. If `isLate`, these connections have had enough time to end and are not
+    ///     checked.
     package init(
         store: any AccountStore,
         messages: any MessageStore,
@@ -117,8 +118,8 @@ package final class AccountService: Sendable {
     /// The time within which connections under a given-up name end.
     private static let endOfConnections = Duration.seconds(1)
 
-    /// Reads from the store the names that are not free yet. They were left by an earlier process, by a node that is
-    /// gone, or by a deletion whose caller no longer waited for it.
+    /// Reads from the store the names that are not free yet. They remain from an earlier process, from a node that is
+    /// gone, or from a deletion whose caller no longer waited for it.
     ///
     /// - Parameter isStart: whether the process is starting. At that time nobody is connected.
     func load(isStart: Bool) async throws(HermesError) {
@@ -136,7 +137,7 @@ package final class AccountService: Sendable {
         for (name, since) in names { await free(name, givenUpAt: since) }
     }
 
-    /// Removes what is retained below a given-up name. Frees the name if nothing is left there; otherwise
+    /// Removes what is retained below a given-up name. Frees the name if nothing is retained there any more; otherwise
     /// ``freeNames()`` tries again.
     func free(_ name: KeptName, givenUpAt since: Duration) async {
         await nameTurns.begin(name.key)

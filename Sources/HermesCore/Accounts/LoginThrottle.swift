@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits guesses at passwords: per account and address, per account, and per address. Pure; the time is passed in.
+/// Limits guesses at passwords: per account and address, per account, and per address. Does no I/O; the time is passed
+/// in.
 ///
 /// An attempt is charged when it begins, so that parallel attempts gain nothing. If it succeeds, the charge is
 /// returned. Each budget is a bucket that fills with failures and empties evenly. An attempt uses the first of these

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Limits how many accounts strangers may register, per address and in total. Each budget allows the number for one
-/// hour at once, and refills evenly. Pure; the time is passed in.
+/// hour at once, and refills evenly. Does no I/O; the time is passed in.
 ///
 /// A registration is charged when it begins, so that parallel registrations gain nothing. The charge is returned if no
 /// account is created.

@@ -3,7 +3,7 @@
 
 /// The accounts that were disabled since the start of the process and still are. If changes of one account overlap,
 /// they may end in another order than the order in which the store made them. In that case the state is read from the
-/// store. Pure; owner: ``AccountService``.
+/// store. Does no I/O; owner: ``AccountService``.
 struct SuspendedAccounts: Sendable {
     private struct Changes: Sendable {
         var running = 0

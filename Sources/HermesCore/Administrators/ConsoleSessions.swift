@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The sessions of the console. They are kept only in memory, so a restart ends them all. Pure; the time is passed in.
+/// The sessions of the console. They are kept only in memory, so a restart ends them all. Does no I/O; the time is
+/// passed in.
 ///
 /// A session is found by the hash of its token. It ends after a time without use, and at the latest after a fixed time.
 /// The table is bounded, for each administrator and in total: if there is no room for a new session, the least recently

@@ -4,7 +4,7 @@
 import Crypto
 
 /// One-time codes from a shared secret and the time (TOTP, RFC 6238): SHA-1, 30 s, six digits, which every
-/// authenticator app supports. Pure.
+/// authenticator app supports. Does no I/O; the time is passed in.
 package enum TimeCode {
     /// The length of a secret, in bytes: 160 bits, as RFC 4226, section 4, recommends.
     package static let secretBytes = 20

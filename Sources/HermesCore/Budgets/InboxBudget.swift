@@ -51,7 +51,7 @@ public enum EntrySource: Hashable, Sendable {
 /// - One sender, or one group, holds at most a quarter of an inbox, so that it does not fill the inbox for all others.
 /// - One member of a group may hold at most as much of the group's quarter as remains free, so that other members can
 ///   still write. If no other member holds anything, this is half of the quarter. A member that holds nothing may
-///   always add one message that fits into what is left of the quarter.
+///   always add one message that fits into the rest of the quarter.
 /// - Once an inbox is half full, it takes only entries that its owner, the owner's contacts or back ends cause. This is
 ///   true for groups, too. Accounts and groups cost nothing, so strangers could otherwise fill the whole inbox
 ///   together.
@@ -157,12 +157,12 @@ package struct InboxBudget: Hashable, Sendable {
 
     package static let isFull = HermesError(
         .inboxFull,
-        "the receiver's inbox is full, or your share of it; wait until some entries are read",
+        "the receiver's inbox is full, or your share of it; wait until some entries are acknowledged",
         retryAfter: .seconds(60)
     )
     package static let tooMuchUnread = HermesError(
         .tooMuchUnread,
-        "too many of your messages are unread (limits.unreadPerAccount); wait until some are read",
+        "your unread messages are too large in total (limits.unreadPerAccount); wait until some are acknowledged",
         retryAfter: .seconds(60)
     )
 }

@@ -33,7 +33,7 @@ package struct SharedLimit: Sendable, Hashable {
         adding <= 0 || adding <= left(of: owner.kind, own: own, anonymous: anonymous, total: used)
     }
 
-    /// Returns the room that is left for an owner; it may be below 0.
+    /// Returns the remaining room for an owner; it may be below 0.
     fileprivate func left(of kind: CommitSource.Kind, own: Int, anonymous: Int, total used: Int) -> Int {
         let left = total - used
         return switch kind {
@@ -44,7 +44,7 @@ package struct SharedLimit: Sendable, Hashable {
     }
 }
 
-/// The amounts that owners have, or the changes of these amounts. Pure.
+/// The amounts that owners have, or the changes of these amounts. Does no I/O.
 package struct OwnerTally: Sendable {
     private var holdings: [CommitSource: Holding] = [:]
     package private(set) var total = Holding()
@@ -74,7 +74,7 @@ package struct OwnerTally: Sendable {
     }
 }
 
-/// The parts that owners have of a bounded resource. It decides whether an owner may have more. Pure.
+/// The parts that owners have of a bounded resource. It decides whether an owner may have more. Does no I/O.
 package struct OwnerShares: Sendable {
     package let entries: SharedLimit
     package let bytes: SharedLimit

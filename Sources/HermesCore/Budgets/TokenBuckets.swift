@@ -17,7 +17,7 @@ package struct TokenRate: Sendable {
     }
 }
 
-/// The token buckets of many payers. Pure.
+/// The token buckets of many payers. Does no I/O.
 ///
 /// The number of buckets is bounded. If there is no room for a new one, full buckets are forgotten; if that is not
 /// enough, those that are at least half full, and then all.

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The changes of one kind that a node has published, kept for nodes that have missed some of them. Pure.
+/// The changes of one kind that a node has published, kept for nodes that have missed some of them. Does no I/O.
 struct ChangeLog<Change: Sendable>: Sendable {
     /// The number of changes that are kept. It is enough, because changes of accounts and devices are rare compared
     /// with everything else.

@@ -66,8 +66,8 @@ extension ClusterMember {
         return account?.nickName.key == identity.userName ? .publish : .publishLeavingNothing
     }
 
-    /// Takes over the wills of a node that has gone. Wills that are left at `end` are taken over after the next renewal
-    /// of the lease.
+    /// Takes over the wills of a node that has gone. Stops at `end`; the remaining wills are taken over after the next
+    /// renewal of the lease.
     ///
     /// - Parameter end: the uptime at which the lease must be renewed.
     func inheritWills(of node: NodeID, until end: Duration) async {

@@ -137,7 +137,7 @@ package final class ClusterMember: BusReceiver {
         state.withLock { $0.isStarting = false }
     }
 
-    /// Works until the task is cancelled.
+    /// Renews the lease and does the work that is due, again and again, until the task is cancelled.
     package func run() async {
         await renewing {
             while !Task.isCancelled {
@@ -230,8 +230,8 @@ package final class ClusterMember: BusReceiver {
 
     /// Clears the places of a node that is gone, or of its earlier processes.
     ///
-    /// - Returns: false if some places are left, because it is time to renew this node's lease. A later call, of
-    ///   this node or of another one, clears the rest.
+    /// - Returns: false if some places remain, because it is time to renew this node's lease. A later call, of this
+    ///   node or of another one, clears the rest.
     private func clear(_ node: NodeIdentity, _ kind: LeaseRemoval) async -> Bool {
         let end = time.uptime() + Self.renewal
         // A step that fails is repeated at the next renewal.

@@ -4,30 +4,33 @@
 /// A message that a node publishes. The loss of a message shows as a gap in the link's numbers. Each case says how the
 /// receiver then repairs it ("Lost: …").
 package enum ClusterMessage: Sendable {
-    /// Entries that were committed to inboxes, ascending for each user. Lost: the heads of the inboxes are read.
+    /// Entries that were committed to inboxes, ascending for each user. Lost: the receiver reads the heads of the
+    /// inboxes.
     case entries([UserID: [InboxEntry]])
-    /// These places belong to other connections now. Lost: the places are read.
+    /// These places belong to other connections now. Lost: the receiver reads the places.
     case taken([DevicePlace])
-    /// Accounts came online or went offline. Lost: the accounts that are online are read.
+    /// Accounts came online or went offline. Lost: the receiver reads from the shared stores which accounts are online.
     case presence([PresenceChange])
     /// An account's connections end. The sending node numbers its ends. Lost: the receiver asks that node.
     case ended(AccountEnd, number: UInt64)
     /// A device has a push token. The sending node numbers such messages. Lost: the receiver asks that node.
     case token(DeviceKey, number: UInt64)
-    /// Entries that the receiver hands off to push services. Lost: the users with entries to push are read.
+    /// Entries that the receiver hands off to push services. Lost: the receiver reads which users have entries to push.
     case handOff([HandOffDue])
     /// The numbers of subscribers of these filters have changed. The sending node numbers such messages. Lost: the
     /// receiver asks that node.
     case topics([TopicInterest], number: UInt64)
-    /// Retained publications of these topics were stored or removed. Lost: all are read.
+    /// Retained publications of these topics were stored or removed. Lost: the receiver reads all retained
+    /// publications.
     case retained(ChangedNames<TopicName>)
-    /// Kept sessions were opened, closed or removed, or have other subscriptions. Lost: all are read.
+    /// Kept sessions were opened, closed or removed, or have other subscriptions. Lost: the receiver reads all
+    /// sessions.
     case sessions(ChangedNames<DurableSessionID>)
-    /// Publications were queued for kept sessions that the receiver has open: the new heads of their queues. Lost: all
-    /// sessions are read.
+    /// Publications were queued for kept sessions that the receiver has open: the new heads of their queues. Lost: the
+    /// receiver reads all sessions.
     case queued([DurableSessionID: UInt64])
-    /// An administrator was removed, or has other rights, another password or another second factor. Lost: all
-    /// administrators who have sessions are read.
+    /// An administrator was removed, or has other rights, another password or another second factor. Lost: the receiver
+    /// reads all administrators who have sessions.
     case administrator(AdministratorName)
 }
 
@@ -46,9 +49,10 @@ package enum ClusterHint: Sendable {
     /// A login to the console failed; it counts against the limits. Lost: it counts on its node alone. Repeated: it
     /// counts twice.
     case administratorFailed(LoginThrottle.Charge)
-    /// The node's figures. Lost: the figures that it sent before still count.
+    /// The node's figures for `$SYS`. Lost: the figures that it sent before still count.
     case figures(BrokerFigures)
-    /// A client's report. Lost: it counts on its node alone. Repeated: it counts twice.
+    /// A client's report about its connections and deliveries. Lost: it counts on its node alone. Repeated: it counts
+    /// twice.
     case report(ClientStatistics.Received)
     /// A client has a connection and a session that is not stored. Its earlier connection ends. Lost: the earlier
     /// connection stays.

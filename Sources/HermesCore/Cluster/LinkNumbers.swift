@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The receiving end of a link between two nodes. Decides which of the link's numbered messages are delivered. Pure.
+/// The receiving end of a link between two nodes. Decides which of the link's numbered messages are delivered. Does no
+/// I/O.
 package struct LinkNumbers: Sendable {
     package enum Arrival: Sendable, Hashable {
         /// The message is the next one.

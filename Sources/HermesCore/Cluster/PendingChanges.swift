@@ -24,7 +24,7 @@ package enum ChangedNames<Name: ReplicaName>: Sendable, Hashable {
 }
 
 /// The names of items that wait to be told to other nodes, or to be read from the record. If they exceed the limits,
-/// the value stands for all names. Pure.
+/// the value stands for all names. Does no I/O.
 struct PendingChanges<Name: ReplicaName>: Sendable {
     static var limit: Int { 65_536 }
     static var maxBytes: Int { 4 << 20 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The accounts that are online on any node, as far as this node has heard. Each change has a version, so it does not
-/// matter in which order different links deliver changes. Pure.
+/// matter in which order different links deliver changes. Does no I/O.
 struct PresenceDirectory: Sendable {
     private struct Entry: Sendable {
         var version: UInt64

@@ -128,7 +128,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         }
     }
 
-    /// Reads a part of what has changed. If more is left, the ``ClusterMember`` is woken up for it.
+    /// Reads a part of what has changed. If more remains to be read, the ``ClusterMember`` is woken up for it.
     ///
     /// - Throws: `.storageUnavailable`; the next call continues.
     func read() async throws(HermesError) {

@@ -25,7 +25,7 @@ package struct TopicInterest: Sendable, Hashable {
     }
 }
 
-/// The subscribers of this node, and the changes that the other nodes must be told. Pure.
+/// The subscribers of this node, and the changes that the other nodes must be told. Does no I/O.
 struct OwnInterest: Sendable {
     private var subscribers: [TopicInterest.Key: Int] = [:]
     private var changed: Set<TopicInterest.Key> = []
@@ -50,7 +50,7 @@ struct OwnInterest: Sendable {
     var all: [TopicInterest] { subscribers.map { TopicInterest($0.key, subscribers: $0.value) } }
 }
 
-/// The subscribers of another node, as that node has told. Pure.
+/// The subscribers of another node, as that node has told. Does no I/O.
 struct PeerInterest: Sendable {
     /// The most messages that wait for a missing message or for an answer.
     private static let maxEarly = 1_024

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The allowance of each account for something that costs others: an amount per period, which may be used all at once.
-/// Pure; the times come from a clock that never goes back.
+/// Does no I/O; the times come from a clock that never goes back.
 ///
 /// A cost may be known only afterwards, so an account can get into debt; it then waits until the debt is paid off.
 struct AccountAllowance {
@@ -51,9 +51,10 @@ struct AccountAllowance {
     /// The number of remembered accounts.
     var count: Int { buckets.count }
 
-    /// Charges an account's allowance if any is left.
+    /// Charges an account's allowance, unless it is used up.
     ///
-    /// - Returns: nil if it was charged; otherwise the time until some is left, and nothing was charged.
+    /// - Returns: nil if it was charged. Otherwise nothing was charged, and the result is the time until it can be
+    ///   charged again.
     mutating func take(_ cost: Int, of user: UserID, now: Duration) -> Duration? {
         var bucket = refilled(user, now)
         guard bucket.left > 0 else {

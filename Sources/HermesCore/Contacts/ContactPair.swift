@@ -13,7 +13,7 @@ package struct ContactRow: Sendable, Hashable {
     }
 }
 
-/// The relation of two accounts, with the rules of contacts. Pure; the stores apply it inside a commit.
+/// The relation of two accounts, with the rules of contacts. Does no I/O; the stores apply it inside a commit.
 ///
 /// Everything follows from the two rows. A block clears both sides' ``ContactRow/wants``, so that nothing of the
 /// relation returns when the block ends.
@@ -132,7 +132,8 @@ package struct ContactPair: Sendable, Hashable {
         return nil
     }
 
-    /// The error for a request, a message, or an addition to a group that the other account's block forbids.
+    /// The error if the other account has blocked this one: for a contact request, a message, or an addition to a
+    /// group.
     package static let blockedByOther = HermesError(.forbidden, "this account does not accept anything from you")
     /// The error for an account that is not a contact, on a server where only contacts may write to each other.
     package static let notAContact = HermesError(

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The bytes that each account's messages may add to the store in a period. Pure.
+/// The bytes that each account's messages may add to the store in a period. Does no I/O.
 ///
 /// The budgets of inboxes bound the waiting entries. This allowance bounds the records that stay even if recipients
 /// acknowledge at once, because a message's record outlives its delivery (``StoreSettings/recordPeriod``). An account

@@ -21,8 +21,9 @@ final class PresenceBudget: Sendable {
     /// The most watchers that are told in one go: by the event loop on which the change happened, or in one part of the
     /// later notices.
     static let maxAtOnce = 1_000
-    /// The number of later notices per second, and the largest number at a time, in each of the two orders.
+    /// The rate of later notices in each ``Order``, per second.
     static let lateRate = 12_500
+    /// The largest burst of later notices in each ``Order``.
     static let lateBurst = lateRate / 5
 
     /// The two orders of the users that wait.

@@ -3,7 +3,7 @@
 
 import DequeModule
 
-/// The users of whom watchers or observers are told later, each once. Pure.
+/// The users of whom watchers or observers are told later, each once. Does no I/O.
 ///
 /// Each user waits for a second, in which its presence may change again. After that second, observers are told of the
 /// user, and watchers are told when it is the user's turn. There are two orders. In one of them, the users with the

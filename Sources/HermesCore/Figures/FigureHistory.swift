@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The values of figures (metrics) over time: those of the last hour in full, and those of the last 30 days as the mean
-/// and the maximum of each half hour. Pure; the number of figures determines the size.
+/// and the maximum of each half hour. Does no I/O; the number of figures determines the size.
 package struct FigureHistory: Sendable, Hashable {
     /// The interval of a row of the last hour, in milliseconds.
     package static let interval: Int64 = 10_000

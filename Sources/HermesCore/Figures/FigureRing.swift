@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The last values of a fixed set of figures, one row for each interval. Pure; the size is fixed.
+/// The last values of a fixed set of figures, one row for each interval. Does no I/O; the size is fixed.
 ///
 /// Rows have numbers: the time since 1970 divided by the interval. A row without values holds NaN.
 package struct FigureRing: Sendable, Hashable {

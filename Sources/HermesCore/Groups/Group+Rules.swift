@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The rules of groups. Pure; the stores apply them inside a commit.
+/// The rules of groups. They do no I/O; the stores apply them inside a commit.
 extension Group {
     /// The result of a command on a group.
     package struct Outcome: Sendable, Hashable {

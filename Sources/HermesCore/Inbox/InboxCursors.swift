@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The cursors of an account's devices: each device has taken the account's inbox up to its cursor. The cursors decide
-/// which entries may be deleted. Pure; all stores use this type.
+/// which entries may be deleted. Does no I/O; all stores use this type.
 ///
 /// An entry is kept until all devices have taken it. Once an inbox is crowded (``InboxBudget/isCrowded(_:)``), an entry
 /// is kept only until one device has taken it. So a device that stays away does not keep senders out; it is told about

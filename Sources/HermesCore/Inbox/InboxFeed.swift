@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Decides which entries of its user's inbox a connection writes, and keeps the connection's cursors in the inbox. No
-/// entry leaves a connection without its feed. Pure; owner: the connection's handler, on its loop.
+/// entry leaves a connection without its feed. Does no I/O; owner: the connection's handler, on its loop.
 ///
 /// Guarantees: entries are written in order, each once per connection, without a gap (a live entry that is not the next
 /// one causes a load). At most one load is outstanding. At most `window` entries are written and not acknowledged;

@@ -93,6 +93,6 @@ package struct ChangeReach: Sendable, Hashable {
 package struct ReadCost: Sendable, Hashable {
     /// The number of entries, messages or conversations.
     package let entries: Int
-    /// The bytes of their contents.
+    /// The bytes of the contents of the entries or messages; 0 for conversations.
     package let bytes: Int
 }

@@ -225,12 +225,12 @@ package enum LoginKey: Sendable, Hashable {
     case token(TokenHash)
 }
 
-/// The store's knowledge about a login.
+/// What the store knows of an account that logs in: its token, device, network and inbox position.
 package struct LoginStanding: Sendable {
     package let stored: StoredAccount
     /// The owner of the token; nil without one.
     package let owner: TokenOwner?
-    /// Nil if the account has no such device.
+    /// The device that the login names, or else the token's device; nil if the account does not have it.
     package let device: Device?
     /// The last login of the account from this network, accurate to about a day; nil: never.
     package let networkSeenAt: Timestamp?

@@ -18,9 +18,9 @@ package protocol MessageStore: Sendable {
     /// Applies operations like ``commit(_:now:)``, but takes them while the transaction runs, as many as fit into a
     /// short transaction.
     ///
-    /// - Parameter next: returns the next operation, or nil if the transaction is to end. It is called with whether the
-    ///   transaction has worked for long, at first with false. The transaction can also end earlier, but not before one
-    ///   operation was taken.
+    /// - Parameter next: returns the next operation, or nil if the transaction is to end. Its argument is false until
+    ///   the transaction has used its usual time, and then true. The transaction can also end earlier, but not before
+    ///   one operation was taken.
     /// - Returns: an outcome for each operation taken.
     func commit(taking next: (_ isLong: Bool) -> WriteOperation?, now: Timestamp) throws(HermesError) -> [WriteOutcome]
 

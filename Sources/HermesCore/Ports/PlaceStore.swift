@@ -78,7 +78,7 @@ package struct NodeRemoval: Sendable {
     package var presence: [PresenceChange] = []
     /// The kept sessions that have no connection any more.
     package var sessions: [DurableSessionID] = []
-    /// Whether no places and no open sessions of removed or replaced processes are left; wills may be left.
+    /// Whether all places and open sessions of removed or replaced processes are cleared. Their wills may remain.
     package var isDone = false
 
     package init() {}
@@ -92,7 +92,7 @@ package struct NodeLease: Sendable, Hashable {
     package let renewals: UInt64
     /// Whether the node is a member; false: it has been removed.
     package let isIn: Bool
-    /// Whether places or wills of removed or earlier processes of the node are left
+    /// Whether places or wills of removed or earlier processes of the node remain
     /// (``PlaceStore/remove(_:_:now:limit:)``, ``WillStore/inheritWills(of:by:now:limit:)``).
     package let mustClear: Bool
 

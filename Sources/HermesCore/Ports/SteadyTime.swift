@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Decides whether a wall clock can be trusted where a wrong clock would delete entries too early. Pure.
+/// Decides whether a wall clock can be trusted where a wrong clock would delete entries too early. Does no I/O.
 ///
 /// A wall clock that agrees with the monotonic clock is trusted. A wall clock that has jumped ahead is trusted once it
 /// has agreed with the monotonic clock for ``confirmation``; until then, time continues as if the clock had not jumped.

@@ -26,7 +26,7 @@ package struct Backoff: Sendable, Hashable {
     }
 }
 
-/// Tracks which push services are paused. Pure; owner: ``PushHandOff``.
+/// Tracks which push services are paused. Does no I/O; owner: ``PushHandOff``.
 package struct ServiceHealth: Sendable {
     private struct Pause: Sendable {
         var failures = 0

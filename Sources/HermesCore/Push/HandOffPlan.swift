@@ -4,7 +4,7 @@
 import Crypto
 import Foundation
 
-/// Decides which notifications a device gets for its waiting entries. Pure.
+/// Decides which notifications a device gets for its waiting entries. Does no I/O.
 ///
 /// An entry is push-worthy if it is a message from somebody else that was neither recalled nor read on another device,
 /// or if it is an event with an ``EventAlert``. Each conversation and each collapse key gets one notification, for its

@@ -22,7 +22,7 @@ package struct HandOffDue: Sendable, Hashable {
     let wait: Duration
 }
 
-/// Decides which inbox to check next, and when. Pure; owner: ``PushHandOff``.
+/// Decides which inbox to check next, and when. Does no I/O; owner: ``PushHandOff``.
 ///
 /// It remembers only that something was committed for a key, and when to check. The entries to push are then read from
 /// the store, and the whole schedule can be derived from the store again.
@@ -101,7 +101,7 @@ package struct HandOffSchedule: Sendable {
     /// - Parameters:
     ///   - now: the time of the next check if entries were committed meanwhile.
     ///   - retryAt: the time of the next check if something failed; nil: nothing failed.
-    ///   - moreAt: the time of the next check if entries are left; nil: no entry is left.
+    ///   - moreAt: the time of the next check if entries remain; nil: no entry remains.
     package mutating func settled(
         _ key: HandOffKey,
         now: Duration,

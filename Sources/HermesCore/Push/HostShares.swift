@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits the sends under way to services that clients name (Web Push), by host. Pure; owner: ``PushHandOff``.
+/// Limits the sends under way to services that clients name (Web Push), by host. Does no I/O; owner: ``PushHandOff``.
 ///
 /// Such a service may belong to a stranger who never answers. So a service that has not delivered yet gets few sends at
 /// once, and all such services together get half of all sends. One account also gets few sends at once. A service that

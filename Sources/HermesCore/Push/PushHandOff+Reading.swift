@@ -22,7 +22,7 @@ extension PushHandOff {
         case due(Candidate)
     }
 
-    /// Returns the time that a device or user still has to acknowledge an entry. Zero: no time is left, or the clock
+    /// Returns the time that a device or user still has to acknowledge an entry. Zero: the time is over, or the clock
     /// was set back since the commit.
     private func rest(of entry: InboxEntry) -> Duration {
         let now = time.now()
@@ -88,7 +88,7 @@ extension PushHandOff {
 
     /// Reports to the webhook the messages that no device of the user has acknowledged in time.
     ///
-    /// - Returns: the time until the next check; nil: nothing is left.
+    /// - Returns: the time until the next check; nil: there is nothing more to check.
     func reportUndelivered(of user: UserID) async throws(HermesError) -> Duration? {
         guard let webhooks else { return nil }
         var cursors = InboxCursors()

@@ -75,8 +75,8 @@ package final class PushHandOff: Sendable {
     /// A service that a client named is paused if it takes longer than this, as if it gave no answer. While it is slow,
     /// it holds places (``HostShares``) that others wait for.
     private static let slowness = Duration.seconds(5)
-    /// No request of a batch begins later than this after the batch was read, except for the first ones. Meanwhile a
-    /// device may have logged out, and a message may have been read or recalled. What was not sent is read again.
+    /// No further request of a batch begins later than this after the start of sending. Meanwhile a device may have
+    /// logged out, and a message may have been read or recalled. What was not sent is read again.
     private static let freshness = Duration.seconds(2)
     /// The pause before a recovery that failed is tried again.
     private static let recoveryPause = Duration.seconds(5)
@@ -383,8 +383,8 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Divides candidates by their services, which must be the operator's. The candidates of a service that already
-    /// sends as many batches as it may are left out and wait.
+    /// Divides candidates by their services, which must be the operator's. If the allowed number of batches is already
+    /// under way to a service, its candidates are left out and wait.
     ///
     /// - Returns: the batches to send. Those with a service count as being sent; the one without has no notifications.
     private func batches(of candidates: [Candidate]) -> [(service: PushToken.Service?, candidates: [Candidate])] {

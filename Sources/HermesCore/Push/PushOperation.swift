@@ -35,7 +35,8 @@ package struct PushJob: Sendable, Hashable {
     package enum Target: Sendable, Hashable {
         /// These distinct users; users that do not exist are left out.
         case users([UserID])
-        /// Every account that exists at the commit, except disabled accounts.
+        /// Every account that exists when the push is accepted, except those that are disabled or deleted when their
+        /// turn comes.
         case everyone
 
         var weight: Int {

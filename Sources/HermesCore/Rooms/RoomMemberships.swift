@@ -5,7 +5,7 @@
 ///
 /// The other members are told of a new member only if the rules let it send to the room, because its name is a text,
 /// too. They are not told if too many members come at once. They are told that a member has left only if they were told
-/// that it had come. Pure; the gateway asks the rules (``ClientAccess``) and publishes the returned events.
+/// that it had come. Does no I/O; the gateway asks the rules (``ClientAccess``) and publishes the returned events.
 package struct RoomMemberships<Held> {
     /// The most rooms of one connection.
     package static var limit: Int { 100 }

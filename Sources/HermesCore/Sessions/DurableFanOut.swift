@@ -17,8 +17,8 @@
 ///
 /// Unchecked Sendable because only the committer's thread calls it after it is submitted (``SessionParts``).
 final class DurableFanOut: SessionParts, @unchecked Sendable {
-    /// The number of sessions and groups that one part looks at, and the most rows that it writes for targets. A part
-    /// takes some 2 ms.
+    /// The most sessions and groups that one part looks at, and the most rows that it writes for targets. A part takes
+    /// some 2 ms.
     static let partRows = 512
 
     private let sessions: DurableSessions

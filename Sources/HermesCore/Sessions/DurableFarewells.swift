@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The callers that wait until nothing is left of an owner's sessions. Part of ``DurableState``.
+/// The callers that wait until the last session of an owner is removed. Part of ``DurableState``.
 struct DurableFarewells {
     typealias Waiter = @Sendable (Result<Void, HermesError>) -> Void
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Counts the durable sessions and their filters, in total and by owner, and decides whether there is room for more.
-/// Pure; owned by ``DurableState``.
+/// Does no I/O; owned by ``DurableState``.
 ///
 /// A filter counts by its size (``units(of:)``), so a limit on the number of filters also limits their memory.
 struct DurableQuota: Sendable {

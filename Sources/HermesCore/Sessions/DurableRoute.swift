@@ -36,8 +36,8 @@ package final class DurableRoute: Sendable {
 }
 
 /// A cache of routes: the routes of one generation by topic, and the routes of all generations by the filters that
-/// match. Topics that match the same filters share their targets, even after changes of other filters. Pure; owned by
-/// ``DurableState``.
+/// match. Topics that match the same filters share their targets, even after changes of other filters. Does no I/O;
+/// owned by ``DurableState``.
 struct DurableRoutes {
     static let maxBytes = 16 << 20
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The seats (``DurableState/Seat``) by session key, and the keys of each owner, so that an operation on one account
-/// need not scan all seats. Pure; owned by ``DurableState``.
+/// need not scan all seats. Does no I/O; owned by ``DurableState``.
 struct DurableSeats {
     private var seats: [SessionKey: DurableState.Seat] = [:]
     /// The keys by owner, except those of anonymous clients: no operation concerns all sessions of anonymous clients.

@@ -43,9 +43,8 @@ extension DurableSessions {
         perform(shared.change { $0.endAll(of: owner) })
     }
 
-    /// Waits until nothing is left of an owner's sessions, which were ended with ``endAll(of:)``. By then, other
-    /// members of shared subscriptions have got the messages that go to them
-    /// (``remove(_:sentUpTo:mayHoldShared:opening:)``).
+    /// Waits until the sessions of an owner, which were ended with ``endAll(of:)``, are removed. By then, other members
+    /// of shared subscriptions have got the messages that go to them (``remove(_:sentUpTo:mayHoldShared:opening:)``).
     ///
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some sessions are still there; their removal is
     ///   tried again.

@@ -52,8 +52,8 @@ extension DurableSessions {
     /// Removes the publications that are retained below a name that an account had, a limited number per call.
     ///
     /// - Parameter isLate: whether connections under that name have had enough time to end.
-    /// - Returns: whether no publication is left there and, unless `isLate` is true, the account has no connection that
-    ///   could retain another one.
+    /// - Returns: whether no publication is retained there any more and, unless `isLate` is true, the account has no
+    ///   connection that could retain another one.
     func clear(_ name: KeptName, isLate: Bool) async -> Bool {
         let source = CommitSource.account(name.user)
         let removed = await removeRetained(below: name.key, source: source, limit: Self.removalsPerCall)

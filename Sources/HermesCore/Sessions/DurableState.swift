@@ -5,8 +5,8 @@ import Synchronization
 
 /// The state of ``DurableSessions``: the sessions with their subscriptions, and the connections that have them.
 ///
-/// Pure: it decides, and returns the work to do outside the lock (``Action``). If there are several nodes, "the record"
-/// means the content of the store that they share.
+/// Does no I/O: it decides, and returns the work to do outside the lock (``Action``). If there are several nodes, "the
+/// record" means the content of the store that they share.
 struct DurableState {
     /// A connection that wants a session.
     struct Applicant: Sendable {
@@ -138,8 +138,8 @@ struct DurableState {
     private(set) var online = 0
     /// The sessions without a connection that expire some time, or whose removal must be tried again.
     private var expiries = DueKeys<DurableSessionID, Timestamp>()
-    /// The sessions without a connection that expire some time and that an earlier process or another node left. The
-    /// clock may have been wrong when they were left, or may be wrong now.
+    /// The sessions without a connection that expire some time and that an earlier process or another node had before.
+    /// The clock may have been wrong then, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
     /// The sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The reports of clients about deliveries, heartbeats and ends of connections, grouped by app version and network. The
-/// last hour is kept in rows of ten seconds, and the last 30 days in rows of half an hour. Pure; time is passed in.
+/// last hour is kept in rows of ten seconds, and the last 30 days in rows of half an hour. Does no I/O; time is passed
+/// in.
 ///
 /// Clients choose the names of groups. If a new group does not fit, the group with the fewest reports is merged into
 /// ``Group/other``. This happens at most once in ten seconds; until the next time, further new groups count as

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A histogram of deliveries by the time that they took. Pure.
+/// A histogram of deliveries by the time that they took. Does no I/O.
 package struct DeliveryTimes: Sendable, Hashable {
     /// The upper bounds of the classes, in microseconds: six for each power of ten, from 100 µs to 10 s.
     package static let bounds: [Int64] =

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The counts of clients' reports by group, in one row for each interval of time. Intervals without reports have no
-/// row. Pure.
+/// row. Does no I/O.
 struct ReportRing: Sendable, Hashable {
     struct Row: Sendable, Hashable {
         static let columns = ReportFigure.allCases.count

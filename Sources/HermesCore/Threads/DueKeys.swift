@@ -3,7 +3,7 @@
 
 import HeapModule
 
-/// Keys that wait until they are due, each at most once. Pure.
+/// Keys that wait until they are due, each at most once. Does no I/O.
 ///
 /// The memory is proportional to the number of keys that wait, however often keys were set and removed.
 package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>: Sendable {

@@ -3,7 +3,8 @@
 
 import DequeModule
 
-/// A queue with one line of waiting items for each source; the lines take turns. An item may need several turns. Pure.
+/// A queue with one line of waiting items for each source; the lines take turns. An item may need several turns. Does
+/// no I/O.
 struct FairQueue<Item: Sendable>: Sendable {
     private struct Waiting: Sendable {
         let item: Item
@@ -36,7 +37,7 @@ struct FairQueue<Item: Sendable>: Sendable {
     }
 
     private var lines: [CommitSource: Line] = [:]
-    /// The sources with waiting items, in turn.
+    /// The sources with waiting items, in the order of their turns.
     private var turns: Deque<CommitSource> = []
     private(set) var count = 0
     private var batch = Batch()

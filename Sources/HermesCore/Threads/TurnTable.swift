@@ -3,7 +3,7 @@
 
 import DequeModule
 
-/// Named values that take turns. A value that is empty after its use is removed, and has no further turn. Pure.
+/// Named values that take turns. A value that is empty after its use is removed, and has no further turn. Does no I/O.
 package struct TurnTable<Name: Hashable, Value> {
     private var values: [Name: Value] = [:]
     /// The names, each once, in the order of their turns.

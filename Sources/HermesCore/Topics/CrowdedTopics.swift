@@ -4,7 +4,7 @@
 import DequeModule
 
 /// The publications that cannot all be delivered in one turn (iteration) of the loop. Most of them are for crowds: a
-/// topic with ``leastDeliveries`` or more subscribers on this loop has a crowd. Pure.
+/// topic with ``leastDeliveries`` or more subscribers on this loop has a crowd. Does no I/O.
 ///
 /// The publications wait here and are delivered in parts; the topics take turns. In between, the loop serves its
 /// connections. Publications to few subscribers do not wait here, unless there are very many such publications and the
@@ -15,7 +15,7 @@ struct CrowdedTopics {
     static let leastDeliveries = 64
 
     /// The number of bytes that are copied for crowds before the loop must have written them out. Thousands of peers
-    /// have a copy each, and no budget counts the copies until they are written.
+    /// have a copy each, and the copies count toward no budget until they are written.
     static let bytesAtOnce = 64 << 20
 
     /// The publications that wait for one topic.

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The members of one filter or topic: its subscriptions on this loop, and the shards of other loops that have
-/// subscriptions to it. Owner: the shard's loop.
+/// The members of one filter or topic in one ``TopicShard`` (there is one for each event loop): the subscriptions on
+/// its loop, and the other shards and nodes that have subscriptions. Used on that loop only.
 package class FilterMembers {
     /// The text of the filter, or the name of the topic.
     final let name: String

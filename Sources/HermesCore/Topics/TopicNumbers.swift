@@ -3,7 +3,7 @@
 
 /// Numbers the pushes to each topic, from 1, within an epoch. For a room's topic, it numbers the notices to the room.
 /// The numbers are only in memory: a restart begins a new epoch, and so does a full table. Numbers of two epochs cannot
-/// be compared. Pure.
+/// be compared. Does no I/O.
 package struct TopicNumbers {
     /// A place in a topic's sequence.
     package struct Place: Hashable, Sendable {

@@ -135,7 +135,7 @@ package final class TopicPlane: Sendable {
         for mailbox in mailboxes { mailbox.post(work: { $0.nodes = NodeOutput(links, loop: $0.index) }) }
     }
 
-    /// Takes over the changed numbers of another node's subscribers.
+    /// Takes over another node's changed subscriber counts.
     func learn(_ interest: [TopicInterest], of node: NodeID) {
         for interest in interest {
             let filter = interest.key.filter

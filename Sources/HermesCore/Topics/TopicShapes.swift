@@ -95,7 +95,7 @@ package struct TopicShape: Hashable, Sendable {
     }
 }
 
-/// The shapes of a subscriber's filters, and the number of filters with each shape. Pure.
+/// The shapes of a subscriber's filters, and the number of filters with each shape. Does no I/O.
 ///
 /// A shape is the set of positions of the wildcards. At most one filter of a shape matches a given topic. So the number
 /// of shapes bounds the number of a subscriber's filters that a publication can match. Without this bound, a topic of

@@ -87,7 +87,7 @@ package struct TracedMessage: Sendable {
     /// When the message came to the core, on the wall clock.
     package var acceptedTime: Timestamp { committedTime.advanced(by: acceptedAt - committedAt) }
 
-    /// Returns the name by which a notification for this user refers to the message.
+    /// Returns what a notification to this user is about: the message's conversation, or the id of the push.
     func scope(for user: UserID) -> String {
         conversation.map { HandOffPlan.name(of: $0, for: user) } ?? id.description
     }

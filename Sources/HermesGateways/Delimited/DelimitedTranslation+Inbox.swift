@@ -34,7 +34,7 @@ extension DelimitedTranslation {
         }
     }
 
-    /// Returns the conversation that `user` names.
+    /// Returns the conversation of `user` that a packet names.
     ///
     /// - Throws: `.invalidArgument`.
     static func conversation(

@@ -297,7 +297,7 @@ extension Connection {
     }
 
     /// Counts a write that waits behind output that the operating system has not taken. While there are such writes,
-    /// further output is collected; once they are done, it is written without delay again.
+    /// further output is collected; once they are done, output is again written without delay.
     ///
     /// - Returns: the promise for the write.
     private func hold(_ out: ByteBuffer, _ promise: EventLoopPromise<Void>?) -> EventLoopPromise<Void> {

@@ -21,11 +21,11 @@ package final class HandshakeBudget: Sendable {
         rate = .init(perSecond: max(1, perAddress), burst: max(1, perAddress) * Self.burstSeconds)
     }
 
-    /// Takes one handshake. Local sockets, and peers whose address is not known, have no budget.
+    /// Takes one handshake. Local sockets, and peers whose address is not known, are not limited.
     ///
     /// - Parameter now: the present time of a clock that never goes back.
-    /// - Returns: false if the address has no handshake left. Then nothing is charged, so that a client that waits gets
-    ///   in.
+    /// - Returns: false if the address has used up its handshakes. Then nothing is charged, so a client that waits gets
+    ///   in later.
     package func take(of address: ConnectionCounter.Address, now: Duration) -> Bool {
         guard address != .local, address != .unknown else { return true }
         return buckets.withLock { buckets in

@@ -39,9 +39,9 @@ package final class ListenerState: Sendable {
 
     /// The time that the peer has to read an error or farewell, and to close the connection.
     package static let closeGrace = Duration.seconds(2)
-    /// The number of unanswered requests from which a connection is not read from.
+    /// The number of unanswered requests at which the server stops reading from a connection.
     package static let maxUnanswered = 1_024
-    /// The bytes of unanswered requests from which a connection is not read from.
+    /// The bytes of unanswered requests at which the server stops reading from a connection.
     package static let maxUnansweredBytes = 256 << 10
 
     /// - Parameters:

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Large frames that the system has not taken yet, each counted once for all connections of a loop that share its
-/// bytes. Pure.
+/// Large frames that the operating system has not taken yet, each counted once for all connections of a loop that share
+/// its bytes. Does no I/O.
 struct SharedFrames {
     private struct Frame {
         var writes: Int

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Work on many items, of which a slice is done in each turn of an event loop. Pure.
+/// Work on many items, of which a slice is done in each turn of an event loop. Does no I/O.
 struct SlicedWork {
     private let count: Int
     private var done = 0

@@ -4,7 +4,7 @@
 import DequeModule
 import NIOCore
 
-/// Work of one event loop that can wait, and the time for such work in one turn. Pure.
+/// Work of one event loop that can wait, and the time for such work in one turn. Does no I/O.
 ///
 /// In a turn, a loop serves all connections that are ready, and then runs all its tasks. Connections with little to do
 /// are served at once. Connections with much to do share ``time``. The work for which there is no time waits here, and
@@ -86,7 +86,7 @@ struct TurnQueue {
 }
 
 /// The time of one kind of work in one tick of the loop. It is one and the same time however often such work comes up
-/// before the loop serves its sockets again. Pure.
+/// before the loop serves its sockets again. Does no I/O.
 struct TickTime {
     private var tick: UInt64?
     private var endsAt = NIODeadline.distantPast

@@ -6,7 +6,8 @@ package import NIOCore
 
 /// The state of one viewer's connection: its room, its liveness, and its account.
 ///
-/// Pure: `LiveRoomConnection+StateMachine.swift` takes events and returns actions. Owner: the connection's event loop.
+/// Does no I/O: `LiveRoomConnection+StateMachine.swift` takes events and returns actions. Owner: the connection's event
+/// loop.
 package struct LiveRoomConnection: Sendable {
     /// The phase of a connection.
     package enum State: Hashable, Sendable {

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// Values that wait until they are due, at most one for each key. Pure.
+/// Values that wait until they are due, at most one for each key. Does no I/O.
 struct DelayedValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var values: [Key: Value] = [:]
     private var due = DueKeys<Key, Duration>()

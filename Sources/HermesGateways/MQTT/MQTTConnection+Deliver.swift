@@ -174,7 +174,8 @@ extension MQTTConnection {
         )
     }
 
-    /// Remembers the last sent message for the group's other members, in case this client leaves.
+    /// Remembers the message that was just sent, so that other members of the shared subscription can get it if this
+    /// client leaves.
     private func remember(_ publication: Publication, _ subscription: SharedSubscription?) {
         guard let client, let subscription else { return }
         if client.shared.remember(outbound.window.next - 1, publication, subscription) { measureMemory() }

@@ -6,8 +6,7 @@ import HermesWire
 import Metrics
 import NIOCore
 
-/// Publications that are not delivered to subscribers: packets of the native protocol for the server, and publications
-/// that a room refuses.
+/// The native protocol over MQTT: the account's inbox, and publications that the server handles itself or refuses.
 extension MQTTConnection {
     /// Adjusts the inbox after a change of the subscriptions or permissions. The inbox is open while the client
     /// subscribes to it, in the format and with the QoS of its present subscriptions.

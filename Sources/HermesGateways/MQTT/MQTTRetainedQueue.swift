@@ -88,7 +88,7 @@ final class MQTTRetainedQueue {
     /// - Parameters:
     ///   - steps: the number of records to examine; the number used is subtracted.
     ///   - own: the broker's own publications that match a filter.
-    /// - Returns: false if no search is left.
+    /// - Returns: false if all searches are done.
     func advance(
         in retained: RetainedMessages,
         now: Timestamp,

@@ -24,7 +24,8 @@ package struct QSIOPRules: Sendable, Hashable {
 
 /// The state of one device's connection: its account, its pushes, and the order of its answers.
 ///
-/// Pure: `QSIOPConnection+StateMachine.swift` takes events and returns actions. Owner: the connection's event loop.
+/// Does no I/O: `QSIOPConnection+StateMachine.swift` takes events and returns actions. Owner: the connection's event
+/// loop.
 package struct QSIOPConnection: Sendable {
     /// The phase of a connection.
     package enum State: Hashable, Sendable {

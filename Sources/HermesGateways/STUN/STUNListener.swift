@@ -70,7 +70,7 @@ final class STUNHandler: ChannelInboundHandler {
     }
 }
 
-/// Counts requests per address and second. Pure. Its memory is bounded, even if requests have forged addresses.
+/// Counts requests per address and second. Does no I/O. Its memory is bounded, even if requests have forged addresses.
 struct STUNLimiter {
     /// The most requests of one address that are answered within one second. A client sends about one.
     static let perAddress = 20

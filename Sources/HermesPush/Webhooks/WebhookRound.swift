@@ -66,7 +66,7 @@ final class WebhookRound: Sendable {
     }
 }
 
-/// The posts that are under way, over all rounds. Pure; owner: ``WebhookPoster``.
+/// The posts that are under way, over all rounds. Does no I/O; owner: ``WebhookPoster``.
 struct WebhookPostsUnderWay: Sendable {
     private let most: Int
     private(set) var workers = 0

@@ -217,7 +217,7 @@ struct SessionReader {
         isSharedOnly: Bool = false
     ) throws -> [QueuedPublication] {
         var page: [QueuedPublication] = []
-        // The rows that are left of a removed session belong to nobody.
+        // The remaining rows of a removed session belong to nobody.
         guard try !numbers("SELECT 1 FROM session_head WHERE session = ?", of: id).isEmpty else { return page }
         var bytes = 0
         var last: TopicName?

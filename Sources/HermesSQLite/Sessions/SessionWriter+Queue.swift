@@ -82,7 +82,7 @@ extension SessionWriter {
         }
     }
 
-    /// Records a received packet identifier, unless parts of its publication are missing.
+    /// Records a received packet identifier, unless later parts of its publication are not stored yet.
     private func mark(_ received: ReceivedMark, _ extent: ReceivedMark.Extent) throws {
         switch extent {
         case .whole: break
@@ -102,7 +102,7 @@ extension SessionWriter {
         try statements.deleteParts.run()
     }
 
-    /// Remembers the targets that have a publication of which other parts are still missing.
+    /// Records which targets got the publication with this part, because later parts are not stored yet.
     private func remember(
         _ targets: [PublicationTarget],
         of received: ReceivedMark,

@@ -9,8 +9,8 @@ import HermesCore
 /// The first part hides the account (`is_disabled` is ``AccountRow/leaving``), and deletes its credentials and the head
 /// of its inbox. From then on nobody finds the account. Each part takes the account out of groups, and deletes its
 /// contacts, its sessions and other rows, as many as fit. The last part deletes the account's row. Until then this row
-/// reserves the name; from then on `kept_name` does (``KeptName``). Each part searches for the rows that are left, so
-/// no progress is stored.
+/// reserves the name; from then on `kept_name` does (``KeptName``). Each part searches for the remaining rows, so no
+/// progress is stored.
 extension BatchWriter {
     /// The number of rows after which a commit stops working on a deletion, which takes some milliseconds. The commit
     /// still finishes the group that it is at.

@@ -6,8 +6,8 @@ import HermesCore
 
 /// Applies one batch of operations inside the writer's transaction.
 ///
-/// Each operation is checked before it writes, so that a refused one leaves nothing behind. Rows that many operations
-/// of a batch change (heads, conversations, cursors) are written once, by ``finish()``.
+/// Each operation is checked before it writes, so that a refused one leaves nothing behind. If several operations of a
+/// batch change the same row (an inbox's head, a conversation, a cursor), ``finish()`` writes the row once.
 struct BatchWriter: SlicedWriter {
     typealias Operation = WriteOperation
     typealias Outcome = WriteOutcome

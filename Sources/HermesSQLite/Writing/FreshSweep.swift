@@ -123,7 +123,7 @@ struct FreshSweep {
 
     var isDone: Bool { left.isEmpty }
 
-    /// The place that the sweep has reached in the first of the tables that are left; nil: no table is left.
+    /// The place that the sweep has reached in the first of the remaining tables; nil: no table remains.
     var place: FreshTables.Place? { left.first?.place }
 
     /// Returns the part of a ``TimeSlice`` for operations: all of it if there is no sweep. The rest is for the sweep. A

@@ -110,7 +110,7 @@ final class AccessFiles: Service, Sendable {
     }
 }
 
-/// Decides when a file that has changed is read again. Pure.
+/// Decides when a file that has changed is read again. Does no I/O.
 struct FileWatch {
     /// The properties that the file had when it was last read successfully.
     var read: FileStamp? {

@@ -50,14 +50,17 @@ package enum ConfigurationText {
             2. the environment: `HERMES_LISTENERS_IMPB_PORT=7000`
             3. a YAML file, given with `--config FILE` or `HERMES_CONFIG`: [hermes.yaml](hermes.yaml) holds every setting
 
-            An unknown setting or an invalid value stops the start with exit code 78 and a message that names the setting, the
-            value and the allowed values. `hermes check-config` checks the configuration without starting the server, and
+            An unknown setting or an invalid value stops the start with exit code 78 and a message that names the setting and the
+            value. For an invalid value, the message also names the allowed values; for an unknown setting, it suggests a similar
+            setting if there is one. `hermes check-config` checks the configuration without starting the server, and
             `hermes check-config --show` prints the values in force and their sources.
 
             Sizes and durations are written with a unit: `64 KiB`, `10 s`.
 
-            A protocol may have further listeners. Each needs a name of lower-case letters and digits that is not in use, a
-            protocol and a port. Its other settings are those of `listeners.mqtt`, without `unixSocket`:
+            A protocol may have further listeners. Each needs a protocol, a port and an unused name: a lower-case letter, then
+            lower-case letters and digits, at most 32 in all. Its other settings are those of `listeners.mqtt`, without
+            `unixSocket`. `tls.identityFromCertificate` is for MQTT only; `anonymous` has no effect for Delimited and IMPB. For
+            example:
 
                 listeners:
                   factory:

@@ -74,7 +74,7 @@ struct ConsolePort: Sendable {
 
 /// Serves the console.
 struct ConsoleService: Service {
-    /// The time that is left for running requests when the server stops.
+    /// The time in which running requests can finish when the server stops.
     private static let farewell = TimeAmount.seconds(1)
 
     let listener: HTTPListener

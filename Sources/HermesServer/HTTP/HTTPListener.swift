@@ -216,7 +216,8 @@ final class HTTPListener: Sendable {
         Task { try? await exchange.executeThenClose { _, _ in } }
     }
 
-    /// The largest read, in bytes. It is small, because some reads of each request may wait, and no budget counts them.
+    /// The largest read, in bytes. It is small, because some reads of each request may wait, and they count toward no
+    /// budget.
     private static let maxReadBytes = 4_096
     /// The longest header field and the longest target, in bytes.
     private static let maxFieldBytes = 8 * 1024

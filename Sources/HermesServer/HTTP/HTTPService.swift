@@ -12,7 +12,7 @@ import Synchronization
 
 /// The HTTP port: `/healthz`, `/readyz`, `/metrics`, the API under `/v1`, web pages, and gateways over WebSocket.
 struct HTTPService: Service {
-    /// The time that is left for running requests when the server stops.
+    /// The time in which running requests can finish when the server stops.
     private static let farewell = TimeAmount.seconds(2)
 
     let listener: HTTPListener

@@ -90,7 +90,7 @@ package final class EventFaults: Sendable {
         }
     }
 
-    /// Returns whether the packet is an inbox entry that has not been decided about before.
+    /// Returns whether the packet is an inbox entry for which no ``Verdict`` has been made yet.
     fileprivate func isNewEntry(_ packet: Hermes_V1_Packet) -> Bool {
         guard case .event(let event) = packet.body, event.seq > 0 else { return false }
         return state.withLockedValue { $0.passed[event.seq] == nil && !$0.lost.contains(event.seq) }

@@ -27,7 +27,8 @@ struct MessageShape {
 /// each entry of a map counts separately. A part takes up to a microsecond to parse and may have only two bytes. So the
 /// cost of a message depends on its parts, not on its bytes.
 package enum MessageParts {
-    /// The largest number of parts of a message from a client. The largest legitimate request names a thousand users.
+    /// The largest number of parts of a message from a client. The largest legitimate request, `PresenceRequest`, names
+    /// two thousand users.
     package static let max = 4_096
     /// The length in bytes up to which a message is not examined; its parts count as 0.
     static let freeBytes = 128

@@ -7,7 +7,7 @@ package import NIOCore
 ///
 /// Keys are compared byte by byte. A key may repeat; its last value counts.
 package struct QSIOPProperties: Hashable, Sendable {
-    /// A key and its value: one line of the text.
+    /// A key and its value: one line of the frame's body.
     package struct Pair: Hashable, Sendable {
         /// The key, without LF and colon.
         package let key: String

@@ -33,7 +33,7 @@ package final class PendingWill: Sendable {
         self.id = id
     }
 
-    /// Returns the same will of a client with other permissions.
+    /// Returns the same will after its client got a new identity, with other permissions.
     package func by(_ identity: ClientIdentity) -> PendingWill { with(publication, identity: identity, id: id) }
 
     /// Returns the same will with an id in the record.

@@ -129,7 +129,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     /// Removes a member; the others get the publications that it gives back.
     ///
-    /// - Parameter isLast: whether no member is left; no other member can then join this group.
+    /// - Parameter isLast: whether no member remains; no other member can then join this group.
     func remove(_ seat: Seat, givenBack: [Publication], isLast: Bool, on shard: TopicShard) {
         if let place = seats.firstIndex(where: { $0 === seat }) {
             seats.remove(at: place)
@@ -141,7 +141,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     /// Takes over the number of members that another node has.
     ///
-    /// - Parameter isLast: whether no member is left on any node.
+    /// - Parameter isLast: whether no member remains on any node.
     func note(_ members: Int, on node: NodeID, isLast: Bool, shard: TopicShard) {
         shares.removeAll { $0.node == node }
         if members > 0 {

@@ -92,7 +92,8 @@ final class SharedGroups: Sendable {
 
     /// Removes another node, which no longer has members.
     ///
-    /// - Returns: the group, and whether it has no members left and was removed; nil if the node was not registered.
+    /// - Returns: the group, and whether it was removed because it has no members any more; nil if the node was not
+    ///   registered.
     func leave(_ key: TopicFilter, _ node: NodeID) -> (group: SharedGroup, isLast: Bool)? {
         entries.withLock { entries in
             guard let group = entries[key]?.group, entries[key]?.nodes.remove(NodeSet(node)) != nil else { return nil }

@@ -23,7 +23,7 @@ package protocol TopicReader: AnyObject, Sendable {
     /// The longest message that the subscriber accepts, in bytes, including the topic.
     var maxMessageBytes: Int { get }
 
-    /// Returns the permissions that are left once the subscriber's account no longer has this name. Returns this object
+    /// Returns the permissions that remain once the subscriber's account no longer has this name. Returns this object
     /// if the permissions do not depend on the name.
     ///
     /// - Parameter name: the name, in the form of ``NickName/key``.

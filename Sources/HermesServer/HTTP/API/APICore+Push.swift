@@ -332,8 +332,9 @@ extension APICore {
 
     /// Publishes, unless an earlier request with the same idempotency key did.
     ///
-    /// - Parameter publish: gets the push's id from an earlier attempt whose completion is unknown, if any. Returns
-    ///   whether the push is retained, if the request asked for this.
+    /// - Parameter publish: gets the id that an earlier attempt with this key gave the push, if it is unknown whether
+    ///   that attempt was completed; otherwise nil. Returns whether the push was retained; nil if the request did not
+    ///   ask to retain it.
     private func once(
         _ call: APICall,
         _ answer: JSON,
