@@ -11,6 +11,8 @@ extension PushHandOff {
         let host: String?
         /// The time until the next check, because more entries wait; nil: no more entries wait.
         let nextIn: Duration?
+        /// The place at the named host, once it is taken.
+        var place: HostShares.Place?
     }
 
     /// What a check of a device finds.

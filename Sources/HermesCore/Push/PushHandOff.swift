@@ -46,7 +46,7 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    private struct State {
+    struct State {
         var schedule = HandOffSchedule()
         var health = ServiceHealth()
         var hosts = HostShares()
@@ -72,12 +72,6 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// A service that a client named is paused if it takes longer than this, as if it gave no answer. While it is slow,
-    /// it holds places (``HostShares``) that others wait for.
-    private static let slowness = Duration.seconds(5)
-    /// No further request of a batch begins later than this after the start of sending. Meanwhile a device may have
-    /// logged out, and a message may have been read or recalled. What was not sent is read again.
-    private static let freshness = Duration.seconds(2)
     /// The pause before a recovery that failed is tried again.
     private static let recoveryPause = Duration.seconds(5)
 
@@ -97,8 +91,8 @@ package final class PushHandOff: Sendable {
     let time: any TimeSource
     let text: @Sendable (Message) -> PushText
     let report: @Sendable (Report) -> Void
-    private let state = Mutex(State())
-    private let wakeUp = WakeUp()
+    let state = Mutex(State())
+    let wakeUp = WakeUp()
 
     /// An event for metrics and logs.
     package enum Report: Sendable {
@@ -364,14 +358,7 @@ package final class PushHandOff: Sendable {
         state.withLock { $0.reading -= 1 }
         wakeUp.signal()
         await withDiscardingTaskGroup { group in
-            for (places, candidates) in parts {
-                group.addTask { [self] in
-                    await send(candidates)
-                    state.withLock { state in
-                        for place in places { state.hosts.release(place) }
-                    }
-                }
-            }
+            for candidates in parts { group.addTask { [self] in await send(candidates) } }
             for (service, candidates) in batches {
                 group.addTask { [self] in
                     await send(candidates)
@@ -383,198 +370,20 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Divides candidates by their services, which must be the operator's. If the allowed number of batches is already
-    /// under way to a service, its candidates are left out and wait.
-    ///
-    /// - Returns: the batches to send. Those with a service count as being sent; the one without has no notifications.
-    private func batches(of candidates: [Candidate]) -> [(service: PushToken.Service?, candidates: [Candidate])] {
-        let parts = Dictionary(grouping: candidates) { candidate in
-            candidate.plan.items.isEmpty ? nil : candidate.target.token.service
-        }
-        return state.withLock { state in
-            parts.filter { service, candidates in
-                guard let service else { return true }
-                guard state.sending[service, default: 0] < settings.lanes else {
-                    state.blocked[service, default: []].append(contentsOf: candidates.map(\.key))
-                    return false
-                }
-                state.sending[service, default: 0] += 1
-                return true
-            }.map { (service: $0.key, candidates: $0.value) }
-        }
-    }
-
-    /// Takes a place for each candidate whose push service was chosen by its client.
-    ///
-    /// - Returns: the other candidates, and for each such service the places and candidates. Candidates without a place
-    ///   wait.
-    private func places(
-        for candidates: [Candidate]
-    ) -> (own: [Candidate], parts: some Collection<([HostShares.Place], [Candidate])>) {
-        let now = time.uptime()
-        var own: [Candidate] = []
-        var parts: [String: ([HostShares.Place], [Candidate])] = [:]
-        for candidate in candidates {
-            // A candidate without notifications is settled at once.
-            guard let host = candidate.host, !candidate.plan.items.isEmpty else {
-                own.append(candidate)
-                continue
-            }
-            switch state.withLock({ $0.hosts.take(host, of: candidate.key.user, now: now) }) {
-            case .taken(let place):
-                parts[host, default: ([], [])].0.append(place)
-                parts[host, default: ([], [])].1.append(candidate)
-            case .full:
-                // The more keys wait, the longer is the time until the next check, because each check reads the store.
-                let crowd = 1 + state.withLock { $0.schedule.count } / 2_000
-                wait(candidate.key, until: now + .milliseconds(Int64.random(in: 500...1_500)) * crowd)
-            case .paused(let until): wait(candidate.key, until: until + .milliseconds(Int64.random(in: 0...1_000)))
-            }
-        }
-        return (own, parts.values)
-    }
-
-    /// Sends the candidates' notifications, and settles all of them in one commit.
-    private func send(_ candidates: [Candidate]) async {
-        let now = time.uptime()
-        var ready: [Candidate] = []
-        for candidate in candidates {
-            let service = candidate.target.token.service
-            // A plan without items is settled at once, even if the service is paused.
-            if let until = state.withLock({ $0.health.pausedUntil(service, now: now) }), !candidate.plan.items.isEmpty {
-                settle(candidate.key, retryAt: until + .milliseconds(Int64.random(in: 0...1_000)))
-                continue
-            }
-            ready.append(candidate)
-        }
-        guard !ready.isEmpty, let sender else { return }
-        let lines = ready.map { candidate in
-            candidate.plan.items.map {
-                PushDelivery($0.notification, to: candidate.target.token, of: candidate.key.user)
-            }
-        }
-        // The places of a service that clients name are limits of their own.
-        let most = ready.first?.host == nil ? settings.devices : ready.count
-        let answers = await sender.send(lines, atOnce: most, within: Self.freshness, of: time)
-        var settlements: [PushSettlement] = []
-        var notices: [WebhookNotice] = []
-        var retries: [HandOffKey: Duration] = [:]
-        var unfinished: Set<HandOffKey> = []
-        for (candidate, answers) in zip(ready, answers) {
-            let found = note(answers, for: candidate)
-            settlements += found.settlements
-            notices += found.notices
-            retries[candidate.key] = found.retryAt
-            if answers.contains(nil) { unfinished.insert(candidate.key) }
-        }
-        do throws(HermesError) {
-            // The notices are stored before the pushes are settled: a repetition is better than a loss.
-            try await webhooks?.append(notices, marks: [:])
-            try await tokens.store.settlePushes(settlements)
-            let now = time.uptime()
-            for candidate in ready {
-                let nextIn = unfinished.contains(candidate.key) ? .zero : candidate.nextIn
-                settle(candidate.key, retryAt: retries[candidate.key], moreAt: nextIn.map { now + $0 })
-            }
-        } catch {
-            for candidate in ready { retry(candidate.key, error) }
-        }
-    }
-
-    /// Updates one device's state from the answers of its push service; nil: not sent.
-    private func note(
-        _ answers: [PushAnswer?],
-        for candidate: Candidate
-    ) -> (settlements: [PushSettlement], notices: [WebhookNotice], retryAt: Duration?) {
-        let key = candidate.key
-        let service = candidate.target.token.service
-        let now = time.uptime()
-        var notices: [WebhookNotice] = []
-        var upTo = candidate.plan.upTo
-        var wait: Duration?
-        var gone: [PushSettlement] = []
-        for (answer, item) in zip(answers, candidate.plan.items) {
-            guard let answer else {
-                upTo = min(upTo, item.firstSeq - 1)
-                continue
-            }
-            let outcome = answer.outcome
-            report(.sent(service, outcome))
-            let reference = item.notification.reference
-            traces.pushed(
-                item.firstSeq...max(item.firstSeq, item.lastSeq),
-                key.user,
-                candidate.target.device,
-                scope: reference.conversation ?? reference.messageID,
-                result: "\(service.name) \(outcome.words)"
-            )
-            switch outcome {
-            case .delivered:
-                state.withLock { state in
-                    if let host = candidate.host {
-                        if answer.duration > Self.slowness {
-                            state.hosts.failed(host, now: now)
-                        } else {
-                            state.hosts.delivered(host)
-                        }
-                    } else {
-                        state.health.succeeded(service)
-                    }
-                }
-            case .refused:
-                break
-            case .tokenGone(let since):
-                gone = [.gone(key.user, candidate.target.device, candidate.target.token, since: since)]
-            case .retry(let asked, let isService, _):
-                if isService { failed(candidate, asked: asked, now: now) }
-                upTo = min(upTo, item.firstSeq - 1)
-                let attempts = state.withLock { $0.schedule.attempts(of: key) }
-                let delay = settings.backoff.delay(failures: attempts + 1, asked: asked)
-                wait = max(wait ?? .zero, delay)
-                continue
-            }
-            guard webhooks?.wants(.pushResult) == true || events.wants(.pushResult) else { continue }
-            let notice = WebhookNotice.pushResult(
-                key.user,
-                candidate.target.device,
-                service,
-                item.notification,
-                outcome
-            )
-            events.note(.notice(notice), .pushResult)
-            notices.append(notice)
-        }
-        var settlements: [PushSettlement] = []
-        if upTo > candidate.target.pushedUpTo {
-            settlements.append(.pushed(key.user, candidate.target.device, candidate.target.token, upTo: upTo))
-        }
-        // Without a token there is nothing to try again.
-        guard gone.isEmpty else { return (settlements + gone, notices, nil) }
-        return (settlements, notices, wait.map { now + $0 })
-    }
-
-    /// Pauses the candidate's service, which fails for other devices too.
-    private func failed(_ candidate: Candidate, asked: Duration?, now: Duration) {
-        state.withLock { state in
-            if let host = candidate.host {
-                state.hosts.failed(host, now: now)
-            } else {
-                state.health.failed(candidate.target.token.service, asked: asked, now: now)
-            }
-        }
-    }
-
     /// Checks a key later, without counting a failure of its token.
-    private func wait(_ key: HandOffKey, until due: Duration) {
+    func wait(_ key: HandOffKey, until due: Duration) {
         state.withLock { $0.schedule.postponed(key, until: due) }
+        wakeUp.signal()
     }
 
-    private func settle(_ key: HandOffKey, retryAt: Duration? = nil, moreAt: Duration? = nil) {
+    func settle(_ key: HandOffKey, retryAt: Duration? = nil, moreAt: Duration? = nil) {
         let now = time.uptime()
         state.withLock { $0.schedule.settled(key, now: now, retryAt: retryAt, moreAt: moreAt) }
+        // The key may be due before everything that ``run()`` waits for.
+        wakeUp.signal()
     }
 
-    private func retry(_ key: HandOffKey, _ error: HermesError) {
+    func retry(_ key: HandOffKey, _ error: HermesError) {
         report(.failed(error))
         let attempts = state.withLock { $0.schedule.attempts(of: key) }
         settle(key, retryAt: time.uptime() + settings.backoff.delay(failures: attempts + 1, asked: error.retryAfter))

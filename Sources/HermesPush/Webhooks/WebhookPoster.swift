@@ -209,11 +209,10 @@ package final class WebhookPoster: Sendable {
     /// Posts lists of a round until none is left, or the round is closed.
     private func work(on round: WebhookRound) async {
         while let line = round.next() {
-            underWay.withLock { $0.began(line) }
             let settlements = await post(line)
             if !round.add(settlements) {
                 // If the store fails, the events are posted again.
-                try? await outbox.store.settleWebhooks(settlements)
+                _ = await commit(settlements)
                 underWay.withLock { $0.endedLate(Round(settlements)) }
             }
             underWay.withLock { $0.ended(line) }
@@ -224,9 +223,26 @@ package final class WebhookPoster: Sendable {
 
     /// Records the outcomes of a round that has ended, or that has lasted for `limit`.
     private func settle(_ round: WebhookRound, after limit: Duration?) async throws(HermesError) -> Round {
-        let settlements = await round.close(after: limit)
-        if !settlements.isEmpty { try await outbox.store.settleWebhooks(settlements) }
+        let (settlements, rest) = await round.close(after: limit)
+        underWay.withLock { underWay in
+            for line in rest { underWay.ended(line) }
+        }
+        if let error = await commit(settlements) { throw error }
         return underWay.withLock { $0.takeLate(with: Round(settlements)) }
+    }
+
+    /// Commits in a task of its own: while the server stops, a cancelled task commits nothing, and events that the
+    /// receiver has accepted would be posted again after the start.
+    private func commit(_ settlements: [WebhookSettlement]) async -> HermesError? {
+        guard !settlements.isEmpty else { return nil }
+        return await Task { [outbox] () -> HermesError? in
+            do throws(HermesError) {
+                try await outbox.store.settleWebhooks(settlements)
+                return nil
+            } catch {
+                return error
+            }
+        }.value
     }
 
     /// When the next event is due; nil: none waits, or the time is not known. Also counts the waiting events.

@@ -56,12 +56,12 @@ final class WebhookRound: Sendable {
 
     /// Waits until all workers have ended, or for `limit`, and closes the round.
     ///
-    /// - Returns: the outcomes so far.
-    func close(after limit: Duration?) async -> [WebhookSettlement] {
+    /// - Returns: the outcomes so far, and the lists that no worker has begun.
+    func close(after limit: Duration?) async -> (settlements: [WebhookSettlement], rest: [[StoredWebhook]]) {
         if state.withLock({ $0.workers > 0 }) { await ended.wait(atMost: limit) }
         return state.withLock { state in
             state.isClosed = true
-            return state.settlements
+            return (state.settlements, Array(state.waiting))
         }
     }
 }
@@ -78,7 +78,8 @@ struct WebhookPostsUnderWay: Sendable {
     /// - Parameter most: the largest number of workers.
     init(most: Int) { self.most = most }
 
-    /// Divides due events into lists, without those whose list is under way, and takes workers for them.
+    /// Divides due events into lists, without those whose list is under way, and takes workers for them. All these lists
+    /// are then under way.
     mutating func take(_ due: [StoredWebhook]) -> (lines: [[StoredWebhook]], workers: Int) {
         var lines: [[StoredWebhook]] = []
         var places: [UserID: Int] = [:]
@@ -90,6 +91,7 @@ struct WebhookPostsUnderWay: Sendable {
                 lines.append([webhook])
             }
         }
+        for line in lines { began(line) }
         let taken = min(most - workers, lines.count)
         workers += taken
         return (lines, taken)
@@ -99,7 +101,7 @@ struct WebhookPostsUnderWay: Sendable {
         webhook.event.user.map(users.contains) ?? numbers.contains(webhook.number)
     }
 
-    mutating func began(_ line: [StoredWebhook]) {
+    private mutating func began(_ line: [StoredWebhook]) {
         if let user = line.first?.event.user { users.insert(user) } else { numbers.formUnion(line.map(\.number)) }
     }
 

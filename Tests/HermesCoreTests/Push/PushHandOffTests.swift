@@ -16,6 +16,7 @@ import Testing
             var answers: [PushSendOutcome] = []
             var held: [CheckedContinuation<Void, Never>] = []
             var holds: @Sendable (PushDelivery) -> Bool = { _ in false }
+            var answering: @Sendable () -> Void = {}
         }
 
         private let state = Mutex(State())
@@ -34,6 +35,9 @@ import Testing
 
         /// Lets these notifications wait for an answer until ``release()``.
         func hold(_ holds: @escaping @Sendable (PushDelivery) -> Bool) { state.withLock { $0.holds = holds } }
+
+        /// Runs before each answer, for example to let time pass.
+        func beforeAnswers(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.answering = body } }
 
         /// Answers the notifications that wait.
         func release() {
@@ -55,6 +59,7 @@ import Testing
                 begin.yield(delivery)
                 if !isHeld { continuation.resume() }
             }
+            state.withLock { $0.answering }()
             return state.withLock { state in
                 state.sent.append(delivery)
                 return state.answers.isEmpty ? .delivered(id: "1") : state.answers.removeFirst()
@@ -363,21 +368,75 @@ import Testing
     }
 
     @Test
-    func `what was not sent in time goes out with the next round`() async throws {
-        let world = try await World()
-        world.sender.hold { $0.notification.body == "one" }
+    func `each notification goes out once, however slow the service is`() async throws {
+        let world = try await World(settings: .init(devices: 1))
+        try await world.messenger.pushTokens.set(PushToken(stored: .apns, text: "cc", appID: ""), of: principal(3))
+        let time = world.time
+        world.sender.beforeAnswers { time.advance(by: .seconds(3)) }
+        // The conversation with the oldest entry has the newest, too.
         try await world.send("one")
         try await world.send("two", from: 3)
-        let batch = world.handOff.takeBatch()
-        async let looked: Void = world.handOff.look(at: batch)
-        #expect(await world.sender.next()?.notification.body == "one")
-        world.time.advance(by: .seconds(3))
-        world.sender.release()
-        await looked
-        #expect(try await world.pushedUpTo() == [1])
+        try await world.send("three")
+        try await world.send("another device", to: 3)
         await world.wait(.zero)
-        #expect(world.sender.sent.map(\.notification.body) == ["one", "two"])
-        #expect(try await world.pushedUpTo() == [2])
+        await world.wait(.seconds(60))
+        #expect(world.sender.sent.map(\.notification.body).sorted() == ["another device", "three", "two"])
+        #expect(try await world.pushedUpTo() == [3])
+        #expect(world.handOff.waiting == 0)
+        await world.messenger.shutdown()
+    }
+
+    @Test
+    func `a service that fails gets the rest of a device later, each answer counts`() async throws {
+        let world = try await World()
+        for number in 1...3 { try await world.send("\(number)", from: number == 2 ? 3 : 1) }
+        world.sender.answer(.delivered(id: "1"), .retry(after: nil, isService: true, reason: "503"))
+        await world.wait(.zero)
+        #expect(world.sender.sent.map(\.notification.body) == ["3", "2"])
+        #expect(try await world.pushedUpTo() == [1])
+        for _ in 0..<10 { await world.wait(.seconds(5)) }
+        #expect(world.sender.sent.dropFirst(2).map(\.notification.body) == ["2", "3"])
+        #expect(try await world.pushedUpTo() == [3])
+        await world.messenger.shutdown()
+    }
+
+    @Test
+    func `what a service that the client named could not take is tried again without other traffic`() async throws {
+        let backoff = Backoff(base: .milliseconds(50), limit: .milliseconds(50))
+        let world = try await World(settings: .init(backoff: backoff))
+        try await world.messenger.pushTokens.set(subscription("good.example.org"), of: principal(2))
+        world.sender.answer(.retry(after: nil, isService: false, reason: "503"))
+        let running = Task { await world.handOff.run() }
+        try await world.send("one")
+        _ = await world.sender.next()
+        let again = Task { await world.sender.next() }
+        let advancing = Task {
+            while !Task.isCancelled {
+                world.time.advance(by: .milliseconds(20))
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+        #expect(await again.value?.notification.body == "one")
+        advancing.cancel()
+        running.cancel()
+        await running.value
+    }
+
+    @Test
+    func `what a service has accepted while the server stops is not sent again`() async throws {
+        let world = try await World()
+        try await world.messenger.pushTokens.set(PushToken(stored: .apns, text: "cc", appID: ""), of: principal(3))
+        world.sender.hold { $0.token.text == "cc" }
+        try await world.send("hangs", to: 3)
+        try await world.send("one")
+        let running = Task { await world.handOff.run() }
+        let first = await world.sender.next()
+        _ = await world.sender.next()
+        #expect(first != nil)
+        running.cancel()
+        world.sender.release()
+        await running.value
+        #expect(try await world.pushedUpTo() == [1])
         await world.messenger.shutdown()
     }
 

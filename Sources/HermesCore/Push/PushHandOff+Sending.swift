@@ -1,0 +1,318 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import DequeModule
+import Synchronization
+
+/// Sending: the notifications of the devices that are due, and the settlement of their answers.
+extension PushHandOff {
+    /// A service that a client named is paused if it takes longer than this, as if it gave no answer. While it is slow,
+    /// it holds places (``HostShares``) that others wait for.
+    private static let slowness = Duration.seconds(5)
+    /// What was read for a device is used for this long. Meanwhile the device may have logged out, and a message may
+    /// have been read or recalled.
+    private static let freshness = Duration.seconds(2)
+    /// The time between two settlements of a batch. So a device whose answers have come does not wait for others.
+    private static let settlementPeriod = Duration.milliseconds(250)
+
+    /// The answer of a push service.
+    private struct Answer: Sendable, Equatable {
+        let outcome: PushSendOutcome
+        /// The time from the request to the answer.
+        let duration: Duration
+    }
+
+    /// What happens while a batch is sent.
+    private enum Step: Sendable {
+        /// A device's notifications were sent, as far as possible: one answer for each; nil: not sent.
+        case ended(Int, [Answer?])
+        case period
+    }
+
+    /// Divides candidates by their services, which must be the operator's. If the allowed number of batches is already
+    /// under way to a service, its candidates are left out and wait.
+    ///
+    /// - Returns: the batches to send. Those with a service count as being sent; the one without has no notifications.
+    func batches(of candidates: [Candidate]) -> [(service: PushToken.Service?, candidates: [Candidate])] {
+        let parts = Dictionary(grouping: candidates) { candidate in
+            candidate.plan.items.isEmpty ? nil : candidate.target.token.service
+        }
+        return state.withLock { state in
+            parts.filter { service, candidates in
+                guard let service else { return true }
+                guard state.sending[service, default: 0] < settings.lanes else {
+                    state.blocked[service, default: []].append(contentsOf: candidates.map(\.key))
+                    return false
+                }
+                state.sending[service, default: 0] += 1
+                return true
+            }.map { (service: $0.key, candidates: $0.value) }
+        }
+    }
+
+    /// Takes a place for each candidate whose push service was chosen by its client.
+    ///
+    /// - Returns: the other candidates, and the candidates of each such service, with their places. Candidates without a
+    ///   place wait.
+    func places(for candidates: [Candidate]) -> (own: [Candidate], parts: some Collection<[Candidate]>) {
+        let now = time.uptime()
+        var own: [Candidate] = []
+        var parts: [String: [Candidate]] = [:]
+        for var candidate in candidates {
+            // A candidate without notifications is settled at once.
+            guard let host = candidate.host, !candidate.plan.items.isEmpty else {
+                own.append(candidate)
+                continue
+            }
+            switch state.withLock({ $0.hosts.take(host, of: candidate.key.user, now: now) }) {
+            case .taken(let place):
+                candidate.place = place
+                parts[host, default: []].append(candidate)
+            case .full:
+                // The more keys wait, the longer is the time until the next check, because each check reads the store.
+                let crowd = 1 + state.withLock { $0.schedule.count } / 2_000
+                wait(candidate.key, until: now + .milliseconds(Int64.random(in: 500...1_500)) * crowd)
+            case .paused(let until): wait(candidate.key, until: until + .milliseconds(Int64.random(in: 0...1_000)))
+            }
+        }
+        return (own, parts.values)
+    }
+
+    /// Sends the candidates' notifications: those of one device one after the other, and those of several devices at
+    /// once. Settles each device soon after its last answer.
+    ///
+    /// Devices whose turn does not come while what was read is fresh are checked again at once.
+    func send(_ candidates: [Candidate]) async {
+        let ready = unpaused(candidates)
+        guard !ready.isEmpty, let sender else { return }
+        // The places of a service that clients name are limits of their own.
+        let most = ready.first?.place == nil ? settings.devices : ready.count
+        let end = time.uptime() + Self.freshness
+        await withTaskGroup(of: Step.self) { group in
+            var (next, open) = (0, 0)
+            var answered: [(candidate: Candidate, answers: [Answer?])] = []
+            func begin() {
+                let index = next
+                next += 1
+                open += 1
+                group.addTask { [self] in .ended(index, await send(ready[index], through: sender, freshUntil: end)) }
+            }
+            func waitForPeriod() {
+                group.addTask {
+                    // A cancelled wait ends at once, and so do the requests.
+                    try? await Task.sleep(for: Self.settlementPeriod)
+                    return .period
+                }
+            }
+            func checkRestAgain() {
+                for candidate in ready[next...] {
+                    release(candidate)
+                    settle(candidate.key, moreAt: time.uptime())
+                }
+                next = ready.count
+            }
+            while next < min(most, ready.count) { begin() }
+            waitForPeriod()
+            while open > 0, let step = await group.next() {
+                switch step {
+                case .ended(let index, let answers):
+                    open -= 1
+                    release(ready[index])
+                    answered.append((ready[index], answers))
+                    if next < ready.count, time.uptime() < end { begin() }
+                case .period:
+                    if time.uptime() >= end { checkRestAgain() }
+                    await settle(answered)
+                    answered = []
+                    waitForPeriod()
+                }
+            }
+            group.cancelAll()
+            checkRestAgain()
+            await settle(answered)
+        }
+    }
+
+    /// Lets the candidates of paused services wait.
+    ///
+    /// - Returns: the others. A plan without items is settled at once, even if the service is paused.
+    private func unpaused(_ candidates: [Candidate]) -> [Candidate] {
+        let now = time.uptime()
+        return candidates.filter { candidate in
+            let service = candidate.target.token.service
+            guard !candidate.plan.items.isEmpty,
+                let until = state.withLock({ $0.health.pausedUntil(service, now: now) })
+            else { return true }
+            release(candidate)
+            settle(candidate.key, retryAt: until + .milliseconds(Int64.random(in: 0...1_000)))
+            return false
+        }
+    }
+
+    private func release(_ candidate: Candidate) {
+        guard let place = candidate.place else { return }
+        state.withLock { $0.hosts.release(place) }
+    }
+
+    /// Sends a device's notifications, those with the oldest entries first, so that each answer moves the mark of the
+    /// last pushed entry. Stops if the service fails, or if the device must not get the rest any more.
+    ///
+    /// - Returns: the answers in the order of the plan; nil: not sent.
+    private func send(
+        _ candidate: Candidate,
+        through sender: any PushSender,
+        freshUntil end: Duration
+    ) async -> [Answer?] {
+        let items = candidate.plan.items
+        var answers: [Answer?] = Array(repeating: nil, count: items.count)
+        var end = end
+        for (place, index) in items.indices.sorted(by: { items[$0].firstSeq < items[$1].firstSeq }).enumerated() {
+            if place > 0, time.uptime() >= end {
+                guard await isCurrent(candidate) else { break }
+                end = time.uptime() + Self.freshness
+            }
+            let start = time.uptime()
+            let token = candidate.target.token
+            let delivery = PushDelivery(items[index].notification, to: token, of: candidate.key.user)
+            let outcome = await sender.send(delivery)
+            if case .retry(_, let isService, _) = outcome {
+                // The server stops: the request was cut off, which is not the service's fault.
+                if Task.isCancelled { break }
+                answers[index] = Answer(outcome: outcome, duration: time.uptime() - start)
+                if isService { break }
+            } else {
+                answers[index] = Answer(outcome: outcome, duration: time.uptime() - start)
+            }
+        }
+        return answers
+    }
+
+    /// Whether the store still has the candidate's token: it has not if the device has logged out or was removed, if the
+    /// account was disabled, or if the token was registered on another device.
+    private func isCurrent(_ candidate: Candidate) async -> Bool {
+        let target = candidate.target
+        let present = try? await tokens.store.pushTargets(of: candidate.key.user)
+        return present?.contains { $0.device == target.device && $0.token == target.token } ?? false
+    }
+
+    /// Settles devices in one commit.
+    private func settle(_ answered: [(candidate: Candidate, answers: [Answer?])]) async {
+        guard !answered.isEmpty else { return }
+        var settlements: [PushSettlement] = []
+        var notices: [WebhookNotice] = []
+        var retries: [HandOffKey: Duration] = [:]
+        for (candidate, answers) in answered {
+            let found = note(answers, for: candidate)
+            settlements += found.settlements
+            notices += found.notices
+            retries[candidate.key] = found.retryAt
+        }
+        if let error = await commit(settlements, notices) {
+            for (candidate, _) in answered { retry(candidate.key, error) }
+            return
+        }
+        let now = time.uptime()
+        for (candidate, answers) in answered {
+            let nextIn = answers.contains(nil) ? .zero : candidate.nextIn
+            settle(candidate.key, retryAt: retries[candidate.key], moreAt: nextIn.map { now + $0 })
+        }
+    }
+
+    /// Commits in a task of its own: while the server stops, a cancelled task commits nothing, and what a service has
+    /// accepted would be sent again after the start.
+    private func commit(_ settlements: [PushSettlement], _ notices: [WebhookNotice]) async -> HermesError? {
+        await Task { [webhooks, tokens] () -> HermesError? in
+            do throws(HermesError) {
+                // The notices are stored before the pushes are settled: a repetition is better than a loss.
+                try await webhooks?.append(notices, marks: [:])
+                try await tokens.store.settlePushes(settlements)
+                return nil
+            } catch {
+                return error
+            }
+        }.value
+    }
+
+    /// Updates one device's state from the answers of its push service; nil: not sent.
+    private func note(
+        _ answers: [Answer?],
+        for candidate: Candidate
+    ) -> (settlements: [PushSettlement], notices: [WebhookNotice], retryAt: Duration?) {
+        let key = candidate.key
+        let service = candidate.target.token.service
+        let now = time.uptime()
+        var notices: [WebhookNotice] = []
+        var upTo = candidate.plan.upTo
+        var wait: Duration?
+        var gone: [PushSettlement] = []
+        for (answer, item) in zip(answers, candidate.plan.items) {
+            guard let answer else {
+                upTo = min(upTo, item.firstSeq - 1)
+                continue
+            }
+            let outcome = answer.outcome
+            report(.sent(service, outcome))
+            let reference = item.notification.reference
+            traces.pushed(
+                item.firstSeq...max(item.firstSeq, item.lastSeq),
+                key.user,
+                candidate.target.device,
+                scope: reference.conversation ?? reference.messageID,
+                result: "\(service.name) \(outcome.words)"
+            )
+            switch outcome {
+            case .delivered:
+                state.withLock { state in
+                    if let host = candidate.host {
+                        if answer.duration > Self.slowness {
+                            state.hosts.failed(host, now: now)
+                        } else {
+                            state.hosts.delivered(host)
+                        }
+                    } else {
+                        state.health.succeeded(service)
+                    }
+                }
+            case .refused:
+                break
+            case .tokenGone(let since):
+                gone = [.gone(key.user, candidate.target.device, candidate.target.token, since: since)]
+            case .retry(let asked, let isService, _):
+                if isService { failed(candidate, asked: asked, now: now) }
+                upTo = min(upTo, item.firstSeq - 1)
+                let attempts = state.withLock { $0.schedule.attempts(of: key) }
+                let delay = settings.backoff.delay(failures: attempts + 1, asked: asked)
+                wait = max(wait ?? .zero, delay)
+                continue
+            }
+            guard webhooks?.wants(.pushResult) == true || events.wants(.pushResult) else { continue }
+            let notice = WebhookNotice.pushResult(
+                key.user,
+                candidate.target.device,
+                service,
+                item.notification,
+                outcome
+            )
+            events.note(.notice(notice), .pushResult)
+            notices.append(notice)
+        }
+        var settlements: [PushSettlement] = []
+        if upTo > candidate.target.pushedUpTo {
+            settlements.append(.pushed(key.user, candidate.target.device, candidate.target.token, upTo: upTo))
+        }
+        // Without a token there is nothing to try again.
+        guard gone.isEmpty else { return (settlements + gone, notices, nil) }
+        return (settlements, notices, wait.map { now + $0 })
+    }
+
+    /// Pauses the candidate's service, which fails for other devices too.
+    private func failed(_ candidate: Candidate, asked: Duration?, now: Duration) {
+        state.withLock { state in
+            if let host = candidate.host {
+                state.hosts.failed(host, now: now)
+            } else {
+                state.health.failed(candidate.target.token.service, asked: asked, now: now)
+            }
+        }
+    }
+}
