@@ -11,6 +11,8 @@ extension PushHandOff {
         let host: String?
         /// The time until the next check, because more entries wait; nil: no more entries wait.
         let nextIn: Duration?
+        /// The time at which its entries were read.
+        let readAt: Duration
         /// The place at the named host, once it is taken.
         var place: HostShares.Place?
     }
@@ -37,6 +39,7 @@ extension PushHandOff {
 
     /// Reads the waiting entries of a device.
     func find(_ user: UserID, _ device: DeviceID) async throws(HermesError) -> Finding {
+        let readAt = time.uptime()
         let targets = try await tokens.store.pushTargets(of: user)
         guard let target = targets.first(where: { $0.device == device }) else { return .nothing }
         let taken = max(target.cursor, acknowledged(user, device, .claim))
@@ -83,7 +86,8 @@ extension PushHandOff {
                 target: target,
                 plan: plan,
                 host: target.token.namedHost,
-                nextIn: nextIn
+                nextIn: nextIn,
+                readAt: readAt
             )
         )
     }

@@ -12,6 +12,9 @@ extension PushHandOff {
     /// What was read for a device is used for this long. Meanwhile the device may have logged out, and a message may
     /// have been read or recalled.
     private static let freshness = Duration.seconds(2)
+    /// The time after which no further request for a device begins in this batch, so that a slow service does not hold
+    /// the batch for the sake of one device.
+    private static let deviceTime = Duration.seconds(20)
     /// The time between two settlements of a batch. So a device whose answers have come does not wait for others.
     private static let settlementPeriod = Duration.milliseconds(250)
 
@@ -84,7 +87,12 @@ extension PushHandOff {
     /// Devices whose turn does not come while what was read is fresh are checked again at once.
     func send(_ candidates: [Candidate]) async {
         let ready = unpaused(candidates)
-        guard !ready.isEmpty, let sender else { return }
+        guard !ready.isEmpty else { return }
+        guard let sender else {
+            // Another node has told of devices with tokens, but this one has no push service.
+            for candidate in ready { settle(candidate.key) }
+            return
+        }
         // The places of a service that clients name are limits of their own.
         let most = ready.first?.place == nil ? settings.devices : ready.count
         let end = time.uptime() + Self.freshness
@@ -95,11 +103,12 @@ extension PushHandOff {
                 let index = next
                 next += 1
                 open += 1
-                group.addTask { [self] in .ended(index, await send(ready[index], through: sender, freshUntil: end)) }
+                group.addTask { [self] in .ended(index, await send(ready[index], through: sender)) }
             }
             func waitForPeriod() {
+                // A cancelled wait would end at once, again and again.
+                guard !Task.isCancelled else { return }
                 group.addTask {
-                    // A cancelled wait ends at once, and so do the requests.
                     try? await Task.sleep(for: Self.settlementPeriod)
                     return .period
                 }
@@ -107,7 +116,7 @@ extension PushHandOff {
             func checkRestAgain() {
                 for candidate in ready[next...] {
                     release(candidate)
-                    settle(candidate.key, moreAt: time.uptime())
+                    wait(candidate.key, until: time.uptime())
                 }
                 next = ready.count
             }
@@ -117,9 +126,15 @@ extension PushHandOff {
                 switch step {
                 case .ended(let index, let answers):
                     open -= 1
+                    noteHealth(answers, of: ready[index])
                     release(ready[index])
                     answered.append((ready[index], answers))
-                    if next < ready.count, time.uptime() < end { begin() }
+                    if Task.isCancelled {
+                        await settle(answered)
+                        answered = []
+                    } else if next < ready.count, time.uptime() < end {
+                        begin()
+                    }
                 case .period:
                     if time.uptime() >= end { checkRestAgain() }
                     await settle(answered)
@@ -144,7 +159,7 @@ extension PushHandOff {
                 let until = state.withLock({ $0.health.pausedUntil(service, now: now) })
             else { return true }
             release(candidate)
-            settle(candidate.key, retryAt: until + .milliseconds(Int64.random(in: 0...1_000)))
+            wait(candidate.key, until: until + .milliseconds(Int64.random(in: 0...1_000)))
             return false
         }
     }
@@ -155,36 +170,64 @@ extension PushHandOff {
     }
 
     /// Sends a device's notifications, those with the oldest entries first, so that each answer moves the mark of the
-    /// last pushed entry. Stops if the service fails, or if the device must not get the rest any more.
+    /// last pushed entry. Stops if one fails, or if the device must not get the rest any more.
     ///
     /// - Returns: the answers in the order of the plan; nil: not sent.
-    private func send(
-        _ candidate: Candidate,
-        through sender: any PushSender,
-        freshUntil end: Duration
-    ) async -> [Answer?] {
+    private func send(_ candidate: Candidate, through sender: any PushSender) async -> [Answer?] {
         let items = candidate.plan.items
         var answers: [Answer?] = Array(repeating: nil, count: items.count)
-        var end = end
+        var freshUntil = candidate.readAt + Self.freshness
+        let end = time.uptime() + Self.deviceTime
         for (place, index) in items.indices.sorted(by: { items[$0].firstSeq < items[$1].firstSeq }).enumerated() {
-            if place > 0, time.uptime() >= end {
+            if place > 0, time.uptime() >= end { break }
+            if time.uptime() >= freshUntil {
                 guard await isCurrent(candidate) else { break }
-                end = time.uptime() + Self.freshness
+                freshUntil = time.uptime() + Self.freshness
             }
             let start = time.uptime()
             let token = candidate.target.token
             let delivery = PushDelivery(items[index].notification, to: token, of: candidate.key.user)
             let outcome = await sender.send(delivery)
-            if case .retry(_, let isService, _) = outcome {
-                // The server stops: the request was cut off, which is not the service's fault.
-                if Task.isCancelled { break }
-                answers[index] = Answer(outcome: outcome, duration: time.uptime() - start)
-                if isService { break }
-            } else {
-                answers[index] = Answer(outcome: outcome, duration: time.uptime() - start)
+            let answer = Answer(outcome: outcome, duration: time.uptime() - start)
+            switch outcome {
+            case .delivered, .refused:
+                answers[index] = answer
+            case .tokenGone:
+                answers[index] = answer
+                return answers
+            case .retry:
+                // If the server stops, the request was cut off, which is not the service's fault.
+                if !Task.isCancelled { answers[index] = answer }
+                return answers
             }
         }
         return answers
+    }
+
+    /// Notes whether the candidate's service works.
+    private func noteHealth(_ answers: [Answer?], of candidate: Candidate) {
+        let now = time.uptime()
+        let service = candidate.target.token.service
+        for answer in answers {
+            switch answer?.outcome {
+            case .delivered:
+                state.withLock { state in
+                    if let host = candidate.host {
+                        if (answer?.duration ?? .zero) > Self.slowness {
+                            state.hosts.failed(host, now: now)
+                        } else {
+                            state.hosts.delivered(host)
+                        }
+                    } else {
+                        state.health.succeeded(service)
+                    }
+                }
+            case .retry(let asked, isService: true, _):
+                failed(candidate, asked: asked, now: now)
+            default:
+                break
+            }
+        }
     }
 
     /// Whether the store still has the candidate's token: it has not if the device has logged out or was removed, if the
@@ -261,24 +304,11 @@ extension PushHandOff {
                 result: "\(service.name) \(outcome.words)"
             )
             switch outcome {
-            case .delivered:
-                state.withLock { state in
-                    if let host = candidate.host {
-                        if answer.duration > Self.slowness {
-                            state.hosts.failed(host, now: now)
-                        } else {
-                            state.hosts.delivered(host)
-                        }
-                    } else {
-                        state.health.succeeded(service)
-                    }
-                }
-            case .refused:
+            case .delivered, .refused:
                 break
             case .tokenGone(let since):
                 gone = [.gone(key.user, candidate.target.device, candidate.target.token, since: since)]
-            case .retry(let asked, let isService, _):
-                if isService { failed(candidate, asked: asked, now: now) }
+            case .retry(let asked, _, _):
                 upTo = min(upTo, item.firstSeq - 1)
                 let attempts = state.withLock { $0.schedule.attempts(of: key) }
                 let delay = settings.backoff.delay(failures: attempts + 1, asked: asked)

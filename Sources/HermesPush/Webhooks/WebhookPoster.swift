@@ -166,8 +166,10 @@ package final class WebhookPoster: Sendable {
             failures += 1
             return .backOff
         }
+        // Without an outcome, posts may still be under way.
+        guard round.posted > 0 else { return .untilStored }
         failures = 0
-        return round.posted == 0 ? .untilStored : .none
+        return .none
     }
 
     /// The result of one check of the queue.
@@ -201,8 +203,10 @@ package final class WebhookPoster: Sendable {
 
     /// - Returns: the round, and the number of workers for it. ``work(on:)`` must follow for each.
     private func takeDue() async throws(HermesError) -> (round: WebhookRound, workers: Int) {
+        // Posts that end during the read are committed only behind what is read.
+        let before = underWay.withLock { $0 }
         let due = try await outbox.store.dueWebhooks(now: time.now(), limit: Self.batch)
-        let (lines, workers) = underWay.withLock { $0.take(due) }
+        let (lines, workers) = underWay.withLock { $0.take(due.filter { !before.has($0) }) }
         return (WebhookRound(lines, workers: workers), workers)
     }
 
@@ -212,8 +216,9 @@ package final class WebhookPoster: Sendable {
             let settlements = await post(line)
             if !round.add(settlements) {
                 // If the store fails, the events are posted again.
-                _ = await commit(settlements)
-                underWay.withLock { $0.endedLate(Round(settlements)) }
+                let isStored = await commit(settlements) == nil
+                let late = isStored ? Round(settlements) : Round(posted: 0, failed: settlements.count)
+                underWay.withLock { $0.endedLate(late) }
             }
             underWay.withLock { $0.ended(line) }
         }
@@ -254,8 +259,10 @@ package final class WebhookPoster: Sendable {
 
     private func sleep(until next: Timestamp?) -> Duration {
         guard let next else { return Self.maxSleep }
-        let wait = Duration.milliseconds(max(10, next.rawValue &- time.now().rawValue))
-        return min(wait, Self.maxSleep)
+        let wait = next.rawValue &- time.now().rawValue
+        // An event that is due and was not posted waits for an earlier one of its user.
+        guard wait > 0 else { return Self.roundTime }
+        return min(.milliseconds(wait), Self.maxSleep)
     }
 
     /// Posts events in order. An event that fails stops the later ones, unless it has failed

@@ -21,6 +21,9 @@ final class WebhookRound: Sendable {
     }
 
     private let state: Mutex<State>
+    /// Signals that all lists were begun.
+    private let begun = WakeUp()
+    /// Signals that all workers have ended.
     private let ended = WakeUp()
 
     /// - Parameter workers: the number of workers that post the lists.
@@ -30,7 +33,12 @@ final class WebhookRound: Sendable {
 
     /// Returns the next list to post; nil: the worker has nothing more to do.
     func next() -> [StoredWebhook]? {
-        state.withLock { $0.isClosed ? nil : $0.waiting.popFirst() }
+        let (line, isLast) = state.withLock { state -> ([StoredWebhook]?, Bool) in
+            guard !state.isClosed, let line = state.waiting.popFirst() else { return (nil, false) }
+            return (line, state.waiting.isEmpty)
+        }
+        if isLast { begun.signal() }
+        return line
     }
 
     /// Adds the outcomes of a list.
@@ -54,10 +62,12 @@ final class WebhookRound: Sendable {
         return isClosed
     }
 
-    /// Waits until all workers have ended, or for `limit`, and closes the round.
+    /// Waits until all lists were begun, then until all workers have ended, or for `limit`, and closes the round. So
+    /// workers are idle only if nothing is due.
     ///
     /// - Returns: the outcomes so far, and the lists that no worker has begun.
     func close(after limit: Duration?) async -> (settlements: [WebhookSettlement], rest: [[StoredWebhook]]) {
+        if state.withLock({ $0.workers > 0 && !$0.waiting.isEmpty }) { await begun.wait() }
         if state.withLock({ $0.workers > 0 }) { await ended.wait(atMost: limit) }
         return state.withLock { state in
             state.isClosed = true
@@ -83,7 +93,7 @@ struct WebhookPostsUnderWay: Sendable {
     mutating func take(_ due: [StoredWebhook]) -> (lines: [[StoredWebhook]], workers: Int) {
         var lines: [[StoredWebhook]] = []
         var places: [UserID: Int] = [:]
-        for webhook in due where !isUnderWay(webhook) {
+        for webhook in due where !has(webhook) {
             if let user = webhook.event.user, let place = places[user] {
                 lines[place].append(webhook)
             } else {
@@ -97,7 +107,8 @@ struct WebhookPostsUnderWay: Sendable {
         return (lines, taken)
     }
 
-    private func isUnderWay(_ webhook: StoredWebhook) -> Bool {
+    /// Whether a post of the event's list is under way.
+    func has(_ webhook: StoredWebhook) -> Bool {
         webhook.event.user.map(users.contains) ?? numbers.contains(webhook.number)
     }
 
