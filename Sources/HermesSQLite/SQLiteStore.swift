@@ -148,12 +148,26 @@ package final class SQLiteStore: Sendable {
 
     /// Runs a batch of one operation, for callers that cannot block.
     func commitAlone(_ operation: WriteOperation, now: Timestamp) async throws(HermesError) -> WriteOutcome? {
-        do {
-            waitingWrites.add(1, ordering: .relaxed)
-            return try await pool.writeWithoutTransaction { [self] db in
+        try await awaitingWriter { [self] in
+            try await pool.writeWithoutTransaction { [self] db in
                 waitingWrites.subtract(1, ordering: .relaxed)
                 return try commitBatch([operation], taking: { _ in nil }, now: now, in: db).first
             }
+        }
+    }
+
+    /// Waits for the writer, in a task of its own. GRDB runs nothing for a cancelled task; then the write would count as
+    /// waiting for ever, and while the server stops, what a push service or a webhook's receiver has accepted would be
+    /// sent again after the start.
+    ///
+    /// - Parameter write: a write that subtracts 1 from ``waitingWrites`` once it has the writer.
+    private func awaitingWriter<Value: Sendable>(
+        _ write: @escaping @Sendable () async throws -> Value
+    ) async throws(HermesError) -> Value {
+        waitingWrites.add(1, ordering: .relaxed)
+        do {
+            // Unstructured, so that it is not cancelled with its caller.
+            return try await Task { try await write() }.value
         } catch {
             throw failure(error)
         }
@@ -259,17 +273,14 @@ package final class SQLiteStore: Sendable {
     func write<Value: Sendable>(
         _ body: @escaping @Sendable (Database, inout [UserID]) throws -> Value
     ) async throws(HermesError) -> Value {
-        do {
-            waitingWrites.add(1, ordering: .relaxed)
-            return try await pool.write { [self] db in
+        try await awaitingWriter { [self] in
+            try await pool.write { [self] db in
                 waitingWrites.subtract(1, ordering: .relaxed)
                 var users: [UserID] = []
                 // The cache forgets them before the transaction ends, while nothing else runs on the writer.
                 defer { cache.withLock { cache in for user in users { cache.forget(user) } } }
                 return try body(db, &users)
             }
-        } catch {
-            throw failure(error)
         }
     }
 

@@ -24,6 +24,21 @@ struct WebhookQueryTests {
     }
 
     @Test
+    func `a change is committed although the task that waits for it is cancelled`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let user = try #require(UserID(rawValue: 1))
+        let event = WebhookEvent(id: "1", user: user, createdAt: StoreWorld.now, body: [])
+        try await Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            _ = try await store.appendWebhooks([event], marks: [:], limit: 10)
+        }.value
+        #expect(try await store.webhookQueue().count == 1)
+        #expect(!store.isAwaited)
+        try store.close()
+    }
+
+    @Test
     func `a limit that was lowered takes effect little by little`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()

@@ -204,28 +204,20 @@ extension PushHandOff {
         return answers
     }
 
-    /// Notes whether the candidate's service works.
+    /// Notes whether the candidate's service works. If it fails, it is paused for other devices, too.
     private func noteHealth(_ answers: [Answer?], of candidate: Candidate) {
         let now = time.uptime()
         let service = candidate.target.token.service
-        for answer in answers {
-            switch answer?.outcome {
-            case .delivered:
-                state.withLock { state in
-                    if let host = candidate.host {
-                        if (answer?.duration ?? .zero) > Self.slowness {
-                            state.hosts.failed(host, now: now)
-                        } else {
-                            state.hosts.delivered(host)
-                        }
-                    } else {
-                        state.health.succeeded(service)
-                    }
+        state.withLock { state in
+            for case let answer? in answers {
+                switch (answer.outcome, candidate.host) {
+                case (.delivered, let host?) where answer.duration <= Self.slowness: state.hosts.delivered(host)
+                case (.delivered, let host?), (.retry(_, isService: true, _), let host?):
+                    state.hosts.failed(host, now: now)
+                case (.delivered, nil): state.health.succeeded(service)
+                case (.retry(let asked, isService: true, _), nil): state.health.failed(service, asked: asked, now: now)
+                default: break
                 }
-            case .retry(let asked, isService: true, _):
-                failed(candidate, asked: asked, now: now)
-            default:
-                break
             }
         }
     }
@@ -250,7 +242,11 @@ extension PushHandOff {
             notices += found.notices
             retries[candidate.key] = found.retryAt
         }
-        if let error = await commit(settlements, notices) {
+        do throws(HermesError) {
+            // The notices are stored before the pushes are settled: a repetition is better than a loss.
+            try await webhooks?.append(notices, marks: [:])
+            try await tokens.store.settlePushes(settlements)
+        } catch {
             for (candidate, _) in answered { retry(candidate.key, error) }
             return
         }
@@ -259,21 +255,6 @@ extension PushHandOff {
             let nextIn = answers.contains(nil) ? .zero : candidate.nextIn
             settle(candidate.key, retryAt: retries[candidate.key], moreAt: nextIn.map { now + $0 })
         }
-    }
-
-    /// Commits in a task of its own: while the server stops, a cancelled task commits nothing, and what a service has
-    /// accepted would be sent again after the start.
-    private func commit(_ settlements: [PushSettlement], _ notices: [WebhookNotice]) async -> HermesError? {
-        await Task { [webhooks, tokens] () -> HermesError? in
-            do throws(HermesError) {
-                // The notices are stored before the pushes are settled: a repetition is better than a loss.
-                try await webhooks?.append(notices, marks: [:])
-                try await tokens.store.settlePushes(settlements)
-                return nil
-            } catch {
-                return error
-            }
-        }.value
     }
 
     /// Updates one device's state from the answers of its push service; nil: not sent.
@@ -333,16 +314,5 @@ extension PushHandOff {
         // Without a token there is nothing to try again.
         guard gone.isEmpty else { return (settlements + gone, notices, nil) }
         return (settlements, notices, wait.map { now + $0 })
-    }
-
-    /// Pauses the candidate's service, which fails for other devices too.
-    private func failed(_ candidate: Candidate, asked: Duration?, now: Duration) {
-        state.withLock { state in
-            if let host = candidate.host {
-                state.hosts.failed(host, now: now)
-            } else {
-                state.health.failed(candidate.target.token.service, asked: asked, now: now)
-            }
-        }
     }
 }

@@ -216,7 +216,7 @@ package final class WebhookPoster: Sendable {
             let settlements = await post(line)
             if !round.add(settlements) {
                 // If the store fails, the events are posted again.
-                let isStored = await commit(settlements) == nil
+                let isStored = (try? await outbox.store.settleWebhooks(settlements)) != nil
                 let late = isStored ? Round(settlements) : Round(posted: 0, failed: settlements.count)
                 underWay.withLock { $0.endedLate(late) }
             }
@@ -232,22 +232,8 @@ package final class WebhookPoster: Sendable {
         underWay.withLock { underWay in
             for line in rest { underWay.ended(line) }
         }
-        if let error = await commit(settlements) { throw error }
+        if !settlements.isEmpty { try await outbox.store.settleWebhooks(settlements) }
         return underWay.withLock { $0.takeLate(with: Round(settlements)) }
-    }
-
-    /// Commits in a task of its own: while the server stops, a cancelled task commits nothing, and events that the
-    /// receiver has accepted would be posted again after the start.
-    private func commit(_ settlements: [WebhookSettlement]) async -> HermesError? {
-        guard !settlements.isEmpty else { return nil }
-        return await Task { [outbox] () -> HermesError? in
-            do throws(HermesError) {
-                try await outbox.store.settleWebhooks(settlements)
-                return nil
-            } catch {
-                return error
-            }
-        }.value
     }
 
     /// When the next event is due; nil: none waits, or the time is not known. Also counts the waiting events.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import Testing
 
 /// Random rules against the definition: each topic by itself, each filter by all topics that it matches.
@@ -96,14 +97,14 @@ import Testing
         Line(isDenial: false, subject: "", action: "readwrite", pattern: "#"),
     ]
 
-    private static func text(of levels: [String], using random: inout SeededGenerator) -> String {
+    private static func text(of levels: [String], using random: inout SplitMix) -> String {
         (0..<Int.random(in: 1...4, using: &random)).map { _ in levels.randomElement(using: &random) ?? "a" }
             .joined(separator: "/")
     }
 
     @Test(arguments: 1...40)
     func `rules decide as they are defined, and no filter lets through what a rule denies`(seed: Int) throws {
-        var random = SeededGenerator(state: UInt64(seed))
+        var random = SplitMix(state: UInt64(seed))
         var lines: [Line] = []
         while lines.count < Int.random(in: 0...6, using: &random) {
             let pattern = Self.text(of: Self.patternLevels, using: &random)

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Testing
 
 @testable import HermesCore
@@ -139,18 +140,6 @@ import Testing
         for (index, guess) in guesses.enumerated() {
             while guess - guesses[first] > .seconds(3600) { first += 1 }
             #expect(index - first + 1 <= most, "seed \(seed)")
-        }
-    }
-
-    private struct SplitMix: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var z = state
-            z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-            return z ^ (z >> 31)
         }
     }
 }

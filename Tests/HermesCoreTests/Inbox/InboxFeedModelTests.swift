@@ -17,7 +17,7 @@ import Testing
     }
 
     private struct Model {
-        var random: SeededGenerator
+        var random: SplitMix
         let own: Principal
         var inbox: [InboxEntry] = []
         /// Everything up to here is gone from the store.
@@ -37,7 +37,7 @@ import Testing
         var requested: [InboxEntry] = []
 
         init(seed: UInt64) throws {
-            random = SeededGenerator(state: seed)
+            random = SplitMix(state: seed)
             own = try principal(1)
             window = [1, 3, 8, 1024][Int(seed % 4)]
             feed = InboxFeed(principal: own, window: window, pageSize: 5)

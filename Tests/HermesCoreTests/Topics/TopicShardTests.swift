@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import NIOCore
 import Testing
 
@@ -56,7 +57,7 @@ import Testing
     }
 
     @Test func `removing is safe in any order`() {
-        var random = SeededGenerator(state: 7)
+        var random = SplitMix(state: 7)
         let loops = ManualLoops(1)
         let shard = loops.shard(0)
         loops[0].run {

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import NIOCore
 import Testing
 
@@ -30,7 +31,7 @@ import Testing
     }
 
     @Test func `every filter finds what it matches`() throws {
-        var generator = SeededGenerator(state: 7)
+        var generator = SplitMix(state: 7)
         let words = ["a", "b", "", "$SYS", "c1"]
         func path(_ words: [String]) -> String {
             (0...Int.random(in: 0...4, using: &generator)).map { _ in words.randomElement(using: &generator) ?? "" }
@@ -89,7 +90,7 @@ import Testing
     }
 
     @Test func `a search goes on while messages come and go`() throws {
-        var generator = SeededGenerator(state: 11)
+        var generator = SplitMix(state: 11)
         let retained = RetainedMessages(messages: SharedLimit(10_000), bytes: SharedLimit(1 << 30))
         let names = (0..<400).map { "r/\($0 % 20)/\($0)" }
         retained.load(try names.map { try publication($0, "old") })
@@ -118,7 +119,7 @@ import Testing
     }
 
     @Test func `a search of one wide level goes on where it was, whatever leaves and comes`() throws {
-        var generator = SeededGenerator(state: 5)
+        var generator = SplitMix(state: 5)
         var tree = RetainedTree()
         let topics = try (0..<200).map { try #require(TopicName("r/\($0)/x")) }
         for (number, topic) in topics.enumerated() { tree.insert(topic, value: UInt32(number)) }
