@@ -120,7 +120,7 @@ extension PushHandOff {
                 }
                 next = ready.count
             }
-            while next < min(most, ready.count) { begin() }
+            while next < min(most, ready.count), mayBegin { begin() }
             waitForPeriod()
             while open > 0, let step = await group.next() {
                 switch step {
@@ -132,11 +132,11 @@ extension PushHandOff {
                     if Task.isCancelled {
                         await settle(answered)
                         answered = []
-                    } else if next < ready.count, time.uptime() < end {
+                    } else if next < ready.count, time.uptime() < end, mayBegin {
                         begin()
                     }
                 case .period:
-                    if time.uptime() >= end { checkRestAgain() }
+                    if time.uptime() >= end || !mayBegin { checkRestAgain() }
                     await settle(answered)
                     answered = []
                     waitForPeriod()
@@ -230,24 +230,22 @@ extension PushHandOff {
         return present?.contains { $0.device == target.device && $0.token == target.token } ?? false
     }
 
-    /// Settles devices in one commit.
+    /// Settles devices in one commit. What cannot be recorded is kept, and recorded later.
     private func settle(_ answered: [(candidate: Candidate, answers: [Answer?])]) async {
         guard !answered.isEmpty else { return }
-        var settlements: [PushSettlement] = []
-        var notices: [WebhookNotice] = []
+        var results: [PushResult] = []
         var retries: [HandOffKey: Duration] = [:]
         for (candidate, answers) in answered {
-            let found = note(answers, for: candidate)
-            settlements += found.settlements
-            notices += found.notices
-            retries[candidate.key] = found.retryAt
+            let (result, retryAt) = note(answers, for: candidate)
+            results.append(result)
+            retries[candidate.key] = retryAt
         }
         do throws(HermesError) {
-            // The notices are stored before the pushes are settled: a repetition is better than a loss.
-            try await webhooks?.append(notices, marks: [:])
-            try await tokens.store.settlePushes(settlements)
+            try await record(&results)
         } catch {
-            for (candidate, _) in answered { retry(candidate.key, error) }
+            report(.failed(error))
+            state.withLock { state in for result in results { state.unrecorded.keep(result) } }
+            for (candidate, _) in answered { waitForStore(candidate.key) }
             return
         }
         let now = time.uptime()
@@ -257,11 +255,53 @@ extension PushHandOff {
         }
     }
 
+    /// Records results in one commit for the notices and one for the pushes. If the second one fails, the results are
+    /// left without notices.
+    private func record(_ results: inout [PushResult]) async throws(HermesError) {
+        // The notices are stored before the pushes are settled: a repetition is better than a loss.
+        try await webhooks?.append(results.flatMap(\.notices), marks: [:])
+        for index in results.indices { results[index].notices = [] }
+        try await tokens.store.settlePushes(results.flatMap(\.settlements))
+    }
+
+    /// Whether the results of further notifications can be kept if the store cannot record them.
+    private var mayBegin: Bool { state.withLock { !$0.unrecorded.isFull } }
+
+    /// The number of results that are tried separately, one after the other, before the store counts as failing.
+    private static let separateTries = 8
+
+    /// Tries to record the results that could not be recorded when they came. If one of them fails because of a damaged
+    /// row, the others are recorded.
+    func recordKept() async {
+        guard let kept = state.withLock({ $0.unrecorded.begin() }) else { return }
+        var rest = kept
+        do throws(HermesError) {
+            try await record(&rest)
+            rest = []
+        } catch {
+            var (left, failures) = ([PushResult](), 0)
+            for result in rest {
+                var one = [result]
+                if failures < Self.separateTries {
+                    do throws(HermesError) {
+                        try await record(&one)
+                        (one, failures) = ([], 0)
+                    } catch {
+                        failures += 1
+                    }
+                }
+                left += one
+            }
+            rest = left
+        }
+        state.withLock { [rest] in $0.unrecorded.end(kept, rest: rest) }
+    }
+
     /// Updates one device's state from the answers of its push service; nil: not sent.
     private func note(
         _ answers: [Answer?],
         for candidate: Candidate
-    ) -> (settlements: [PushSettlement], notices: [WebhookNotice], retryAt: Duration?) {
+    ) -> (result: PushResult, retryAt: Duration?) {
         let key = candidate.key
         let service = candidate.target.token.service
         let now = time.uptime()
@@ -312,7 +352,7 @@ extension PushHandOff {
             settlements.append(.pushed(key.user, candidate.target.device, candidate.target.token, upTo: upTo))
         }
         // Without a token there is nothing to try again.
-        guard gone.isEmpty else { return (settlements + gone, notices, nil) }
-        return (settlements, notices, wait.map { now + $0 })
+        let retryAt = gone.isEmpty ? wait.map { now + $0 } : nil
+        return (PushResult(key: key, settlements: settlements + gone, notices: notices), retryAt)
     }
 }

@@ -44,7 +44,7 @@ package struct WebPushSubscription: Sendable, Hashable {
             let parts = URLComponents(string: json.endpoint), parts.scheme == "https", parts.user == nil,
             parts.password == nil, parts.fragment == nil, let host = parts.host?.lowercased()
         else {
-            throw HermesError(.invalidArgument, "the endpoint must be an https URL without a user")
+            throw HermesError(.invalidArgument, "the endpoint must be an https URL without a user name or fragment")
         }
         guard Self.isPublicName(host) else {
             throw HermesError(.invalidArgument, "the endpoint must name a public host")

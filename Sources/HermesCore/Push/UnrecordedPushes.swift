@@ -1,0 +1,51 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the store must record of a device's answers from its push service.
+struct PushResult: Sendable {
+    let key: HandOffKey
+    let settlements: [PushSettlement]
+    /// The notices that are not stored yet.
+    var notices: [WebhookNotice]
+}
+
+/// The results that the store could not record, for example because the disk is full. Nothing is sent to their devices
+/// until they are recorded; otherwise the devices would get the same notifications again and again. Does no I/O; owner:
+/// ``PushHandOff``.
+struct UnrecordedPushes: Sendable {
+    /// The number of devices from which on nothing is sent to any device. Batches that are being sent can still add
+    /// some.
+    static let limit = 1_000
+
+    private var results: [HandOffKey: PushResult] = [:]
+    /// Whether the results are being recorded now.
+    private(set) var isBeingRecorded = false
+
+    var isEmpty: Bool { results.isEmpty }
+    var isFull: Bool { results.count >= Self.limit }
+
+    /// Whether the device has a result that is not recorded.
+    func contains(_ key: HandOffKey) -> Bool { results[key] != nil }
+
+    /// Keeps a result until it is recorded.
+    mutating func keep(_ result: PushResult) { results[result.key] = result }
+
+    /// Returns the results, to be recorded; nil if there are none, or if they are being recorded already. Unless it
+    /// returns nil, ``end(_:rest:)`` must follow.
+    mutating func begin() -> [PushResult]? {
+        guard !isBeingRecorded, !results.isEmpty else { return nil }
+        isBeingRecorded = true
+        return Array(results.values)
+    }
+
+    /// Ends what ``begin()`` began.
+    ///
+    /// - Parameters:
+    ///   - taken: the results that ``begin()`` returned.
+    ///   - rest: those of them that could not be recorded.
+    mutating func end(_ taken: [PushResult], rest: [PushResult]) {
+        isBeingRecorded = false
+        for result in taken { results[result.key] = nil }
+        for result in rest { results[result.key] = result }
+    }
+}
