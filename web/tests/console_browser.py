@@ -565,7 +565,9 @@ def check_chinese(olga: Browser) -> None:
 
     olga.until(is_answered, "an answer")
     assert statuses[-1] == 404, statuses
-    assert all("users/987654321" in line for line in olga.log())
+    # The views behind the results of the search ask several questions each, of which the rate may refuse some.
+    complaints = [line for line in olga.log() if "429" not in line]
+    assert all("users/987654321" in line for line in complaints), complaints
     open_view(olga, "审计日志")
     olga.sees("删除账号", "main td")
     olga.sees("名称或密码错误", "main td")
