@@ -62,7 +62,7 @@ struct StoreMeasurement: Sendable {
                     + "\(micros) µs of processor time each\n"
             }
             return line("store", store) + line("bare loop", bare) + line("purge", purge)
-                + "store to bare loop: \(Int(ratio * 100)) % (in processor time)"
+                + "bare loop's processor time as a share of the store's: \(Int(ratio * 100)) %"
         }
     }
 

@@ -47,7 +47,9 @@ struct PushCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The application's own JSON object.", valueName: "json"))
     var data: String?
 
-    @Option(help: ArgumentHelp("Replaces an undelivered push with the same key.", valueName: "key"))
+    @Option(
+        help: ArgumentHelp("Replaces an earlier push with the same key that is still in the inbox.", valueName: "key")
+    )
     var collapse: String?
 
     @Option(help: ArgumentHelp("Do not deliver after this time: 90s, 10m, 1h, 2d.", valueName: "time"))

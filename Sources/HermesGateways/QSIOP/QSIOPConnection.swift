@@ -122,6 +122,6 @@ package struct QSIOPAnswer: Hashable, Sendable {
     /// The answer if nobody is subscribed to the application's operation.
     package static let nobody = QSIOPAnswer(code: 404, message: "nobody is subscribed to this operation")
     package static func unknownOperation(_ operation: QSIOPOperation) -> QSIOPAnswer {
-        QSIOPAnswer(code: 404, message: "operation \(operation.rawValue) is not known")
+        QSIOPAnswer(code: 404, message: "there is no operation \(operation.rawValue)")
     }
 }

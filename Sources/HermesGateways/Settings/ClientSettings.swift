@@ -14,7 +14,7 @@ extension ClientSettings {
     private static let sharesHeartbeats = Setting<Bool>.flag(
         "clients.heartbeatPriors",
         default: false,
-        "Whether to send clients the heartbeat interval that other clients have learned in networks of the same name."
+        "Whether to send clients the heartbeat interval that other clients have learned in networks of the same kind."
     )
 
     static let settings: [SettingDescriptor] = [sharesHeartbeats.descriptor]

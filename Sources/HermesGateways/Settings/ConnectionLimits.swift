@@ -146,8 +146,8 @@ extension ConnectionLimits {
         "limits.memory",
         default: defaults.memoryBytes,
         in: (16 << 20)...(1 << 40),
-        "Memory for data that waits for or from connections, all together. Beyond it, the largest consumers first lose "
-            + "droppable output, then their connections."
+        "Memory for the data that all connections together hold. Beyond it, the addresses that hold the most first lose "
+            + "the output that may be dropped, and then connections."
     )
     private static let frame = Setting.byteCount(
         "limits.frame",

@@ -24,7 +24,7 @@ enum TokenSecret {
             return "a key of SSH; write it as PEM: ssh-keygen -e -m PKCS8 -f FILE"
         }
         if ["http://", "https://"].contains(where: begin.lowercased().hasPrefix) {
-            return "an address; store what is there in the file"
+            return "a URL; write the contents of that address into the file"
         }
         if begin.hasPrefix("{") || begin.hasPrefix("[") { return "JSON that is no JWKS" }
         if begin.hasPrefix("<"), begin.contains("</") || begin.contains("/>") { return "XML" }

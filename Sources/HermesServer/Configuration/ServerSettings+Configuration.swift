@@ -25,7 +25,7 @@ extension ServerSettings {
         "store.historyDays",
         default: 0,
         in: 0...3650,
-        "How many days after sending a delivered message stays readable; 0: messages are kept only until delivery."
+        "How many days after sending a message stays readable once every device has acknowledged it; 0: it is deleted then."
     )
     private static let retention = Setting.duration(
         "store.retention",
@@ -44,8 +44,8 @@ extension ServerSettings {
         default: 100_000,
         in: 1000...100_000_000,
         "The number of entries in one account's inbox. One sender may use a quarter, and one group may use a quarter. "
-            + "Once half is used, entries from non-contacts are refused. Once an eighth is used, an entry that one "
-            + "device has taken waits for no other device."
+            + "Once half is used, entries from non-contacts are refused. Once an eighth is used, an entry is deleted "
+            + "as soon as one device has acknowledged it."
     )
     private static let inboxBytes = Setting.byteCount(
         "limits.inbox",
@@ -53,14 +53,15 @@ extension ServerSettings {
         in: (8 << 20)...(1 << 40),
         "The total size of the entries in one account's inbox. One sender may use a quarter, and one group may use a "
             + "quarter. Once half is used, entries from non-contacts are refused. Once an eighth is used, an entry "
-            + "that one device has taken waits for no other device."
+            + "is deleted as soon as one device has acknowledged it."
     )
     private static let unreadBytes = Setting.byteCount(
         "limits.unreadPerAccount",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
         "The total size of one account's unread messages in other inboxes. Messages to groups do not count here. Once "
-            + "half is used, each receiver may hold one message, or messages up to a 64th of the limit."
+            + "half is used, a message is accepted only if it is the account's only unread message in that inbox, or "
+            + "if all of them in that inbox take at most a 64th of the limit."
     )
     private static let storedBytes = Setting.byteCount(
         "limits.storedPerAccountPerDay",

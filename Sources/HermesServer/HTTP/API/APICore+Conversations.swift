@@ -60,7 +60,7 @@ extension APICore {
             ),
             Field("last_seq", time, required: true, "The conversation_seq of the last message; 0: there is none."),
             Field("last_message_at_ms", time, "When it was sent, in milliseconds since 1970; absent: not known."),
-            Field("read_seq", time, required: true, "The account has read up to this conversation_seq."),
+            Field("read_seq", time, required: true, "The conversation_seq of the last message that was read."),
             Field(
                 "unread",
                 time,

@@ -43,7 +43,7 @@ extension APICore {
             Field(
                 "collapse_key",
                 collapseKey,
-                "Replaces an undelivered push with the same key."
+                "Replaces an earlier push with the same key that is still in the inbox."
             ),
             Field("ttl_seconds", .integer(1...315_360_000), "The time after which it is not delivered."),
             Field(

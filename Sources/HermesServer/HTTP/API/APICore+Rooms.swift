@@ -32,7 +32,7 @@ extension APICore {
                 scope: .roomsRead,
                 query: [
                     APIRoute.Parameter("text", .string(length: 0...64), "Only rooms whose names contain this."),
-                    APIRoute.Parameter("after", .string(length: 0...64), "Only rooms behind this name."),
+                    APIRoute.Parameter("after", .string(length: 0...64), "Only rooms whose names come after this one."),
                     Self.limitParameter,
                 ],
                 success: .ok,

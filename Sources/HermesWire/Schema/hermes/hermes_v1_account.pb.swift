@@ -180,7 +180,8 @@ package nonisolated struct Hermes_V1_Session: Sendable {
   /// The token for the next login, in place of the password. Empty if the connection authenticated by token.
   package var token: String = String()
 
-  /// The epoch of the server's store, which changes only if the store is lost. Cursors of another epoch are meaningless.
+  /// The epoch of the server's store. It changes whenever entries may have been lost. Cursors of another epoch are
+  /// meaningless.
   package var epoch: UInt64 = 0
 
   /// The seq of the newest inbox entry; 0 if there has been none.

@@ -196,7 +196,7 @@ package nonisolated struct Hermes_V1_Synchronized: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The epoch of the server's store, which changes only if the store is lost.
+  /// The epoch of the server's store. It changes whenever entries may have been lost.
   package var epoch: UInt64 = 0
 
   /// The seq of the newest entry. A client that has all entries up to this seq is up to date.

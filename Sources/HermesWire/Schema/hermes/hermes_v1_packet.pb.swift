@@ -672,8 +672,8 @@ package nonisolated struct Hermes_V1_ReconnectAdvice: Sendable {
   /// The host:port to connect to; empty: the same address as before.
   package var address: String = String()
 
-  /// The ticket that the client shows when it authenticates again, so that the server can admit first the clients that
-  /// it sent away. Opaque, at most 64 bytes; may be empty.
+  /// The ticket that the client shows when it authenticates again, so that the server can count the clients that return.
+  /// Opaque, at most 64 bytes; may be empty.
   package var ticket: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

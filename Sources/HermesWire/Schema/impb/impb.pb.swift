@@ -455,8 +455,8 @@ package nonisolated struct IMPB_login_response: Sendable {
   /// The token for the next login, in place of the password.
   package var token: String = String()
 
-  /// Extension: the epoch of the server's store, which changes only if the store is lost. Cursors of another epoch are
-  /// meaningless.
+  /// Extension: the epoch of the server's store. It changes whenever entries may have been lost. Cursors of another
+  /// epoch are meaningless.
   package var epoch: UInt64 = 0
 
   /// Extension: the seq of the newest inbox entry; 0 if there has been none.
@@ -1106,7 +1106,7 @@ package nonisolated struct IMPB_pull_response: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The epoch of the server's store, which changes only if the store is lost.
+  /// The epoch of the server's store. It changes whenever entries may have been lost.
   package var epoch: UInt64 = 0
 
   /// The seq of the newest entry. A client that has all entries up to this seq is up to date.
