@@ -106,9 +106,8 @@ extension SQLiteStore: MessageStore {
         return purged.count
     }
 
-    /// Puts the inboxes that a purge changed back into the cache once its transaction has committed. Otherwise the next
-    /// message to such an inbox would count all entries of the inbox, which takes a millisecond for a few thousand
-    /// entries.
+    /// Once a purge has committed, caches the changed inboxes again. Otherwise the next message to such an inbox would
+    /// count all entries of the inbox, which takes a millisecond for a few thousand entries.
     private func keepInboxes(_ removals: [UserID: InboxRemoval], after db: Database) {
         let kept = cache.withLock { cache in
             removals.compactMap { user, removal in

@@ -344,7 +344,7 @@ actor Chat {
         return true
     }
 
-    /// Reports a failed command at a terminal. With a pipe, a failed command ends the program.
+    /// Runs a command. At a terminal, reports a failure. With a pipe, a failure ends the program.
     private func orReport(_ body: () async throws -> Void) async throws {
         do {
             try await body()

@@ -18,13 +18,13 @@
 /// flooding attacker go first.
 package struct LoginThrottle: Sendable {
     package struct Limits: Sendable, Hashable {
-        /// The most failures in a burst for one account from one address, or from one device of the account.
+        /// The limit on a burst of failures for one account, for each address and for each device of the account.
         package var failuresPerSource: Int
-        /// The most failures in a burst for one account from all unknown addresses together.
+        /// The limit on a burst of failures for one account, for all unknown addresses together.
         package var failuresOfStrangers: Int
         /// The time in which the two budgets above regenerate completely, at an even rate.
         package var accountPeriod: Duration
-        /// The most failures in a burst from one address over all accounts. This budget regenerates completely in a
+        /// The limit on a burst of failures from one address, for all accounts together. This budget regenerates completely in a
         /// minute, at an even rate.
         package var failuresPerAddress: Int
         /// The most entries in each table.

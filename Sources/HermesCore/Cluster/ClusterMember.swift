@@ -371,8 +371,8 @@ package final class ClusterMember: BusReceiver {
 
     // MARK: Presence
 
-    /// Tells the other nodes and this node's watchers of presence transitions that this node has made. Reports the
-    /// transitions to observers, who hear of each transition from one node only.
+    /// Tells the other nodes, and the watchers on this node, about the presence transitions that this node has made.
+    /// Reports the transitions to observers, who hear of each transition from one node only.
     private func tell(_ changes: [PresenceChange]) {
         guard !changes.isEmpty else { return }
         bus.publish(.presence(changes), to: roster.peers)

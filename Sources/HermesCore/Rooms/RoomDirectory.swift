@@ -20,7 +20,7 @@ package actor RoomDirectory {
         package var total: Int
     }
 
-    /// Up to this number of topics, the result of a search is not used after the search.
+    /// If a search examines at most this many topics, its result is not kept for later requests.
     package static let fewTopics = 8_192
     /// The time for which a result is used, per topic that the search examined. Examining a topic takes up to 1 µs.
     static let agePerTopic = Duration.microseconds(10)

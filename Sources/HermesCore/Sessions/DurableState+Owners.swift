@@ -3,8 +3,9 @@
 
 /// The sessions and connections of an owner.
 extension DurableState {
-    /// Returns the connections of an owner that have a session or wait for one, and whose client id and connection
-    /// `matches` accepts.
+    /// Returns an owner's connections that have a session or wait for one.
+    ///
+    /// - Parameter matches: gets a client id and its connection; returns whether to include the connection.
     func attachments(
         of owner: SessionOwner,
         where matches: (String, any DurableAttachment) -> Bool = { _, _ in true }

@@ -26,7 +26,7 @@ struct MQTTInbound {
         case tooMany
     }
 
-    /// The answer to a PUBLISH that waits for the store, or for an earlier answer.
+    /// The answer to a PUBLISH. It is held back until the store has answered, and until earlier answers are sent.
     struct Acknowledgement {
         /// PUBACK or PUBREC.
         let type: MQTTPacketType

@@ -127,7 +127,9 @@ package struct HTTPExchange: Sendable {
         answerDeadline = now + limits.answer
     }
 
-    /// Ends the input: the last request gets a last word.
+    /// Ends the input; a ``LastWord`` follows.
+    ///
+    /// - Returns: when to send it.
     mutating func ended(now: Duration) -> Say {
         defer { reading = .over }
         answerDeadline = now + limits.answer
