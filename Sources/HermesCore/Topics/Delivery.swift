@@ -19,6 +19,7 @@ public struct EncodingSlot: Hashable, Sendable {
 /// Owner: the loop of the ``TopicShard`` that made it. A subscriber may keep the object; its publication then stays the
 /// same.
 package final class Delivery {
+    @exclusivity(unchecked)
     package private(set) var publication: Publication
     /// The publication's QoS.
     @exclusivity(unchecked)
@@ -37,12 +38,12 @@ package final class Delivery {
     private var firstCount = 0
     private var others: [(slot: EncodingSlot, bytes: ByteBuffer)] = []
 
-    package init(_ publication: Publication) {
-        self.publication = publication
+    package init(_ publication: consuming Publication) {
         qos = publication.qos
         publisher = publication.publisher
         firstSlot = publication.encodedSlot
         firstBytes = publication.encoded ?? ByteBuffer()
+        self.publication = publication
     }
 
     /// Returns the publication in the encoding of `slot`. `encode` runs only for the first subscriber that asks for
@@ -104,7 +105,8 @@ package final class Delivery {
     /// was read into can then be freed.
     package func kept() -> Publication {
         if !isKept {
-            publication = publication.owned()
+            // In place: a copy of the publication would count references to all its parts.
+            publication.own()
             isKept = true
         }
         return publication

@@ -104,11 +104,16 @@ package struct Publication: Sendable {
         return publication
     }
 
+    /// Replaces the payload by a copy, and drops other encodings.
+    mutating func own() {
+        payload = ByteBuffer(bytes: payload.readableBytesView)
+        dropEncoding()
+    }
+
     /// Returns the same publication with a copy of the payload, and without other encodings.
     package func owned() -> Publication {
         var publication = self
-        publication.payload = ByteBuffer(bytes: payload.readableBytesView)
-        publication.dropEncoding()
+        publication.own()
         return publication
     }
 

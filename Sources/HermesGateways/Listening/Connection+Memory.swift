@@ -75,9 +75,14 @@ extension Connection {
     /// Sets the approximate bytes that the gateway keeps for the peer: messages that wait, or that may go to another
     /// member of a shared subscription.
     package func sessionHolds(_ bytes: Int) {
-        guard bytes != sessionBytes else { return }
+        let change = bytes &- sessionBytes
+        guard change != 0 else { return }
         sessionBytes = bytes
-        measureMemory()
+        guard phase == .open else { return measureMemory() }
+        // Not measured anew: these bytes change with each message.
+        ownBytes &+= change
+        heldBytes &+= change
+        loop.heldChanged(by: change)
     }
 
     /// Sets the number of users whose presence the connection watches.

@@ -281,16 +281,18 @@ extension Connection {
         context.flush()
     }
 
-    /// The number of flushes between two checks of NIO's buffer (``isBehind(_:)``). A check costs about a tenth of a
-    /// flush.
+    /// The number of small flushes between two checks of NIO's buffer (``isBehind(_:)``). A check costs about a tenth
+    /// of a small flush.
     static let flushesPerLook = 8
+    /// The bytes between two such checks. A flush counts with the size of its buffer, but at least ``shareAbove``.
+    private static let bytesPerLook = flushesPerLook * shareAbove
 
     /// Whether the operating system is known not to have taken all output. This is checked only at every eighth flush,
-    /// and when the next write would keep a large buffer.
+    /// or sooner if the buffers are large, so that only ``bytesPerLook`` can wait uncounted.
     private func isBehind(_ context: ChannelHandlerContext) -> Bool {
-        flushesSinceLook &+= 1
-        guard flushesSinceLook >= Self.flushesPerLook || pending.storageCapacity > Self.shareAbove else { return false }
-        flushesSinceLook = 0
+        bytesSinceLook &+= max(pending.storageCapacity, Self.shareAbove)
+        guard bytesSinceLook >= Self.bytesPerLook else { return false }
+        bytesSinceLook = 0
         flushWrites(context)
         let waiting = try? context.channel.syncOptions?.getOption(.bufferedWritableBytes)
         return waiting ?? 0 > 0
@@ -311,7 +313,7 @@ extension Connection {
             heldWriteBytes &-= bytes
             measureMemory()
             guard heldWrites == 0 else { return }
-            flushesSinceLook = Self.flushesPerLook
+            bytesSinceLook = Self.bytesPerLook
             if pending.readableBytes > 0 || writtenMark != nil { markDirty() }
         }
         return written

@@ -47,9 +47,9 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// get one publication.
     @exclusivity(unchecked)
     var isDirtyWithCrowd = false
-    /// The number of flushes since the last check of how much output NIO holds.
+    /// The bytes that were flushed since the last check of how much output NIO holds; small flushes count for more.
     @exclusivity(unchecked)
-    var flushesSinceLook = 0
+    var bytesSinceLook = 0
     /// The number of writes that wait behind output that the operating system has not taken. While there are any,
     /// further output is collected, because each write keeps a whole buffer.
     @exclusivity(unchecked)

@@ -239,6 +239,16 @@ extension MQTTConnection {
     ///
     /// - Returns: false if the packet is too large for the client; then the drop was counted.
     private func sendWindowed(_ publication: Publication, _ qos: QoS, isRetained: Bool, identifiers: [UInt32]) -> Bool {
+        if identifiers.isEmpty, !outbound.usesAliases,
+            MQTTPublishWriter.isPlain(publication, maxBytes: outbound.maxPacketBytes)
+        {
+            var writer = MQTTPublishWriter(version: version, qos: qos, now: Timestamp(rawValue: 0))
+            writer.packetID = outbound.window.send(exactlyOnce: qos == .exactlyOnce)
+            writer.isRetained = isRetained
+            connection.tally.messagesOut += 1
+            writePlain(writer, publication.topic, publication.payload)
+            return true
+        }
         let next = outbound.window.nextPacketID
         guard
             let packet = packet(
@@ -256,6 +266,12 @@ extension MQTTConnection {
         connection.tally.messagesOut += 1
         connection.write(frame: packet.bytes, sharing: packet.payload)
         return true
+    }
+
+    /// Writes a packet without properties straight into the output, so that no packet is allocated for it
+    /// (``MQTTPublishWriter/isPlain(_:maxBytes:)-(Publication,_)``).
+    func writePlain(_ writer: MQTTPublishWriter, _ topic: TopicName, _ payload: ByteBuffer) {
+        connection.write { writer.writePlain(topic, payload, into: &$0) }
     }
 
     /// Encodes a message as a packet of this client's own.

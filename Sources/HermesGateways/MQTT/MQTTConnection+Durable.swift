@@ -183,9 +183,7 @@ extension MQTTConnection {
             writer.packetID = next
             writer.isRetained = queued.retain
             writer.isDuplicate = isDuplicate
-            // Only these two are copied for the closure, not the whole message with all its references.
-            let (topic, payload) = (queued.publication.topic, queued.publication.payload)
-            connection.write { writer.writePlain(topic, payload, into: &$0) }
+            writePlain(writer, queued.publication.topic, queued.publication.payload)
             return true
         }
         let packet = packet(

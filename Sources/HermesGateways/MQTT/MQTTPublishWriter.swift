@@ -66,10 +66,17 @@ struct MQTTPublishWriter {
 
     /// Whether a publication's packet has no properties, is so short that connections do not share its payload, and is
     /// certainly not longer than `maxBytes`.
+    static func isPlain(_ publication: Publication, maxBytes: Int) -> Bool {
+        publication.details == nil && publication.kind == Publication.plainKind
+            && isShort(publication.topic, publication.payload, maxBytes: maxBytes)
+    }
+
     static func isPlain(_ publication: StoredPublication, maxBytes: Int) -> Bool {
-        guard publication.details == nil else { return false }
-        let bytes = maxPlainHead + publication.topic.rawValue.utf8.count + publication.payload.readableBytes
-        return bytes <= min(maxBytes, Connection.shareAbove)
+        publication.details == nil && isShort(publication.topic, publication.payload, maxBytes: maxBytes)
+    }
+
+    private static func isShort(_ topic: TopicName, _ payload: ByteBuffer, maxBytes: Int) -> Bool {
+        maxPlainHead + topic.rawValue.utf8.count + payload.readableBytes <= min(maxBytes, Connection.shareAbove)
     }
 
     /// The most bytes besides topic and payload of a packet without properties: the fixed header, the topic's length,
