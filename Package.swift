@@ -18,7 +18,8 @@ let serverOnly = [
     "Configuration": "swift-configuration", "CoreMetrics": "swift-metrics", "Crypto": "swift-crypto",
     "CryptoExtras": "swift-crypto", "GRDB": "GRDB.swift", "GRDBSQLite": "GRDB.swift", "HTTPTypes": "swift-http-types",
     "Hummingbird": "hummingbird", "HummingbirdCore": "hummingbird", "Metrics": "swift-metrics",
-    "NIOHTTPTypes": "swift-nio-extras", "NIOHTTPTypesHTTP1": "swift-nio-extras",
+    "NIOHPACK": "swift-nio-http2", "NIOHTTP2": "swift-nio-http2", "NIOHTTPTypes": "swift-nio-extras",
+    "NIOHTTPTypesHTTP1": "swift-nio-extras",
     "ServiceLifecycle": "swift-service-lifecycle", "UnixSignals": "swift-service-lifecycle", "Yams": "Yams",
 ]
 
@@ -81,6 +82,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.0.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
+        .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
@@ -96,7 +98,7 @@ let package = Package(
             "HermesPush",
             [
                 "HermesCore", "HermesWire", "AsyncHTTPClient", "Crypto", "CryptoExtras", "DequeModule", "NIOCore",
-                "NIOFoundationCompat", "NIOHTTP1", "NIOPosix", "NIOSSL",
+                "NIOFoundationCompat", "NIOHPACK", "NIOHTTP1", "NIOHTTP2", "NIOPosix", "NIOSSL", "NIOTLS",
             ]
         ),
         library(
@@ -145,7 +147,7 @@ let package = Package(
         tests("HermesWire", ["NIOCore", "SwiftProtobuf"], data: ["Vectors"]),
         tests("HermesCore", ["AllocationCounter", "NIOCore"]),
         tests("HermesSQLite", ["HermesCore", "GRDB", "GRDBSQLite", "Logging"]),
-        tests("HermesPush", ["HermesCore", "Crypto", "CryptoExtras", "NIOCore", "NIOPosix"]),
+        tests("HermesPush", ["HermesCore", "Crypto", "CryptoExtras", "NIOCore", "NIOPosix", "NIOSSL"]),
         tests(
             "HermesGateways",
             ["HermesCore", "HermesWire", "NIOCore", "NIOEmbedded", "NIOPosix", "NIOSSL", "NIOTLS", "SwiftProtobuf"]

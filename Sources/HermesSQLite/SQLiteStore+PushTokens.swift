@@ -5,6 +5,13 @@ internal import GRDB
 package import HermesCore
 
 extension SQLiteStore: PushTokenStore {
+    /// The change that takes a token from its former device; a test checks its plan for full scans.
+    enum PushTokenQuery {
+        static let takeAway = """
+            DELETE FROM push_token WHERE identity = ? AND service = ? AND NOT (user = ? AND device_id = ?)
+            """
+    }
+
     package func setPushToken(
         _ token: PushToken?,
         of device: DeviceID,
@@ -12,6 +19,7 @@ extension SQLiteStore: PushTokenStore {
         shown: ShownProof,
         now: Timestamp
     ) async throws(HermesError) {
+        let identity = token?.identity
         try await write { (db, _) in
             let isKnown = try Bool.fetchOne(
                 db,
@@ -19,7 +27,7 @@ extension SQLiteStore: PushTokenStore {
                 arguments: [user.rawValue, device.rawValue]
             )
             guard isKnown == true else { throw StoreRefusals.noSuchDevice }
-            guard let token else {
+            guard let token, let identity else {
                 return try db.execute(
                     sql: "DELETE FROM push_token WHERE user = ? AND device_id = ?",
                     arguments: [user.rawValue, device.rawValue]
@@ -30,23 +38,22 @@ extension SQLiteStore: PushTokenStore {
             let isTokenKnown = try reader.owns(shown.token, user)
             if let refusal = shown.refusal(password: stored.password, isTokenKnown: isTokenKnown) { throw refusal }
             try db.execute(
-                sql: """
-                    DELETE FROM push_token WHERE token = ? AND service = ? AND app_id = ?
-                        AND NOT (user = ? AND device_id = ?)
-                    """,
-                arguments: [token.text, token.service.rawValue, token.appID, user.rawValue, device.rawValue]
+                sql: PushTokenQuery.takeAway,
+                arguments: [identity, token.service.rawValue, user.rawValue, device.rawValue]
             )
             try db.execute(
                 sql: """
-                    INSERT INTO push_token (user, device_id, service, token, app_id, set_at, pushed_up_to)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, coalesce((SELECT head FROM inbox_head WHERE user = ?1), 0))
+                    INSERT INTO push_token (user, device_id, service, token, identity, app_id, set_at, pushed_up_to)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce((SELECT head FROM inbox_head WHERE user = ?1), 0))
                     ON CONFLICT (user, device_id) DO UPDATE SET set_at = excluded.set_at,
-                        pushed_up_to = CASE WHEN service = excluded.service AND token = excluded.token
-                            AND app_id = excluded.app_id THEN pushed_up_to ELSE excluded.pushed_up_to END,
-                        service = excluded.service, token = excluded.token, app_id = excluded.app_id
+                        pushed_up_to = CASE WHEN service = excluded.service AND identity = excluded.identity
+                            THEN pushed_up_to ELSE excluded.pushed_up_to END,
+                        service = excluded.service, token = excluded.token, identity = excluded.identity,
+                        app_id = excluded.app_id
                     """,
                 arguments: [
-                    user.rawValue, device.rawValue, token.service.rawValue, token.text, token.appID, now.rawValue,
+                    user.rawValue, device.rawValue, token.service.rawValue, token.text, identity, token.appID,
+                    now.rawValue,
                 ]
             )
         }

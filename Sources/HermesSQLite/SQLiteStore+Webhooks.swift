@@ -103,21 +103,35 @@ extension SQLiteStore: WebhookStore {
     /// of them.
     private static let mostLooked = 10_000
 
+    /// The events after a position of the queue, in the order of their due times, up to and including a due time.
+    private struct DueRange {
+        var after: (due: Int64, number: Int64)
+        let end: Int64
+    }
+
     package func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook] {
         let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
         guard limit > 0 else { return [] }
         return try await read { db in
-            var last: (due: Int64, number: Int64) = (.min, .min)
+            let ahead = now.advanced(by: WebhookEvent.maxWait).rawValue
+            // See WebhookEvent.isDue. The last range is read first: others of a user wait for its events, and no new
+            // events come into it.
+            var ranges = [
+                DueRange(after: (due: .min, number: .min), end: now.rawValue),
+                DueRange(after: (due: ahead, number: .max), end: .max),
+            ]
             var due: [StoredWebhook] = []
             var found: [StoredWebhook] = []
-            while due.count < Self.mostLooked, found.count < limit {
+            while let range = ranges.popLast(), due.count < Self.mostLooked, found.count < limit {
                 let rows = try Row.fetchAll(
                     db,
                     sql: WebhookQuery.due,
-                    arguments: [now.rawValue, last.due, last.number, max(limit, Self.leastLooked, due.count)]
+                    arguments: [
+                        range.end, range.after.due, range.after.number, max(limit, Self.leastLooked, due.count),
+                    ]
                 )
-                guard let end = rows.last else { break }
-                last = (end["due"], end["number"])
+                guard let last = rows.last else { continue }
+                ranges.append(DueRange(after: (due: last["due"], number: last["number"]), end: range.end))
                 due += rows.map { row in
                     StoredWebhook(
                         number: row["number"],

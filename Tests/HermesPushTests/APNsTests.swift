@@ -142,8 +142,19 @@ struct APNsTests {
             case .retry(let after, let isService, _):
                 "retry" + (after.map { " \($0 / .seconds(1))" } ?? "") + (isService ? " service" : "")
             case .refused: "refused"
+            case .withdrawn: "withdrawn"
             }
         #expect(found == expected)
+    }
+
+    @Test
+    func `what is not due any more once the token is signed is not sent`() async throws {
+        let endpoint = try await FakeEndpoint.start()
+        try await withSender(endpoint) { sender in
+            let delivery = PushDelivery(PushFixtures.notification(), to: PushFixtures.apnsToken) { false }
+            #expect(await sender.send(delivery) == .withdrawn)
+        }
+        #expect(endpoint.received.isEmpty)
     }
 
     @Test

@@ -5,6 +5,7 @@ import CryptoExtras
 import Foundation
 import HermesCore
 import HermesTestKit
+import Synchronization
 import Testing
 
 @testable import HermesPush
@@ -26,11 +27,13 @@ struct FCMTests {
         _ times: Int = 1,
         every interval: Duration = .zero,
         expiresIn: Int = 3600,
+        token: String = "access",
+        isDue: @escaping @Sendable () async -> Bool = { true },
         _ answer: @escaping @Sendable (FakeEndpoint.Request, Int) -> FakeEndpoint.Answer
     ) async throws -> (outcomes: [PushSendOutcome], requests: [FakeEndpoint.Request], url: String) {
         let endpoint = try await FakeEndpoint.start { request, count in
             request.path == "/token"
-                ? .init(200, body: #"{"access_token":"access-\#(count)","expires_in":\#(expiresIn)}"#)
+                ? .init(200, body: #"{"access_token":"\#(token)-\#(count)","expires_in":\#(expiresIn)}"#)
                 : answer(request, count)
         }
         let account: [String: String] = [
@@ -48,12 +51,42 @@ struct FCMTests {
         var outcomes: [PushSendOutcome] = []
         for _ in 0..<times {
             let notification = PushFixtures.notification(data: #"{"order":17}"#)
-            outcomes.append(await sender.send(PushDelivery(notification, to: Self.token)))
+            outcomes.append(await sender.send(PushDelivery(notification, to: Self.token, isDue: isDue)))
             clock.advance(by: interval)
         }
         await http.shutdown()
         await endpoint.stop()
         return (outcomes, endpoint.received, endpoint.url)
+    }
+
+    @Test
+    func `what is not due any more is not sent, nor a second time after 401`() async throws {
+        let asked = Mutex(0)
+        let isDueOnce: @Sendable () async -> Bool = {
+            asked.withLock { asked in
+                asked += 1
+                return asked == 1
+            }
+        }
+        let never: @Sendable () async -> Bool = { false }
+        let first = try await send(isDue: never) { _, _ in .init(200) }
+        #expect(first.outcomes == [.withdrawn])
+        #expect(first.requests.map(\.path) == ["/token"])
+        let second = try await send(isDue: isDueOnce) { _, _ in .init(401) }
+        #expect(second.outcomes == [.withdrawn])
+        #expect(second.requests.count { $0.path != "/token" } == 1)
+    }
+
+    @Test(arguments: [#"a\nb"#, "a b", "ü"])
+    func `an access token that cannot stand in a head is not kept`(token: String) async throws {
+        let sent = try await send(2, token: token) { _, _ in .init(200) }
+        #expect(sent.requests.map(\.path) == ["/token", "/token"])
+        for outcome in sent.outcomes {
+            guard case .retry(_, isService: true, _) = outcome else {
+                Issue.record("not tried again")
+                continue
+            }
+        }
     }
 
     @Test(arguments: [(Int.min, 3), (-1, 3), (0, 3), (Int.max, 1)])

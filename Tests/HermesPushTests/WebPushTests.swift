@@ -94,6 +94,7 @@ struct WebPushTests {
         hosts: [String] = ["push.example.org"],
         names: PublicNames? = nil,
         isOpen: Bool = true,
+        time: ManualClock = ManualClock(now: PushFixtures.now),
         _ body: (WebPushSender, P256.Signing.PrivateKey, FakeEndpoint) async throws -> Value
     ) async throws -> Value {
         let folder = try PushFixtures.Folder()
@@ -110,7 +111,7 @@ struct WebPushTests {
                 endpoint: names == nil ? endpoint.url : ""
             ),
             http: http,
-            time: ManualClock(now: PushFixtures.now),
+            time: time,
             names: names
         )
         let result: Result<Value, any Error>
@@ -124,6 +125,15 @@ struct WebPushTests {
         PushFixtures.notification(),
         to: PushToken(stored: .webPush, text: subscription("https://push.example.org/send/abc"), appID: "")
     )
+
+    @Test
+    func `what is not due any more once the host is found is not sent`() async throws {
+        try await withSender(.init(201)) { sender, _, endpoint in
+            let delivery = PushDelivery(Self.delivery.notification, to: Self.delivery.token) { false }
+            #expect(await sender.send(delivery) == .withdrawn)
+            #expect(endpoint.received.isEmpty)
+        }
+    }
 
     @Test
     func `a request has TTL, Urgency, Topic, and a token for the endpoint's origin`() async throws {
@@ -147,6 +157,27 @@ struct WebPushTests {
             // Of a padding-free record: header 86, delimiter 1, tag 16.
             let message = WebPushSender.payload(of: Self.delivery.notification)
             #expect(request.body.count == 86 + message.count + 1 + 16)
+        }
+    }
+
+    @Test
+    func `a token of the time when the clock was ahead is not used any more`() async throws {
+        let ahead = Duration.seconds(48 * 3600)
+        let time = ManualClock(now: PushFixtures.now.advanced(by: ahead))
+        try await withSender(time: time) { sender, _, endpoint in
+            for jump in [Duration.zero, .zero - ahead, .zero] {
+                time.jump(by: jump)
+                #expect(await sender.send(Self.delivery) == .delivered(id: ""))
+            }
+            var hours: [Int] = []
+            for request in endpoint.received {
+                let authorization = try #require(request.headers["authorization"])
+                let match = try #require(authorization.wholeMatch(of: /vapid t=([^,]+), k=(.+)/))
+                let parts = try PushFixtures.TokenParts(match.1)
+                let expiry = try #require(parts.payload["exp"] as? Int)
+                hours.append((expiry - 1_800_000_000) / 3600)
+            }
+            #expect(hours == [48 + 12, 12, 12])
         }
     }
 
@@ -195,25 +226,19 @@ struct WebPushTests {
 
     @Test
     func `a host that leads nowhere is refused, and its subscription is gone after a day`() async throws {
-        // A host that the operator names exists: its subscriptions stay.
+        let reason = "push.example.org resolves to a private address or to no address"
+        // A host that the operator names exists: its subscriptions stay, and what is sent to it is tried again.
         for (hosts, isNamed) in [(["*"], false), (["push.example.org"], true), (["*", "*.example.org"], true)] {
             let time = ManualClock()
             let names = PublicNames(time: time, lookUp: { _ in .none })
             try await withSender(hosts: hosts, names: names) { sender, _, _ in
-                guard case .refused = await sender.send(Self.delivery) else {
-                    Issue.record("not refused")
-                    return
-                }
-                var later: PushSendOutcome?
+                let first: PushSendOutcome =
+                    isNamed ? .retry(after: nil, isService: true, reason: reason) : .refused(reason: reason)
+                #expect(await sender.send(Self.delivery) == first)
                 for hour in 1...24 {
                     time.advance(by: .seconds(3600))
-                    later = await sender.send(Self.delivery)
-                    if hour < 24, case .tokenGone? = later { Issue.record("gone after \(hour) hours") }
-                }
-                if case .refused? = later {
-                    #expect(isNamed)
-                } else {
-                    #expect(later == .tokenGone(since: nil) && !isNamed)
+                    let expected = isNamed || hour < 24 ? first : .tokenGone(since: nil)
+                    #expect(await sender.send(Self.delivery) == expected, "after \(hour) hours")
                 }
             }
         }

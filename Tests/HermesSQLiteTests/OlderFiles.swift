@@ -5,7 +5,13 @@ import GRDB
 
 /// Brings a file of this version back to an older one.
 extension Database {
+    func takeBackIdentitiesOfPushTokens() throws {
+        try execute(sql: "DROP INDEX push_token_identity; ALTER TABLE push_token DROP COLUMN identity")
+        try execute(sql: "CREATE INDEX push_token_text ON push_token (token)")
+    }
+
     func takeBackDurabilityOfRuns() throws {
+        try takeBackIdentitiesOfPushTokens()
         try execute(sql: "ALTER TABLE store DROP COLUMN waits")
     }
 

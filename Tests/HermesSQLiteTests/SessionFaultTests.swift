@@ -165,7 +165,7 @@ struct SessionFaultTests {
                         ('store', 'account', 'device', 'token', 'conversation', 'message', 'client_id',
                          'client_id_fresh', 'inbox', 'inbox_fresh', 'inbox_head', 'contact', 'chat_group',
                          'group_member', 'groups_of_user', 'session_received_part', 'kept_name', 'audit',
-                         'grdb_migrations')
+                         'push_token', 'grdb_migrations')
                     """
             )
             for table in tables { try db.execute(sql: "DROP TABLE \(table)") }
@@ -174,7 +174,7 @@ struct SessionFaultTests {
             }
             try db.execute(sql: "ALTER TABLE device DROP COLUMN proof")
             try db.takeBackConversationLists()
-            try db.execute(sql: "DROP TABLE audit")
+            try db.execute(sql: "DROP TABLE audit; DROP TABLE push_token")
             try db.execute(sql: "ALTER TABLE group_member DROP COLUMN joined_after")
             try db.execute(sql: "ALTER TABLE chat_group DROP COLUMN is_history_open")
             try db.execute(sql: "DELETE FROM grdb_migrations WHERE identifier >= '003'; PRAGMA user_version = 2")

@@ -5,8 +5,15 @@ extension MemoryState {
     /// The push token of a device.
     struct PushRow {
         var token: PushToken
+        /// ``PushToken/identity``.
+        var identity: String
         var setAt: Timestamp
         var pushedUpTo: UInt64
+
+        /// Whether this is the token with a service and an identity.
+        func isSame(_ service: PushToken.Service, _ identity: String) -> Bool {
+            token.service == service && self.identity == identity
+        }
     }
 
     /// The queue of webhooks.
@@ -43,11 +50,15 @@ extension MemoryState {
         }
         let isTokenKnown = owns(shown.token, user)
         if let refusal = shown.refusal(password: record.stored.password, isTokenKnown: isTokenKnown) { throw refusal }
+        let identity = token.identity
         let last = pushRows[user]?[device]
-        for owner in pushRows.keys { pushRows[owner] = pushRows[owner]?.filter { $0.value.token != token } }
-        let isSame = last?.token == token
+        for owner in pushRows.keys {
+            pushRows[owner] = pushRows[owner]?.filter { !$0.value.isSame(token.service, identity) }
+        }
+        let isSame = last?.isSame(token.service, identity) ?? false
         pushRows[user, default: [:]][device] = PushRow(
             token: token,
+            identity: identity,
             setAt: now,
             pushedUpTo: isSame ? last?.pushedUpTo ?? 0 : record.inbox.head
         )
@@ -139,7 +150,7 @@ extension MemoryState {
         var due: [StoredWebhook] = []
         var counts: [UserID: Int] = [:]
         for item in webhooks.items where due.count < min(max(limit, 0), StoreSettings.maxPageEntries) {
-            if item.due > now {
+            if !WebhookEvent.isDue(at: item.due, now: now) {
                 if let user = item.event.user, item.attempts < WebhookEvent.attemptsInOrder { held.insert(user) }
             } else if item.event.user.map({ !held.contains($0) }) ?? true {
                 if let user = item.event.user {

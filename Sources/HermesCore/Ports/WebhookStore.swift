@@ -19,16 +19,17 @@ package protocol WebhookStore: Sendable {
         limit: Int
     ) async throws(HermesError) -> Int
 
-    /// Returns due events in the order in which they were appended. If there are too many, it returns the events that
-    /// have been due longest. It returns no more than ``WebhookEvent/maxDuePerUser`` of one user, so that a user with
-    /// many events does not keep the others waiting. Leaves out an event while an earlier one of the same user waits,
-    /// unless the earlier one has failed ``WebhookEvent/attemptsInOrder`` times.
+    /// Returns due events (``WebhookEvent/isDue(at:now:)``) in the order in which they were appended. If there are too
+    /// many, it returns the events that have been due longest; events of a time when the clock was ahead come first. It
+    /// returns no more than ``WebhookEvent/maxDuePerUser`` of one user, so that a user with many events does not keep
+    /// the others waiting. Leaves out an event while an earlier one of the same user waits, unless the earlier one has
+    /// failed ``WebhookEvent/attemptsInOrder`` times.
     func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook]
 
     /// Records the outcomes of events, in one commit.
     func settleWebhooks(_ settlements: [WebhookSettlement]) async throws(HermesError)
 
-    /// Returns the number of waiting events, and the time at which the next one is due; nil: none waits.
+    /// Returns the number of waiting events, and the earliest time at which one is due; nil: none waits.
     func webhookQueue() async throws(HermesError) -> (count: Int, nextDue: Timestamp?)
 
     /// Returns the last inbox seq of a user up to which undelivered messages were reported; 0: none.
@@ -46,6 +47,16 @@ package struct WebhookEvent: Sendable, Hashable {
 
     /// The most events of one user that are posted before other users have their turn.
     package static let maxDuePerUser = 8
+
+    /// The longest wait before a retry: a step of an hour, and an hour that the receiver asks for. No event waits
+    /// longer, unless the clock is set back.
+    package static let maxWait = Duration.seconds(2 * 3600)
+
+    /// Whether an event is due. An event that would be due after more than ``maxWait`` was queued while the clock was
+    /// ahead, and is due at once.
+    package static func isDue(at due: Timestamp, now: Timestamp) -> Bool {
+        due <= now || due > now.advanced(by: maxWait)
+    }
 
     /// Returns how many events of one user may wait: a hundredth of all, but at least 100. Events that no longer hold
     /// up others do not count.

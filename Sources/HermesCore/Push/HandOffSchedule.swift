@@ -16,7 +16,7 @@ package struct HandOffKey: Sendable, Hashable {
 /// A check for the schedule of the node that hands off for the user.
 package struct HandOffDue: Sendable, Hashable {
     package let key: HandOffKey
-    /// The seq of the newest waiting entry.
+    /// The seq of the newest waiting entry; `UInt64.max`: the device has set a token.
     let seq: UInt64
     /// The time from now until the check is due.
     let wait: Duration
@@ -38,6 +38,8 @@ package struct HandOffSchedule: Sendable {
         var isTaken = false
         /// Whether an entry was committed during the check.
         var isAgain = false
+        /// Whether the device set a token during the check. Then a failure of the check says nothing about this token.
+        var isRenewed = false
     }
 
     private let capacity: Int
@@ -76,6 +78,21 @@ package struct HandOffSchedule: Sendable {
         if isEarlier { waiting.set(key, dueAt: due) }
     }
 
+    /// Records that a device has set a token, for which all entries may wait. Failures of an earlier token do not delay
+    /// it.
+    package mutating func renewed(_ key: HandOffKey, due: Duration) {
+        if var item = items[key], item.isTaken || item.attempts > 0 {
+            item.attempts = 0
+            item.isRenewed = item.isTaken
+            if !item.isTaken {
+                item.due = min(item.due, due)
+                waiting.set(key, dueAt: item.due)
+            }
+            items[key] = item
+        }
+        committed(key, upTo: .max, due: due)
+    }
+
     /// Records that a device has acknowledged everything up to `seq`. The device and its user then need no check for
     /// these entries. If the device was merely claimed, the user still needs a check (``InboxCursors/delivered``).
     package mutating func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool = true) {
@@ -110,10 +127,10 @@ package struct HandOffSchedule: Sendable {
     ) {
         guard var item = items[key], item.isTaken else { return }
         item.isTaken = false
-        if let retryAt {
+        if let retryAt, !item.isRenewed {
             item.attempts += 1
             item.due = retryAt
-        } else if let due = item.isAgain ? now : moreAt {
+        } else if let due = item.isAgain || item.isRenewed ? now : moreAt {
             item.attempts = 0
             item.due = due
         } else {
@@ -121,6 +138,7 @@ package struct HandOffSchedule: Sendable {
             return
         }
         item.isAgain = false
+        item.isRenewed = false
         items[key] = item
         waiting.set(key, dueAt: item.due)
     }
@@ -130,6 +148,7 @@ package struct HandOffSchedule: Sendable {
         guard var item = items[key], item.isTaken else { return }
         item.isTaken = false
         item.isAgain = false
+        item.isRenewed = false
         item.due = due
         items[key] = item
         waiting.set(key, dueAt: due)

@@ -176,17 +176,16 @@ extension PushHandOff {
     private func send(_ candidate: Candidate, through sender: any PushSender) async -> [Answer?] {
         let items = candidate.plan.items
         var answers: [Answer?] = Array(repeating: nil, count: items.count)
-        var freshUntil = candidate.readAt + Self.freshness
         let end = time.uptime() + Self.deviceTime
         for (place, index) in items.indices.sorted(by: { items[$0].firstSeq < items[$1].firstSeq }).enumerated() {
             if place > 0, time.uptime() >= end { break }
-            if time.uptime() >= freshUntil {
-                guard await isCurrent(candidate) else { break }
-                freshUntil = time.uptime() + Self.freshness
-            }
             let start = time.uptime()
-            let token = candidate.target.token
-            let delivery = PushDelivery(items[index].notification, to: token, of: candidate.key.user)
+            let delivery = PushDelivery(
+                items[index].notification,
+                to: candidate.target.token,
+                of: candidate.key.user,
+                isDue: { [self] in await isCurrent(candidate) }
+            )
             let outcome = await sender.send(delivery)
             let answer = Answer(outcome: outcome, duration: time.uptime() - start)
             switch outcome {
@@ -195,6 +194,7 @@ extension PushHandOff {
             case .tokenGone:
                 answers[index] = answer
                 return answers
+            case .withdrawn: return answers
             case .retry:
                 // If the server stops, the request was cut off, which is not the service's fault.
                 if !Task.isCancelled { answers[index] = answer }
@@ -214,6 +214,7 @@ extension PushHandOff {
                 case (.delivered, let host?) where answer.duration <= Self.slowness: state.hosts.delivered(host)
                 case (.delivered, let host?), (.retry(_, isService: true, _), let host?):
                     state.hosts.failed(host, now: now)
+                case (.refused, let host?) where answer.duration > Self.slowness: state.hosts.failed(host, now: now)
                 case (.delivered, nil): state.health.succeeded(service)
                 case (.retry(let asked, isService: true, _), nil): state.health.failed(service, asked: asked, now: now)
                 default: break
@@ -223,8 +224,10 @@ extension PushHandOff {
     }
 
     /// Whether the store still has the candidate's token: it has not if the device has logged out or was removed, if the
-    /// account was disabled, or if the token was registered on another device.
+    /// account was disabled, or if the token was registered on another device. The store is asked only if the
+    /// candidate was read longer than ``freshness`` ago.
     private func isCurrent(_ candidate: Candidate) async -> Bool {
+        guard time.uptime() >= candidate.readAt + Self.freshness else { return true }
         let target = candidate.target
         let present = try? await tokens.store.pushTargets(of: candidate.key.user)
         return present?.contains { $0.device == target.device && $0.token == target.token } ?? false
@@ -325,7 +328,7 @@ extension PushHandOff {
                 result: "\(service.name) \(outcome.words)"
             )
             switch outcome {
-            case .delivered, .refused:
+            case .delivered, .refused, .withdrawn:
                 break
             case .tokenGone(let since):
                 gone = [.gone(key.user, candidate.target.device, candidate.target.token, since: since)]

@@ -177,7 +177,7 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Schedules checks of devices for which entries may wait.
+    /// Schedules checks of devices that have set a token, for which entries may wait.
     private func check(_ devices: [DeviceKey]) {
         scheduleAtOwners(
             devices.map { HandOffDue(key: HandOffKey($0.user, $0.device), seq: .max, wait: settings.deadline) }
@@ -224,7 +224,13 @@ package final class PushHandOff: Sendable {
     private func schedule(_ dues: [HandOffDue]) {
         let now = time.uptime()
         state.withLock { state in
-            for due in dues { state.schedule.committed(due.key, upTo: due.seq, due: now + due.wait) }
+            for due in dues {
+                if due.seq == .max {
+                    state.schedule.renewed(due.key, due: now + due.wait)
+                } else {
+                    state.schedule.committed(due.key, upTo: due.seq, due: now + due.wait)
+                }
+            }
         }
         wakeUp.signal()
     }

@@ -72,16 +72,25 @@ package struct PushNotification: Sendable, Hashable {
 }
 
 /// A notification on its way to one device.
-package struct PushDelivery: Sendable, Hashable {
+package struct PushDelivery: Sendable {
     package let notification: PushNotification
     package let token: PushToken
     /// The token's account, against whose limits the delivery counts; nil: there is none.
     package let user: UserID?
+    /// Whether the device may still get the notification. Asked right before each request, because what precedes a
+    /// request (a credential, the resolution of a name) can take many seconds.
+    package let isDue: @Sendable () async -> Bool
 
-    package init(_ notification: PushNotification, to token: PushToken, of user: UserID? = nil) {
+    package init(
+        _ notification: PushNotification,
+        to token: PushToken,
+        of user: UserID? = nil,
+        isDue: @escaping @Sendable () async -> Bool = { true }
+    ) {
         self.notification = notification
         self.token = token
         self.user = user
+        self.isDue = isDue
     }
 }
 
@@ -97,6 +106,8 @@ package enum PushSendOutcome: Sendable, Hashable {
     case retry(after: Duration?, isService: Bool, reason: String)
     /// The service refuses the notification, and a retry would not help. The reason is for logs.
     case refused(reason: String)
+    /// Nothing was sent, because the device may not get the notification any more (``PushDelivery/isDue``).
+    case withdrawn
 }
 
 extension PushSendOutcome {
@@ -107,6 +118,7 @@ extension PushSendOutcome {
         case .tokenGone: "token gone"
         case .retry(_, _, let reason): "retry: \(reason)"
         case .refused(let reason): "refused: \(reason)"
+        case .withdrawn: "withdrawn"
         }
     }
 }

@@ -21,7 +21,8 @@ package struct PushToken: Sendable, Hashable {
     package static let maxAppIDBytes = 128
 
     package let service: Service
-    /// The token. A token of Apple is in hexadecimal; a token for Web Push is the subscription as JSON.
+    /// The token. A token of Apple is in hexadecimal; a token for Web Push is the subscription as JSON. A token that a
+    /// client sets now has one spelling; a token that an earlier version stored can have another one.
     package let text: String
     /// The app's bundle or package identifier; empty: the identifier of the configuration is used.
     package let appID: String
@@ -34,7 +35,8 @@ package struct PushToken: Sendable, Hashable {
     }
 
     /// Checks a client's token: its length, its alphabet, and for Web Push that the subscription is complete and leads
-    /// to a public host.
+    /// to a public host. ``text`` is then the token in its one spelling: hexadecimal digits are in lower case, and a
+    /// subscription is ``WebPushSubscription/text``.
     ///
     /// - Throws: `.invalidArgument`, `.tooLarge`.
     package init(_ service: Service, text: String, appID: String) throws(HermesError) {
@@ -44,19 +46,35 @@ package struct PushToken: Sendable, Hashable {
         guard appID.utf8.count <= Self.maxAppIDBytes, appID.utf8.allSatisfy(Self.isIdentifier) else {
             throw HermesError(.invalidArgument, "app_id is letters, digits, dots, hyphens and underscores, 128 at most")
         }
+        let spelling: String
         switch service {
         case .apns, .apnsSandbox:
             guard (32...200).contains(text.utf8.count), text.utf8.allSatisfy(\.isHexadecimal) else {
                 throw HermesError(.invalidArgument, "an APNs token is written in hexadecimal")
             }
+            spelling = text.lowercased()
         case .fcm:
             guard !text.isEmpty, text.utf8.allSatisfy({ Self.isIdentifier($0) || $0 == UInt8(ascii: ":") }) else {
                 throw HermesError(.invalidArgument, "an FCM token is letters, digits and : . - _")
             }
+            spelling = text
         case .webPush:
-            _ = try WebPushSubscription(parsing: text)
+            spelling = try WebPushSubscription(parsing: text).text
         }
-        self.init(stored: service, text: text, appID: appID)
+        self.init(stored: service, text: spelling, appID: appID)
+    }
+
+    /// The text by which two tokens of one service are the same token, although they may be spelled differently or have
+    /// different app identifiers: the service knows them by this text. For Web Push it is the endpoint. A stored
+    /// subscription that cannot be read is its own identity.
+    ///
+    /// Stores keep this text; if the rule changes, they need a migration.
+    package var identity: String {
+        switch service {
+        case .apns, .apnsSandbox: text.lowercased()
+        case .fcm: text
+        case .webPush: (try? WebPushSubscription(parsing: text))?.endpoint ?? text
+        }
     }
 
     private static func isIdentifier(_ byte: UInt8) -> Bool {

@@ -5,7 +5,8 @@ package import Foundation
 
 /// A browser's push subscription (`PushSubscription.toJSON()`), parsed.
 package struct WebPushSubscription: Sendable, Hashable {
-    /// The URL to post to: https, at a host name.
+    /// The URL to post to: https, at a host name. The host is in lower case, and the usual port is left out. The path
+    /// and the query are the client's, percent-encoded where that is necessary.
     package let endpoint: String
     /// The host of the endpoint, in lower case.
     package let host: String
@@ -16,6 +17,8 @@ package struct WebPushSubscription: Sendable, Hashable {
     package let publicKey: Data
     /// The shared secret: 16 bytes.
     package let secret: Data
+
+    private static let maxEndpointBytes = 2_048
 
     private struct JSON: Decodable {
         struct Keys: Decodable {
@@ -40,7 +43,8 @@ package struct WebPushSubscription: Sendable, Hashable {
         else {
             throw HermesError(.invalidArgument, "keys.p256dh has 65 bytes and keys.auth 16, in base64url")
         }
-        guard json.endpoint.utf8.count <= 2_048, json.endpoint.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+        guard json.endpoint.utf8.count <= Self.maxEndpointBytes,
+            json.endpoint.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
             let parts = URLComponents(string: json.endpoint), parts.scheme == "https", parts.user == nil,
             parts.password == nil, parts.fragment == nil, let host = parts.host?.lowercased()
         else {
@@ -52,12 +56,26 @@ package struct WebPushSubscription: Sendable, Hashable {
         guard parts.port.map({ (1...65_535).contains($0) }) ?? true else {
             throw HermesError(.invalidArgument, "the endpoint's port must be 1 … 65535")
         }
-        endpoint = json.endpoint
+        let port = parts.port ?? Self.usualPort
+        let origin = "https://\(host)" + (port == Self.usualPort ? "" : ":\(port)")
+        let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+        let endpoint = origin + path + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
+        guard endpoint.utf8.count <= Self.maxEndpointBytes else {
+            throw HermesError(.invalidArgument, "the endpoint is too long when it is percent-encoded")
+        }
+        self.endpoint = endpoint
         self.host = host
-        port = parts.port ?? Self.usualPort
-        origin = "https://\(host)" + (port == Self.usualPort ? "" : ":\(port)")
+        self.port = port
+        self.origin = origin
         publicKey = key
         self.secret = secret
+    }
+
+    /// The subscription as JSON, with nothing but what the server uses. However a client writes a subscription, this
+    /// text is the same.
+    package var text: String {
+        // JSON escapes no character of base64url or of a percent-encoded URL.
+        #"{"endpoint":"\#(endpoint)","keys":{"p256dh":"\#(publicKey.base64URL)","auth":"\#(secret.base64URL)"}}"#
     }
 
     /// The port that push services use. Other ports are allowed only for hosts that the operator names.

@@ -142,6 +142,7 @@ package enum WebhookNotice: Sendable, Hashable {
             case .delivered(let id): ("delivered", id)
             case .tokenGone: ("token_gone", nil)
             case .refused(let reason): ("refused", reason)
+            case .withdrawn: ("withdrawn", "")
             case .retry(_, _, let reason): ("retry", reason)
             }
         return Push(

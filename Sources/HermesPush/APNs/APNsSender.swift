@@ -103,7 +103,8 @@ package final class APNsSender: PushSender {
         let token: String
         do {
             token = try await credential.text()
-            answer = try await http.post(
+            guard await delivery.isDue() else { return .withdrawn }
+            answer = try await http.postOverHTTP2(
                 "\(host(of: delivery.token))/3/device/\(delivery.token.text)",
                 headers: headers(of: delivery, authorization: token),
                 body: Self.payload(of: delivery.notification)

@@ -122,6 +122,10 @@ package final class FCMSender: PushSender {
         guard answer.status == 200, let token = try? JSONDecoder().decode(AccessToken.self, from: answer.body) else {
             throw TokenRefused(description: "no access token: status \(answer.status), \(answer.excerpt)")
         }
+        // The token becomes a field of a request's head.
+        guard (1...16_384).contains(token.accessToken.utf8.count),
+            token.accessToken.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { throw TokenRefused(description: "the access token is not of visible ASCII") }
         // This is slightly shorter than the token's actual lifetime, so that the token does not expire on the way. The
         // number comes from outside and may be anything.
         let lifetime = min(max(0, token.expiresIn), longestLifetime) - 120
@@ -135,6 +139,7 @@ package final class FCMSender: PushSender {
         let token: String
         do {
             token = try await credential.text()
+            guard await delivery.isDue() else { return .withdrawn }
             answer = try await http.post(
                 url,
                 headers: [("authorization", "Bearer \(token)"), ("content-type", "application/json")],

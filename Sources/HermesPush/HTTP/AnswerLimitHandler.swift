@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import NIOCore
+import NIOHTTP1
 
 /// Closes an HTTP/1.1 connection whose peer sends more bytes for one request than any answer of a push service has. The
 /// limit of the body alone would leave heads, trailers and interim answers (1xx) without end.
@@ -30,3 +31,30 @@ final class AnswerLimitHandler: ChannelDuplexHandler {
 
 @available(*, unavailable)
 extension AnswerLimitHandler: Sendable {}
+
+/// Closes an HTTP/1.1 connection whose peer answers with a status below 200 or above 599. AsyncHTTPClient ends the
+/// process at some of them.
+final class AnswerStatusHandler: ChannelInboundHandler {
+    typealias InboundIn = HTTPClientResponsePart
+    typealias InboundOut = HTTPClientResponsePart
+
+    private struct BadStatus: Error, CustomStringConvertible {
+        let code: UInt
+        var description: String { "the answer is not valid: status \(code)" }
+    }
+
+    private var isBroken = false
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isBroken else { return }
+        if case .head(let head) = unwrapInboundIn(data), !(200..<600).contains(head.status.code) {
+            isBroken = true
+            context.fireErrorCaught(BadStatus(code: head.status.code))
+            return context.close(promise: nil)
+        }
+        context.fireChannelRead(data)
+    }
+}
+
+@available(*, unavailable)
+extension AnswerStatusHandler: Sendable {}

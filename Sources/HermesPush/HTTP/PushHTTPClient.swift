@@ -10,8 +10,8 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Posts to push services and to the receiver of webhooks: HTTP/2 where the other side offers it, persistent
-/// connections, no redirects. Thread-safe; ends with ``shutdown()``.
+/// Posts to push services and to the receiver of webhooks, over persistent connections and without redirects. Only APNs
+/// needs HTTP/2 (``HTTP2Client``); the others get HTTP/1.1. Thread-safe; ends with ``shutdown()``.
 ///
 /// State: a `Mutex` around the clients of hosts whose address was checked; nothing is called under it.
 package final class PushHTTPClient: Sendable {
@@ -24,7 +24,7 @@ package final class PushHTTPClient: Sendable {
     }
 
     /// The number of bytes of a body after which the rest is not read.
-    private static let maxBodyBytes = 256 * 1024
+    static let maxBodyBytes = 256 * 1024
 
     /// A host and the address to connect to: the name is not resolved again, and the certificate must be valid for the
     /// name.
@@ -58,6 +58,7 @@ package final class PushHTTPClient: Sendable {
     private static let maxIdleRoutes = 64
 
     private let client: HTTPClient
+    private let http2: HTTP2Client
     private let configuration: HTTPClient.Configuration
     private let group: any EventLoopGroup
     private let timeout: TimeAmount
@@ -82,11 +83,14 @@ package final class PushHTTPClient: Sendable {
             redirectConfiguration: .disallow,
             timeout: .init(connect: .milliseconds(min(10_000, milliseconds)), read: .milliseconds(milliseconds))
         )
-        configuration.httpVersion = .automatic
-        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 16
+        configuration.httpVersion = .http1Only
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
         configuration.http1_1ConnectionDebugInitializer = { channel in
             channel.eventLoop.submit {
-                try channel.pipeline.syncOperations.addHandler(AnswerLimitHandler(), position: .first)
+                let pipeline = channel.pipeline.syncOperations
+                try pipeline.addHandler(AnswerLimitHandler(), position: .first)
+                let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPResponseDecoder>.self)
+                try pipeline.addHandler(AnswerStatusHandler(), position: .after(decoder))
             }
         }
         // Failing at once is better than queueing: the caller retries later.
@@ -95,6 +99,7 @@ package final class PushHTTPClient: Sendable {
         self.configuration = configuration
         self.group = group
         self.timeout = .milliseconds(milliseconds)
+        http2 = try HTTP2Client(group: group, tls: tls, timeout: self.timeout)
     }
 
     /// The system's authorities, read once for the clients of all routes; nil: the TLS library finds them.
@@ -114,6 +119,7 @@ package final class PushHTTPClient: Sendable {
             defer { routes.clients = [:] }
             return routes.clients.values.map(\.client)
         }
+        http2.shutdown()
         // All clients end at the same time, because each may have to wait for the other side.
         await withDiscardingTaskGroup { group in
             for client in pinned + [client] { group.addTask { try? await client.shutdown() } }
@@ -172,6 +178,14 @@ package final class PushHTTPClient: Sendable {
         do { result = .success(try await post(url, headers, body, client)) } catch { result = .failure(error) }
         releaseClient(for: route)
         return try result.get()
+    }
+
+    /// Posts one body over HTTP/2. A URL of the scheme `http` gets HTTP/1.1.
+    ///
+    /// - Throws: any failure to get an answer: no connection, no trust, no answer in time.
+    package func postOverHTTP2(_ url: String, headers: [(String, String)], body: Data) async throws -> Answer {
+        guard url.hasPrefix("https:") else { return try await post(url, headers, body, client) }
+        return try await http2.post(url, headers: headers, body: ByteBuffer(bytes: body))
     }
 
     private func post(

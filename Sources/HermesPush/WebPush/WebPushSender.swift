@@ -123,11 +123,12 @@ package final class WebPushSender: PushSender {
         if configuration.endpoint.isEmpty {
             switch await names.address(of: subscription.host, for: delivery.user) {
             case .address(let address): route = .init(host: subscription.host, address: address)
-            // The host exists if the operator names it or a host above it. Then the fault is the resolver's.
-            case .nowhere(let age) where age >= Self.lostAfter && !configuration.names(subscription):
-                return .tokenGone(since: nil)
-            case .nowhere:
-                return .refused(reason: "\(subscription.host) resolves to a private address or to no address")
+            case .nowhere(let age):
+                let reason = "\(subscription.host) resolves to a private address or to no address"
+                // The host exists if the operator names it or a host above it. Then the fault is the resolver's, and
+                // passes.
+                if configuration.names(subscription) { return .retry(after: nil, isService: true, reason: reason) }
+                return age >= Self.lostAfter ? .tokenGone(since: nil) : .refused(reason: reason)
             case .unknown(let wait):
                 return .retry(after: wait, isService: false, reason: "\(subscription.host) cannot be resolved")
             }
@@ -146,6 +147,7 @@ package final class WebPushSender: PushSender {
                 // The browser's key is no point of the curve, so nothing can be sent to it.
                 return .tokenGone(since: nil)
             }
+            guard await delivery.isDue() else { return .withdrawn }
             let lifetime = max(0, (notification.expiresAt.rawValue &- time.now().rawValue) / 1000)
             answer = try await http.post(
                 url(of: subscription),
@@ -198,8 +200,10 @@ package final class WebPushSender: PushSender {
 
     private func token(for origin: String) throws -> String {
         let now = time.now().rawValue / 1000
-        if let token = tokens.withLock({ $0[origin] }), token.expiresAt - now > Self.tokenLifetime / 2 {
-            return token.text
+        if let token = tokens.withLock({ $0[origin] }) {
+            let rest = token.expiresAt - now
+            // The rest is longer than the lifetime if the clock was set back. A service may refuse such a token.
+            if rest > Self.tokenLifetime / 2, rest <= Self.tokenLifetime { return token.text }
         }
         let claims = Claims(aud: origin, exp: now + Self.tokenLifetime, sub: configuration.subject)
         let token = SignedToken(text: try signer.token(claims), expiresAt: claims.exp)

@@ -31,7 +31,8 @@ package final class WebhookPoster: Sendable {
             secretFile: String,
             concurrency: Int = 16,
             maxAge: Duration = .seconds(24 * 3600),
-            backoff: Backoff = Backoff(base: .seconds(2), limit: .seconds(3600))
+            // A wait is at most twice the limit.
+            backoff: Backoff = Backoff(base: .seconds(2), limit: WebhookEvent.maxWait / 2)
         ) {
             self.url = url
             self.secretFile = secretFile

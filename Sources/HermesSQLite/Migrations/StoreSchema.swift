@@ -36,6 +36,7 @@ enum StoreSchema {
         ("023 codes in the audit log", addAuditCodes),
         ("024 numbers of runs", numberRuns),
         ("025 durability of the last run", noteDurability),
+        ("026 identities of push tokens", identifyPushTokens),
     ]
 
     static var version: Int { migrations.count }

@@ -247,6 +247,7 @@ final class PushMetrics: Sendable {
                 case .tokenGone: ("token_gone", nil)
                 case .retry(_, _, let reason): ("retry", reason)
                 case .refused(let reason): ("refused", reason)
+                case .withdrawn: ("withdrawn", nil)
                 }
             Counter(
                 label: "hermes_push_notifications_total",

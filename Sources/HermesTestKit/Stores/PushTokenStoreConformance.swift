@@ -49,6 +49,37 @@ package enum PushTokenStoreConformance {
             try await world.set("a", .fcm, of: 0)
             try expectEqual(try await world.tokens(of: 1), ["a"], "of another service it is another one")
         },
+        ConformanceCase("A token in another spelling, or with another app id, is the same token") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            for (one, other) in spellings {
+                for (first, second) in [(one, other), (other, one)] {
+                    try await world.set(first, of: 0)
+                    try await world.set(second, of: 1)
+                    try expectEqual(try await world.tokens(of: 0), [], first.text)
+                    try expectEqual(try await world.store.pushTargets(of: world[1].user).map(\.token), [second])
+                }
+            }
+            for (one, other) in different {
+                try await world.set(one, of: 0)
+                try await world.set(other, of: 1)
+                try expectEqual(try await world.tokens(of: 0), [one.text])
+            }
+        },
+        ConformanceCase("A device that sets its token in another spelling gets what it would have got") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let user = world[1].user
+            var head: UInt64 = 0
+            for (one, other) in spellings {
+                try await world.set(one, of: 1)
+                try world.send("after", from: 0, to: 1)
+                try await world.set(other, of: 1)
+                let targets = try await world.store.pushTargets(of: user)
+                try expectEqual(targets.map(\.token), [other])
+                try expectEqual(targets.map(\.pushedUpTo), [head])
+                try expectEqual(try await world.store.usersToPush(after: nil, limit: 10), [user])
+                head += 1
+            }
+        },
         ConformanceCase("What was there before the token is not pushed; the same token again changes nothing") {
             makeStore in
             let world = try await StoreWorld(makeStore)
@@ -178,6 +209,39 @@ package enum PushTokenStoreConformance {
         },
     ]
 
+    /// Pairs that mean the same token. No two pairs mean the same one.
+    private static let spellings: [(PushToken, PushToken)] = [
+        (token("a:b", .fcm), PushToken(stored: .fcm, text: "a:b", appID: "")),
+        (token("00ff"), PushToken(stored: .apns, text: "00ff", appID: "")), (token("0aff"), token("0aFF")),
+        (token("00ff", .apnsSandbox), token("00FF", .apnsSandbox)),
+        (subscription("https://push.example.org/a"), subscription("https://PUSH.example.org:443/a", isLong: true)),
+    ]
+
+    /// Pairs of tokens that only look alike.
+    private static let different: [(PushToken, PushToken)] = [
+        (token("a:b", .fcm), token("A:b", .fcm)), (token("00ff"), token("00fe")),
+        (token("00ff"), token("00ff", .apnsSandbox)),
+        (subscription("https://push.example.org/a"), subscription("https://push.example.org/A")),
+        (subscription("https://push.example.org/a"), subscription("https://push.example.org:444/a")),
+        (subscription("https://push.example.org/a?b"), subscription("https://push.example.org/a?c")),
+    ]
+
+    /// Returns a token for Web Push.
+    ///
+    /// - Parameter isLong: whether the subscription is written with needless characters and members, in another order.
+    private static func subscription(_ endpoint: String, isLong: Bool = false) -> PushToken {
+        // 65 bytes with 4 as the first one, and 16 bytes.
+        let (key, secret) = ("B" + String(repeating: "A", count: 86), String(repeating: "A", count: 22))
+        guard isLong else {
+            return token(
+                #"{"endpoint":"\#(endpoint)","keys":{"p256dh":"\#(key)","auth":"\#(secret)"}}"#,
+                .webPush
+            )
+        }
+        let keys = #"{"auth": "\#(secret)==", "p256dh": "\#(key)"}"#
+        return token(#"{ "expirationTime": null, "keys": \#(keys), "endpoint": "\#(endpoint)" }"#, .webPush)
+    }
+
     fileprivate static func token(_ text: String, _ service: PushToken.Service = .apns) -> PushToken {
         PushToken(stored: service, text: text, appID: "org.example")
     }
@@ -194,6 +258,10 @@ extension StoreWorld {
     ) async throws {
         let token = PushTokenStoreConformance.token(text, service)
         try await store.setPushToken(token, of: device, people[person].user, shown: shown, now: now)
+    }
+
+    fileprivate func set(_ token: PushToken, of person: Int) async throws {
+        try await store.setPushToken(token, of: Self.phone, people[person].user, shown: .other, now: Self.now)
     }
 
     fileprivate func tokens(of person: Int) async throws -> [String] {

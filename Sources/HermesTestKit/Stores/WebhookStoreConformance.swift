@@ -54,6 +54,24 @@ package enum WebhookStoreConformance {
             ])
             try expectEqual(try await store.ids(), ["b1", "a2", "none", "b2"])
         },
+        ConformanceCase("Events of a time when the clock was ahead are due at once, and hold up no later ones") {
+            makeStore in
+            let store = try await makeStore(StoreSettings())
+            guard let ann = UserID(rawValue: 1), let bob = UserID(rawValue: 2) else { return }
+            let ahead = StoreWorld.later(.seconds(48 * 3600))
+            let early = (1...150).map { event("a\($0)", $0 == 1 ? ann : nil, at: ahead) }
+            _ = try await store.appendWebhooks(early, marks: [:], limit: 1_000)
+            _ = try await store.appendWebhooks([event("a", ann), event("b", bob)], marks: [:], limit: 1_000)
+            try expectEqual(try await store.ids(limit: 200), early.map(\.id) + ["a", "b"])
+            // An event that waits as long as it can is not due.
+            let number = try await store.dueWebhooks(now: StoreWorld.now, limit: 1)[0].number
+            let longest = StoreWorld.later(WebhookEvent.maxWait)
+            try await store.settleWebhooks([.again(number, attempts: 1, due: longest)])
+            try expectEqual(try await store.ids(limit: 200), early.dropFirst().map(\.id) + ["b"])
+            let later = longest.advanced(by: .milliseconds(1))
+            try await store.settleWebhooks([.again(number, attempts: 1, due: later)])
+            try expectEqual(try await store.ids(limit: 200), early.map(\.id) + ["a", "b"])
+        },
         ConformanceCase("A user with many events has no more than its turn, and no more than its share waits") {
             makeStore in
             let store = try await makeStore(StoreSettings())
@@ -107,8 +125,12 @@ package enum WebhookStoreConformance {
         },
     ]
 
-    private static func event(_ id: String, _ user: UserID? = nil) -> WebhookEvent {
-        WebhookEvent(id: id, user: user, createdAt: StoreWorld.now, body: Array("{\"id\":\"\(id)\"}".utf8))
+    private static func event(
+        _ id: String,
+        _ user: UserID? = nil,
+        at createdAt: Timestamp = StoreWorld.now
+    ) -> WebhookEvent {
+        WebhookEvent(id: id, user: user, createdAt: createdAt, body: Array("{\"id\":\"\(id)\"}".utf8))
     }
 }
 

@@ -49,6 +49,22 @@ import Testing
         #expect(schedule.count == 0)
     }
 
+    @Test(arguments: [false, true])
+    func `a new token does not wait for the failures of an earlier one`(isDuringCheck: Bool) throws {
+        var schedule = HandOffSchedule()
+        schedule.committed(try key(1), upTo: 1, due: .zero)
+        #expect(schedule.takeDue(now: .zero, limit: 10) == [try key(1)])
+        if isDuringCheck { schedule.renewed(try key(1), due: .seconds(10)) }
+        schedule.settled(try key(1), now: .seconds(1), retryAt: .seconds(300))
+        if !isDuringCheck { schedule.renewed(try key(1), due: .seconds(10)) }
+        #expect(schedule.attempts(of: try key(1)) == 0)
+        #expect(schedule.takeDue(now: .seconds(10), limit: 10) == [try key(1)])
+        // The new token's own failures count.
+        schedule.settled(try key(1), now: .seconds(11), retryAt: .seconds(60))
+        #expect(schedule.attempts(of: try key(1)) == 1)
+        #expect(schedule.takeDue(now: .seconds(59), limit: 10).isEmpty)
+    }
+
     @Test
     func `who found no place is looked at later, and has not failed`() throws {
         var schedule = HandOffSchedule()

@@ -50,6 +50,7 @@ import Testing
         }
 
         func send(_ delivery: PushDelivery) async -> PushSendOutcome {
+            guard await delivery.isDue() else { return .withdrawn }
             await withCheckedContinuation { continuation in
                 let isHeld = state.withLock { state in
                     guard state.holds(delivery) else { return false }

@@ -1,0 +1,161 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// Posts over HTTP/2, with one connection for each origin. A connection that does not answer, is leaving (GOAWAY) or is
+/// closed is replaced by the next request. Thread-safe; ends with ``shutdown()``.
+///
+/// AsyncHTTPClient is not used here: a server that says nothing after the TLS handshake holds up all its requests, and
+/// some answers end the process.
+///
+/// State: a `Mutex` around the connections; nothing is called under it.
+final class HTTP2Client: Sendable {
+    struct Origin: Sendable, Hashable {
+        let host: String
+        let port: Int
+
+        /// The name in the TLS handshake; nil for an address.
+        var serverName: String? { (try? SocketAddress(ipAddress: host, port: port)) == nil ? host : nil }
+
+        /// The `:authority` of requests.
+        var authority: String { port == 443 ? bracketed : "\(bracketed):\(port)" }
+
+        private var bracketed: String { host.contains(":") ? "[\(host)]" : host }
+    }
+
+    private struct Entry {
+        let number: UInt64
+        let connection: EventLoopFuture<HTTP2Connection>
+    }
+
+    private struct State {
+        var entries: [Origin: Entry] = [:]
+        var lastNumber: UInt64 = 0
+        var isClosed = false
+    }
+
+    private let group: any EventLoopGroup
+    private let tls: NIOSSLContext
+    private let timeout: TimeAmount
+    private let state = Mutex(State())
+
+    /// Creates the client.
+    ///
+    /// - Parameters:
+    ///   - timeout: the longest time for one request and its answer, including the time to connect.
+    init(group: any EventLoopGroup, tls: TLSConfiguration, timeout: TimeAmount) throws {
+        var tls = tls
+        tls.applicationProtocols = ["h2"]
+        self.group = group
+        self.tls = try NIOSSLContext(configuration: tls)
+        self.timeout = timeout
+    }
+
+    /// Closes all connections. Requests under way fail.
+    func shutdown() {
+        let entries = state.withLock { state in
+            state.isClosed = true
+            defer { state.entries = [:] }
+            return Array(state.entries.values)
+        }
+        for entry in entries { entry.connection.whenSuccess { $0.close() } }
+    }
+
+    /// Posts one body.
+    ///
+    /// - Parameter url: an `https` URL.
+    /// - Throws: any failure to get an answer: no connection, no trust, no HTTP/2, no answer in time.
+    func post(_ url: String, headers: [(String, String)], body: ByteBuffer) async throws -> PushHTTPClient.Answer {
+        guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty else {
+            throw HTTP2Failure.badURL
+        }
+        let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+        let origin = Origin(host: name, port: parts.port ?? 443)
+        let end = NIODeadline.now() + timeout
+        let request = HTTP2Request(
+            path: parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath,
+            authority: origin.authority,
+            headers: headers,
+            body: body
+        )
+        // A connection may begin to leave between the look at it and the request.
+        for _ in 0..<3 {
+            let connection = try await connection(to: origin)
+            do {
+                return try await connection.post(request, until: end)
+            } catch HTTP2Failure.leaving {
+                continue
+            }
+        }
+        throw HTTP2Failure.leaving
+    }
+
+    /// Returns the connection to an origin, and opens it if there is none that takes requests.
+    private func connection(to origin: Origin) async throws -> HTTP2Connection {
+        var stale: UInt64?
+        while true {
+            let entry = try state.withLock { state in
+                guard !state.isClosed else { throw HTTP2Failure.closed }
+                if let entry = state.entries[origin], entry.number != stale { return entry }
+                state.lastNumber += 1
+                let entry = Entry(number: state.lastNumber, connection: open(origin))
+                state.entries[origin] = entry
+                return entry
+            }
+            do {
+                // A cancelled request does not end the connection for the others.
+                let waiting = entry.connection.eventLoop.makePromise(of: HTTP2Connection.self)
+                entry.connection.cascade(to: waiting)
+                let connection = try await waiting.value()
+                if connection.takesRequests { return connection }
+                stale = entry.number
+            } catch {
+                guard !(error is CancellationError) else { throw error }
+                state.withLock { state in
+                    if state.entries[origin]?.number == entry.number { state.entries[origin] = nil }
+                }
+                throw error
+            }
+        }
+    }
+
+    private func open(_ origin: Origin) -> EventLoopFuture<HTTP2Connection> {
+        let loop = group.any()
+        // The task is unstructured, because all requests of the origin wait for it, even if one of them is cancelled.
+        return loop.makeFutureWithTask { [tls, timeout] in
+            try await HTTP2Connection.open(origin, tls: tls, on: loop, within: min(timeout, .seconds(10)))
+        }
+    }
+}
+
+/// The reason why a request over HTTP/2 has no answer.
+enum HTTP2Failure: Error, Hashable, CustomStringConvertible {
+    case badURL
+    /// The client was shut down.
+    case closed
+    /// The connection takes no further requests.
+    case leaving
+    case noHTTP2
+    case noSettings
+    case noAnswer
+    case connectionClosed
+    case badAnswer(String)
+
+    var description: String {
+        switch self {
+        case .badURL: "the URL has no host"
+        case .closed: "the server is stopping"
+        case .leaving: "the service closes the connection"
+        case .noHTTP2: "the service does not speak HTTP/2"
+        case .noSettings: "the service did not begin HTTP/2 in time"
+        case .noAnswer: "the service did not answer in time"
+        case .connectionClosed: "the service closed the connection"
+        case .badAnswer(let reason): "the answer is not valid: \(reason)"
+        }
+    }
+}

@@ -1,0 +1,239 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import NIOCore
+import NIOHPACK
+import NIOHTTP2
+import NIOPosix
+import NIOSSL
+import NIOTLS
+import Synchronization
+
+/// A POST request.
+struct HTTP2Request: Sendable {
+    let path: String
+    let authority: String
+    let headers: [(String, String)]
+    let body: ByteBuffer
+
+    var head: HPACKHeaders {
+        var fields = HPACKHeaders([
+            (":method", "POST"), (":scheme", "https"), (":authority", authority), (":path", path),
+        ])
+        for (name, value) in headers { fields.add(name: name.lowercased(), value: value) }
+        fields.add(name: "content-length", value: String(body.readableBytes))
+        return fields
+    }
+}
+
+/// One connection for HTTP/2 as a client.
+///
+/// State: a `Mutex` around the figures that requests on other threads read; the rest is confined to the event loop.
+final class HTTP2Connection: Sendable {
+    struct State {
+        /// Whether the server has closed the connection or announced that.
+        var isLeaving = false
+        /// The time at which the server last sent something.
+        var heardAt = NIODeadline.now()
+        var requests = 0
+    }
+
+    /// A connection without requests is closed after this time.
+    private static let idleTime = TimeAmount.minutes(5)
+
+    private let channel: any Channel
+    private let streams: NIOLoopBound<HTTP2StreamMultiplexer>
+    private let state: Mutex<State>
+
+    private init(_ channel: any Channel, _ streams: HTTP2StreamMultiplexer) {
+        self.channel = channel
+        self.streams = NIOLoopBound(streams, eventLoop: channel.eventLoop)
+        state = Mutex(State())
+    }
+
+    /// Whether a new request may begin.
+    var takesRequests: Bool { state.withLock { !$0.isLeaving } }
+
+    /// Opens a connection: TCP, TLS, and the server's SETTINGS.
+    ///
+    /// - Parameter limit: the longest time for all of it.
+    static func open(
+        _ origin: HTTP2Client.Origin,
+        tls: NIOSSLContext,
+        on loop: any EventLoop,
+        within limit: TimeAmount
+    ) async throws -> HTTP2Connection {
+        let end = NIODeadline.now() + limit
+        let begun = loop.makePromise(of: Void.self)
+        let connection: HTTP2Connection
+        do {
+            connection = try await ClientBootstrap(group: loop)
+                .connectTimeout(limit)
+                .channelOption(.socketOption(.so_keepalive), value: 1)
+                .connect(host: origin.host, port: origin.port) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try prepare(channel, serverName: origin.serverName, tls, begun)
+                    }
+                }
+        } catch {
+            begun.fail(error)
+            throw error
+        }
+        let timer = loop.scheduleTask(deadline: end) {
+            begun.fail(HTTP2Failure.noSettings)
+            connection.close()
+        }
+        defer { timer.cancel() }
+        try await begun.futureResult.get()
+        return connection
+    }
+
+    private static func prepare(
+        _ channel: any Channel,
+        serverName: String?,
+        _ tls: NIOSSLContext,
+        _ begun: EventLoopPromise<Void>
+    ) throws -> HTTP2Connection {
+        let streams = HTTP2StreamMultiplexer(mode: .client, channel: channel) { stream in
+            // Push was switched off in SETTINGS.
+            stream.eventLoop.makeFailedFuture(HTTP2Failure.badAnswer("a pushed stream"))
+        }
+        let connection = HTTP2Connection(channel, streams)
+        let settings = nioDefaultSettings + [HTTP2Setting(parameter: .enablePush, value: 0)]
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: serverName))
+        try pipeline.addHandler(ProtocolCheck())
+        try pipeline.addHandler(NIOHTTP2Handler(mode: .client, initialSettings: settings))
+        try pipeline.addHandler(IdleStateHandler(allTimeout: idleTime))
+        try pipeline.addHandler(RootHandler(connection, begun))
+        try pipeline.addHandler(streams)
+        return connection
+    }
+
+    /// Closes the connection at once. Requests under way fail.
+    func close() {
+        noteLeaving()
+        channel.close(promise: nil)
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// If the deadline passes and the server has said nothing at all since the request, the connection is closed: the
+    /// peer is gone, and the next request opens another connection.
+    ///
+    /// - Throws: ``HTTP2Failure/leaving`` if the connection takes no further requests; then nothing was sent.
+    func post(_ request: HTTP2Request, until end: NIODeadline) async throws -> PushHTTPClient.Answer {
+        try state.withLock { state in
+            guard !state.isLeaving else { throw HTTP2Failure.leaving }
+            state.requests += 1
+        }
+        defer { ended() }
+        let begin = NIODeadline.now()
+        let answer = channel.eventLoop.makePromise(of: PushHTTPClient.Answer.self)
+        let timer = channel.eventLoop.scheduleTask(deadline: end) { [self] in
+            answer.fail(HTTP2Failure.noAnswer)
+            if state.withLock({ $0.heardAt < begin }) { close() }
+        }
+        defer { timer.cancel() }
+        channel.eventLoop.execute { [self] in
+            let stream = channel.eventLoop.makePromise(of: (any Channel).self)
+            stream.futureResult.whenFailure { answer.fail($0) }
+            streams.value.createStreamChannel(promise: stream) { stream in
+                stream.eventLoop.makeCompletedFuture {
+                    try stream.pipeline.syncOperations.addHandler(HTTP2PostHandler(request, answer))
+                }
+            }
+        }
+        return try await answer.value()
+    }
+
+    private func ended() {
+        let isOver = state.withLock { state in
+            state.requests -= 1
+            return state.isLeaving && state.requests == 0
+        }
+        if isOver { channel.close(promise: nil) }
+    }
+
+    private func heard() { state.withLock { $0.heardAt = .now() } }
+
+    private func noteLeaving() { state.withLock { $0.isLeaving = true } }
+
+    /// Closes the connection if the server did not agree to HTTP/2.
+    private final class ProtocolCheck: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            if case .handshakeCompleted(let agreed)? = event as? TLSUserEvent, agreed != "h2" {
+                context.fireErrorCaught(HTTP2Failure.noHTTP2)
+                return context.close(promise: nil)
+            }
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    /// Handles what concerns the whole connection: the first SETTINGS, GOAWAY, the end.
+    private final class RootHandler: ChannelInboundHandler {
+        typealias InboundIn = HTTP2Frame
+        typealias InboundOut = HTTP2Frame
+
+        private let connection: HTTP2Connection
+        private let begun: EventLoopPromise<Void>
+
+        init(_ connection: HTTP2Connection, _ begun: EventLoopPromise<Void>) {
+            self.connection = connection
+            self.begun = begun
+        }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            connection.heard()
+            switch unwrapInboundIn(data).payload {
+            case .settings(.settings): begun.succeed()
+            case .goAway:
+                connection.noteLeaving()
+                begun.fail(HTTP2Failure.leaving)
+                context.fireChannelRead(data)
+                return closeIfIdle(context)
+            default: break
+            }
+            context.fireChannelRead(data)
+        }
+
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            if event is IdleStateHandler.IdleStateEvent { return closeIfIdle(context) }
+            context.fireUserInboundEventTriggered(event)
+        }
+
+        private func closeIfIdle(_ context: ChannelHandlerContext) {
+            guard connection.state.withLock({ $0.requests == 0 }) else { return }
+            connection.noteLeaving()
+            context.close(promise: nil)
+        }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) {
+            begun.fail(error)
+            // NIOHTTP2 also reports errors of single streams here, which the streams' handlers get, too.
+            if error is NIOHTTP2Errors.StreamError { return }
+            connection.noteLeaving()
+            context.close(promise: nil)
+        }
+
+        func channelInactive(context: ChannelHandlerContext) {
+            connection.noteLeaving()
+            begun.fail(HTTP2Failure.connectionClosed)
+            context.fireChannelInactive()
+        }
+    }
+}
+
+extension EventLoopPromise {
+    /// Waits for the result. If the task is cancelled, the promise fails.
+    func value() async throws -> Value where Value: Sendable {
+        try await withTaskCancellationHandler {
+            try await futureResult.get()
+        } onCancel: {
+            fail(CancellationError())
+        }
+    }
+}

@@ -1,0 +1,187 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesTestKit
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Testing
+
+@testable import HermesPush
+
+@Suite("HTTP/2", .inTurns, .enabled(if: TestCertificate.canBeMade))
+struct HTTP2ClientTests {
+    typealias Frame = FakeHTTP2Server.Frame
+
+    /// Runs `body` with a server of this script and a client that gives up after a time.
+    private func with(
+        _ script: FakeHTTP2Server.Script,
+        timeout: TimeAmount = .minutes(1),
+        _ body: (HTTP2Client, FakeHTTP2Server) async throws -> Void
+    ) async throws {
+        let certificate = try TestCertificate()
+        defer { certificate.remove() }
+        let server = try await FakeHTTP2Server(certificate, script)
+        var tls = TLSConfiguration.makeClientConfiguration()
+        tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(certificate.certificate))
+        let client = try HTTP2Client(group: NIOSingletons.posixEventLoopGroup, tls: tls, timeout: timeout)
+        let result: Result<Void, any Error>
+        do { result = .success(try await body(client, server)) } catch { result = .failure(error) }
+        client.shutdown()
+        await server.stop()
+        try result.get()
+    }
+
+    private func post(_ client: HTTP2Client, _ server: FakeHTTP2Server) async throws -> PushHTTPClient.Answer {
+        try await client.post("\(server.url)/3/device/aa", headers: [("a", "b")], body: ByteBuffer(string: "{}"))
+    }
+
+    /// The failure of a request; nil: it was answered.
+    private func failure(_ client: HTTP2Client, _ server: FakeHTTP2Server) async -> HTTP2Failure? {
+        do {
+            _ = try await post(client, server)
+            return nil
+        } catch {
+            return error as? HTTP2Failure ?? .badAnswer("\(error)")
+        }
+    }
+
+    /// Whether a request is answered in the end. On a busy machine, one may take longer than the client waits.
+    private func isAnswered(_ client: HTTP2Client, _ server: FakeHTTP2Server) async -> Bool {
+        for _ in 0..<30 where await failure(client, server) == nil { return true }
+        return false
+    }
+
+    @Test
+    func `an answer in parts, after an interim one; the connection is used again`() async throws {
+        let script = FakeHTTP2Server.Script(answer: { _, stream in
+            [
+                .head(stream, "103"), .head(stream, "410"), .data(stream, "go"), .data(stream, ""),
+                .data(stream, "ne", ends: true),
+            ]
+        })
+        try await with(script) { client, server in
+            for _ in 0..<3 {
+                let answer = try await post(client, server)
+                #expect(answer.status == 410)
+                #expect(String(decoding: answer.body, as: UTF8.self) == "gone")
+            }
+            #expect(server.connections == 1)
+        }
+    }
+
+    @Test(arguments: ["", "-5", "0", "50", "050", "+20", "600", "1000", "2 0", "x", nil])
+    func `a status that is none fails its request, and nothing else`(status: String?) async throws {
+        let script = FakeHTTP2Server.Script(answer: { connection, stream in
+            connection == 1 && stream == 1
+                ? [.head(stream, status), .data(stream, "x", ends: true)]
+                : [.head(stream, "200", ends: true)]
+        })
+        try await with(script) { client, server in
+            #expect(await failure(client, server) != nil)
+            #expect(await failure(client, server) == nil)
+        }
+    }
+
+    @Test(arguments: ["101", "100", "199"])
+    func `an answer that ends with an interim status fails`(status: String) async throws {
+        try await with(.init(answer: { _, stream in [.head(stream, status, ends: true)] })) { client, server in
+            #expect(await failure(client, server) != nil)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `an answer in very many small parts is cut off`() async throws {
+        let script = FakeHTTP2Server.Script(answer: { connection, stream in
+            guard connection == 1, stream == 1 else { return [.head(stream, "200", ends: true)] }
+            return [.head(stream, "200")] + Array(repeating: .data(stream, "x"), count: 60_000)
+        })
+        try await with(script) { client, server in
+            let start = ContinuousClock.now
+            #expect(await failure(client, server) == .badAnswer("it has more than 1000 frames"))
+            #expect(ContinuousClock.now - start < .seconds(5))
+            #expect(await failure(client, server) == nil)
+        }
+    }
+
+    @Test
+    func `interim answers without end are cut off`() async throws {
+        let script = FakeHTTP2Server.Script(answer: { _, stream in
+            Array(repeating: .head(stream, "103"), count: 5_000)
+        })
+        try await with(script) { client, server in #expect(await failure(client, server) != nil) }
+    }
+
+    @Test
+    func `a connection that says nothing is replaced`() async throws {
+        let script = FakeHTTP2Server.Script(begin: { $0 == 1 ? [] : [.settings] })
+        try await with(script, timeout: .seconds(1)) { client, server in
+            #expect(await failure(client, server) != nil)
+            #expect(await isAnswered(client, server))
+            #expect(server.connections > 1)
+        }
+    }
+
+    @Test
+    func `a connection that answers nothing any more is replaced`() async throws {
+        let script = FakeHTTP2Server.Script(answer: { connection, stream in
+            connection == 1 && stream > 1 ? [] : [.head(stream, "200", ends: true)]
+        })
+        try await with(script, timeout: .seconds(1)) { client, server in
+            _ = await failure(client, server)
+            #expect(await failure(client, server) != nil)
+            #expect(await isAnswered(client, server))
+            #expect(server.connections > 1)
+        }
+    }
+
+    @Test
+    func `a connection that does not answer one request, but says something, is kept`() async throws {
+        let ping = Frame(type: 6, payload: Array(repeating: 1, count: 8))
+        let script = FakeHTTP2Server.Script(answer: { _, stream in
+            stream == 3 ? [ping] : [.head(stream, "200", ends: true)]
+        })
+        try await with(script, timeout: .seconds(10)) { client, server in
+            #expect(await failure(client, server) == nil)
+            #expect(await failure(client, server) == .noAnswer)
+            #expect(await failure(client, server) == nil)
+            #expect(server.connections == 1)
+        }
+    }
+
+    @Test
+    func `a service that leaves gets the next request over another connection`() async throws {
+        let early = FakeHTTP2Server.Script(begin: { $0 == 1 ? [.goAway] : [.settings] })
+        try await with(early) { client, server in
+            #expect(await failure(client, server) != nil)
+            #expect(await failure(client, server) == nil)
+        }
+        let late = FakeHTTP2Server.Script(answer: { _, stream in [.goAway, .head(stream, "200", ends: true)] })
+        try await with(late) { client, server in
+            // GOAWAY says that the stream was not handled, so the request may fail; the next one gets a connection.
+            for _ in 0..<4 { _ = await failure(client, server) }
+            #expect(server.connections == 4)
+        }
+    }
+
+    @Test
+    func `a service without HTTP2 is refused, whatever it spoke before`() async throws {
+        try await with(.init(protocols: ["http/1.1"])) { client, server in
+            for _ in 0..<4 { #expect(await failure(client, server) != nil) }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `a cancelled request ends at once, also while the connection is being opened`() async throws {
+        for begin in [[], [Frame.settings]] {
+            let script = FakeHTTP2Server.Script(begin: { _ in begin }, answer: { _, _ in [] })
+            try await with(script, timeout: .seconds(600)) { client, server in
+                let asking = Task { await failure(client, server) }
+                while server.connections == 0 { try await Task.sleep(for: .milliseconds(5)) }
+                try await Task.sleep(for: .milliseconds(50))
+                asking.cancel()
+                #expect(await asking.value != nil)
+            }
+        }
+    }
+}
