@@ -34,8 +34,8 @@ final class HTTP2Connection: Sendable {
     struct State {
         /// Whether the server has closed the connection or announced that.
         var isLeaving = false
-        /// The time at which the server last sent something.
-        var heardAt = NIODeadline.now()
+        /// The time at which the server last sent a part of an answer.
+        var answeredAt = NIODeadline.now()
         var requests = 0
     }
 
@@ -119,8 +119,8 @@ final class HTTP2Connection: Sendable {
 
     /// Sends a request and waits for its answer.
     ///
-    /// If the deadline passes and the server has said nothing at all since the request, the connection is closed: the
-    /// peer is gone, and the next request opens another connection.
+    /// If the deadline passes and the server has answered nothing at all since the request, the connection takes no
+    /// further requests, and the next one opens another connection.
     ///
     /// - Throws: ``HTTP2Failure/leaving`` if the connection takes no further requests; then nothing was sent.
     func post(_ request: HTTP2Request, until end: NIODeadline) async throws -> PushHTTPClient.Answer {
@@ -133,7 +133,7 @@ final class HTTP2Connection: Sendable {
         let answer = channel.eventLoop.makePromise(of: PushHTTPClient.Answer.self)
         let timer = channel.eventLoop.scheduleTask(deadline: end) { [self] in
             answer.fail(HTTP2Failure.noAnswer)
-            if state.withLock({ $0.heardAt < begin }) { close() }
+            state.withLock { if $0.answeredAt < begin { $0.isLeaving = true } }
         }
         defer { timer.cancel() }
         channel.eventLoop.execute { [self] in
@@ -156,7 +156,7 @@ final class HTTP2Connection: Sendable {
         if isOver { channel.close(promise: nil) }
     }
 
-    private func heard() { state.withLock { $0.heardAt = .now() } }
+    private func noteAnswer() { state.withLock { $0.answeredAt = .now() } }
 
     private func noteLeaving() { state.withLock { $0.isLeaving = true } }
 
@@ -187,8 +187,8 @@ final class HTTP2Connection: Sendable {
         }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            connection.heard()
             switch unwrapInboundIn(data).payload {
+            case .headers, .data: connection.noteAnswer()
             case .settings(.settings): begun.succeed()
             case .goAway:
                 connection.noteLeaving()
