@@ -1,9 +1,11 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTP/2 server over TLS made of PyPI's `h2`, which records requests and answers by a function."""
+"""A server over TLS of HTTP/2 (PyPI's `h2`) for who asks for it, and else of HTTP/1.1 (Python's own), which records
+requests and answers by a function."""
 
 import dataclasses
 import datetime
+import http.server
 import ipaddress
 import socket
 import ssl
@@ -24,6 +26,7 @@ class Request:
     path: str
     headers: dict[str, str]
     body: bytes = b""
+    is_http2: bool = False
 
 
 def certificate(directory: str) -> tuple[str, str]:
@@ -48,6 +51,27 @@ def certificate(directory: str) -> tuple[str, str]:
     return paths
 
 
+class _Old(http.server.BaseHTTPRequestHandler):
+    """One HTTP/1.1 connection of a ``Fake``, which is the ``server`` here."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(self.path, headers, self.rfile.read(int(headers.get("content-length", "0"))))
+        status, more, body = self.server.answered(request)
+        data = body.encode() if isinstance(body, str) else body
+        self.send_response(status)
+        for name, value in more.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_) -> None:
+        pass
+
+
 class Fake:
     """The server. `answer(request)` gives (status, headers, body)."""
 
@@ -56,7 +80,6 @@ class Fake:
         self.answer = answer
         self.requests: list[Request] = []
         self.condition = threading.Condition()
-        self.protocols: set[str | None] = set()
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.load_cert_chain(self.authority, key)
         self.tls.set_alpn_protocols(["h2"])
@@ -89,35 +112,41 @@ class Fake:
     def _serve(self, plain: socket.socket) -> None:
         try:
             with self.tls.wrap_socket(plain, server_side=True) as connection:
-                self.protocols.add(connection.selected_alpn_protocol())
-                self._speak(connection)
+                if connection.selected_alpn_protocol() == "h2":
+                    self._speak(connection)
+                else:
+                    _Old(connection, connection.getpeername(), self)
         except OSError:
             pass  # the other end has gone, or does not trust us
 
     def _speak(self, connection: ssl.SSLSocket) -> None:
-        http = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
-        http.initiate_connection()
-        connection.sendall(http.data_to_send())
+        link = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        link.initiate_connection()
+        connection.sendall(link.data_to_send())
         open_requests: dict[int, Request] = {}
         while data := connection.recv(65536):
-            for event in http.receive_data(data):
+            for event in link.receive_data(data):
                 if isinstance(event, h2.events.RequestReceived):
                     headers = {self._text(name): self._text(value) for name, value in event.headers}
-                    open_requests[event.stream_id] = Request(headers.pop(":path"), headers)
+                    open_requests[event.stream_id] = Request(headers.pop(":path"), headers, is_http2=True)
                 elif isinstance(event, h2.events.DataReceived):
                     open_requests[event.stream_id].body += event.data
-                    http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+                    link.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
                 elif isinstance(event, h2.events.StreamEnded):
-                    self._finish(http, event.stream_id, open_requests.pop(event.stream_id))
-            connection.sendall(http.data_to_send())
+                    self._finish(link, event.stream_id, open_requests.pop(event.stream_id))
+            connection.sendall(link.data_to_send())
 
-    def _finish(self, http, stream: int, request: Request) -> None:
-        status, headers, body = self.answer(request)
+    def _finish(self, link, stream: int, request: Request) -> None:
+        status, headers, body = self.answered(request)
+        link.send_headers(stream, [(":status", str(status)), *headers.items()])
+        link.send_data(stream, body.encode() if isinstance(body, str) else body, end_stream=True)
+
+    def answered(self, request: Request):
+        answer = self.answer(request)
         with self.condition:
             self.requests.append(request)
             self.condition.notify_all()
-        http.send_headers(stream, [(":status", str(status)), *headers.items()])
-        http.send_data(stream, body.encode() if isinstance(body, str) else body, end_stream=True)
+        return answer
 
     @staticmethod
     def _text(value) -> str:
