@@ -168,6 +168,27 @@ struct HTTP2ClientTests {
     }
 
     @Test
+    func `a service that leaves at once gets no connection after the other`() async throws {
+        try await with(.init(begin: { _ in [.settings, .goAway] })) { client, server in
+            for _ in 0..<5 { #expect(await failure(client, server) != nil) }
+            #expect((5...10).contains(server.connections))
+        }
+    }
+
+    @Test
+    func `a request is accepted after a head of success, even if the rest does not come`() async throws {
+        let reset: @Sendable (UInt32) -> Frame = { Frame(type: 3, stream: $0, payload: [0, 0, 0, 8]) }
+        let script = FakeHTTP2Server.Script(answer: { _, stream in
+            stream == 1 ? [.head(stream, "200"), reset(stream)] : [.head(stream, stream == 3 ? "201" : "500")]
+        })
+        try await with(script, timeout: .seconds(5)) { client, server in
+            #expect(await failure(client, server) == nil)
+            #expect(await failure(client, server) == nil)
+            #expect(await failure(client, server) == .noAnswer)
+        }
+    }
+
+    @Test
     func `a service without HTTP2 is refused, whatever it spoke before`() async throws {
         try await with(.init(protocols: ["http/1.1"])) { client, server in
             for _ in 0..<4 { #expect(await failure(client, server) != nil) }

@@ -32,8 +32,9 @@ final class AnswerLimitHandler: ChannelDuplexHandler {
 @available(*, unavailable)
 extension AnswerLimitHandler: Sendable {}
 
-/// Closes an HTTP/1.1 connection whose peer answers with a status below 200 or above 599. AsyncHTTPClient ends the
-/// process at some of them.
+/// Drops interim answers (1xx), whose number ``AnswerLimitHandler`` bounds. Closes an HTTP/1.1 connection whose peer
+/// answers with a status that is not valid, or that changes the protocol (101). AsyncHTTPClient ends the process at some
+/// of them.
 final class AnswerStatusHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias InboundOut = HTTPClientResponsePart
@@ -47,12 +48,15 @@ final class AnswerStatusHandler: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isBroken else { return }
-        if case .head(let head) = unwrapInboundIn(data), !(200..<600).contains(head.status.code) {
+        guard case .head(let head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
+        switch head.status.code {
+        case 100, 102..<200: break
+        case 200..<600: context.fireChannelRead(data)
+        default:
             isBroken = true
             context.fireErrorCaught(BadStatus(code: head.status.code))
-            return context.close(promise: nil)
+            context.close(promise: nil)
         }
-        context.fireChannelRead(data)
     }
 }
 

@@ -26,14 +26,23 @@ actor CachedCredential {
     /// Returns the present credential, or a new one if there is none or it has expired.
     func text() async throws -> String {
         if let current, time.uptime() - current.madeAt < current.lifetime { return current.text }
-        if let making { return try await making.value.text }
-        // The task is unstructured, because all callers wait for it, even if one of them is cancelled.
+        if let making { return try await Self.value(of: making).text }
+        // The task is unstructured, because all callers wait for it.
         let task = Task { [make] in try await make() }
         making = task
         defer { making = nil }
-        let fresh = try await task.value
+        let fresh = try await Self.value(of: task)
         current = (fresh.text, time.uptime(), fresh.lifetime)
         return fresh.text
+    }
+
+    /// Waits for a credential. Callers are cancelled when the server stops; then the credential is not waited for.
+    private static func value(of task: Task<Fresh, any Error>) async throws -> Fresh {
+        try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
     }
 
     /// Notes that the other side refused `text`. The next credential is a new one, unless it was renewed meanwhile.

@@ -95,10 +95,12 @@ final class HTTP2Client: Sendable {
         throw HTTP2Failure.leaving
     }
 
-    /// Returns the connection to an origin, and opens it if there is none that takes requests.
+    /// Returns the connection to an origin. If there is none that takes requests, opens one.
+    ///
+    /// - Throws: ``HTTP2Failure/leaving`` if the service ends the new connection at once.
     private func connection(to origin: Origin) async throws -> HTTP2Connection {
         var stale: UInt64?
-        while true {
+        for _ in 0..<2 {
             let entry = try state.withLock { state in
                 guard !state.isClosed else { throw HTTP2Failure.closed }
                 if let entry = state.entries[origin], entry.number != stale { return entry }
@@ -122,6 +124,7 @@ final class HTTP2Client: Sendable {
                 throw error
             }
         }
+        throw HTTP2Failure.leaving
     }
 
     private func open(_ origin: Origin) -> EventLoopFuture<HTTP2Connection> {

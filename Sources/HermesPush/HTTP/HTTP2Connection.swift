@@ -132,8 +132,9 @@ final class HTTP2Connection: Sendable {
         defer { ended() }
         let begin = NIODeadline.now()
         let answer = channel.eventLoop.makePromise(of: PushHTTPClient.Answer.self)
+        let accepted = Accepted()
         let timer = channel.eventLoop.scheduleTask(deadline: end) { [self] in
-            answer.fail(HTTP2Failure.noAnswer)
+            accepted.end(answer, HTTP2Failure.noAnswer)
             state.withLock { if $0.answeredAt < begin { $0.isLeaving = true } }
         }
         defer { timer.cancel() }
@@ -142,7 +143,7 @@ final class HTTP2Connection: Sendable {
             stream.futureResult.whenFailure { answer.fail($0) }
             streams.value.createStreamChannel(promise: stream) { stream in
                 stream.eventLoop.makeCompletedFuture {
-                    try stream.pipeline.syncOperations.addHandler(PostHandler(request, answer))
+                    try stream.pipeline.syncOperations.addHandler(PostHandler(request, answer, accepted))
                 }
             }
         }
@@ -242,14 +243,20 @@ extension HTTP2Connection {
 
         private let request: HTTP2Request
         private let answer: EventLoopPromise<PushHTTPClient.Answer>
+        private let accepted: Accepted
         private var frames = 0
         private var status: Int?
         private var headers: [String: String] = [:]
         private var body = ByteBuffer()
 
-        init(_ request: HTTP2Request, _ answer: EventLoopPromise<PushHTTPClient.Answer>) {
+        init(
+            _ request: HTTP2Request,
+            _ answer: EventLoopPromise<PushHTTPClient.Answer>,
+            _ accepted: Accepted
+        ) {
             self.request = request
             self.answer = answer
+            self.accepted = accepted
         }
 
         func channelActive(context: ChannelHandlerContext) {
@@ -276,7 +283,7 @@ extension HTTP2Connection {
                 guard status != nil else { return fail("its body is before its head") }
                 if case .byteBuffer(let bytes) = frame.data { body.writeImmutableBuffer(bytes) }
                 if frame.endStream || body.readableBytes >= PushHTTPClient.maxBodyBytes { finish() }
-            case .rstStream: answer.fail(HTTP2Failure.connectionClosed)
+            case .rstStream: accepted.end(answer, HTTP2Failure.connectionClosed)
             default: break
             }
         }
@@ -293,6 +300,7 @@ extension HTTP2Connection {
         private func begin(_ status: Int, _ fields: HPACKHeaders) {
             self.status = status
             for (name, value, _) in fields where !name.hasPrefix(":") { headers[name.lowercased()] = value }
+            if status < 300 { accepted.note(.init(status: status, headers: headers, body: Data())) }
         }
 
         private func finish() {
@@ -303,13 +311,26 @@ extension HTTP2Connection {
         private func fail(_ reason: String) { answer.fail(HTTP2Failure.badAnswer(reason)) }
 
         func errorCaught(context: ChannelHandlerContext, error: any Error) {
-            answer.fail(error)
+            accepted.end(answer, error)
             context.close(promise: nil)
         }
 
         func channelInactive(context: ChannelHandlerContext) {
-            answer.fail(HTTP2Failure.connectionClosed)
+            accepted.end(answer, HTTP2Failure.connectionClosed)
             context.fireChannelInactive()
+        }
+    }
+
+    /// The head of an answer of success. After such a head, the request was accepted, even if the rest of the answer
+    /// does not arrive.
+    private final class Accepted: Sendable {
+        private let head = Mutex<PushHTTPClient.Answer?>(nil)
+
+        func note(_ answer: PushHTTPClient.Answer) { head.withLock { $0 = answer } }
+
+        /// Ends a request whose answer is not complete.
+        func end(_ answer: EventLoopPromise<PushHTTPClient.Answer>, _ error: any Error) {
+            if let head = head.withLock({ $0 }) { answer.succeed(head) } else { answer.fail(error) }
         }
     }
 }
