@@ -71,10 +71,7 @@ extension PushHandOff {
             case .taken(let place):
                 candidate.place = place
                 parts[host, default: []].append(candidate)
-            case .full:
-                // The more keys wait, the longer is the time until the next check, because each check reads the store.
-                let crowd = 1 + state.withLock { $0.schedule.count } / 2_000
-                wait(candidate.key, until: now + .milliseconds(Int64.random(in: 500...1_500)) * crowd)
+            case .full: wait(candidate.key, about: 1)
             case .paused(let until): wait(candidate.key, until: until + .milliseconds(Int64.random(in: 0...1_000)))
             }
         }

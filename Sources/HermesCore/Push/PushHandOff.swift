@@ -390,10 +390,14 @@ package final class PushHandOff: Sendable {
         state.withLock { !$0.unrecorded.contains(key) && (key.device == nil || !$0.unrecorded.isFull) }
     }
 
-    /// Checks a key in some seconds, because the store records nothing now. The more keys wait, the later it is.
-    func waitForStore(_ key: HandOffKey) {
-        let crowd = 1 + state.withLock { $0.schedule.count } / 20_000
-        wait(key, until: time.uptime() + .milliseconds(Int64.random(in: 5_000...15_000)) * crowd)
+    /// Checks a key in some seconds, because the store records nothing now.
+    func waitForStore(_ key: HandOffKey) { wait(key, about: 10) }
+
+    /// Checks a key after about this number of seconds. The more keys wait, the longer is the time, because each check
+    /// costs something, in most cases a read from the store.
+    func wait(_ key: HandOffKey, about seconds: Int) {
+        let crowd = 1 + state.withLock { $0.schedule.count } / (2_000 * seconds)
+        wait(key, until: time.uptime() + .milliseconds(Int64.random(in: 500...1_500)) * seconds * crowd)
     }
 
     /// Checks a key later, without counting a failure of its token.

@@ -19,7 +19,7 @@ struct UnrecordedPushes: Sendable {
 
     private var results: [HandOffKey: PushResult] = [:]
     /// Whether the results are being recorded now.
-    private(set) var isBeingRecorded = false
+    private var isBeingRecorded = false
 
     var isEmpty: Bool { results.isEmpty }
     var isFull: Bool { results.count >= Self.limit }

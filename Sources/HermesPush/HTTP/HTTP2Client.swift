@@ -105,34 +105,33 @@ final class HTTP2Client: Sendable {
                 guard !state.isClosed else { throw HTTP2Failure.closed }
                 if let entry = state.entries[origin], entry.number != stale { return entry }
                 state.lastNumber += 1
-                let entry = Entry(number: state.lastNumber, connection: open(origin))
+                let entry = Entry(number: state.lastNumber, connection: open(origin, as: state.lastNumber))
                 state.entries[origin] = entry
                 return entry
             }
-            do {
-                // A cancelled request does not end the connection for the others.
-                let waiting = entry.connection.eventLoop.makePromise(of: HTTP2Connection.self)
-                entry.connection.cascade(to: waiting)
-                let connection = try await waiting.value()
-                if connection.takesRequests { return connection }
-                stale = entry.number
-            } catch {
-                guard !(error is CancellationError) else { throw error }
-                state.withLock { state in
-                    if state.entries[origin]?.number == entry.number { state.entries[origin] = nil }
-                }
-                throw error
-            }
+            // A cancelled request does not end the connection for the others.
+            let waiting = entry.connection.eventLoop.makePromise(of: HTTP2Connection.self)
+            entry.connection.cascade(to: waiting)
+            let connection = try await waiting.value()
+            if connection.takesRequests { return connection }
+            stale = entry.number
         }
         throw HTTP2Failure.leaving
     }
 
-    private func open(_ origin: Origin) -> EventLoopFuture<HTTP2Connection> {
+    /// Opens a connection. If that fails, its entry is removed.
+    private func open(_ origin: Origin, as number: UInt64) -> EventLoopFuture<HTTP2Connection> {
         let loop = group.any()
         // The task is unstructured, because all requests of the origin wait for it, even if one of them is cancelled.
-        return loop.makeFutureWithTask { [tls, timeout] in
+        let opened = loop.makeFutureWithTask { [tls, timeout] in
             try await HTTP2Connection.open(origin, tls: tls, on: loop, within: min(timeout, .seconds(10)))
         }
+        opened.whenFailure { [self] _ in
+            state.withLock { state in
+                if state.entries[origin]?.number == number { state.entries[origin] = nil }
+            }
+        }
+        return opened
     }
 }
 
