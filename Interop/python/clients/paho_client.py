@@ -3,8 +3,10 @@
 """Eclipse Paho for Python, made to wait: each call returns what the server answered."""
 
 import itertools
+import os
 import queue
 import secrets
+import socket
 import ssl
 import threading
 import time
@@ -209,7 +211,12 @@ class Device:
                 found.append(message)
 
     def disconnect(self, reason: int | None = None, **values) -> None:
-        """DISCONNECT, and waits for the end of the connection."""
+        """DISCONNECT, and waits until the server, too, has ended the connection: what is published next waits for it.
+
+        Paho closes its socket as soon as the packet is written. A second descriptor keeps the connection open.
+        """
+        link = self.client.socket()
+        held = socket.socket(fileno=os.dup(link.fileno())) if link is not None else None
         if self.version == V5:
             from paho.mqtt.reasoncodes import ReasonCode
             code = ReasonCode(PacketTypes.DISCONNECT, identifier=reason) if reason else None
@@ -218,6 +225,19 @@ class Device:
             self.client.disconnect()
         self.ended()
         self.client.loop_stop()
+        if held is not None:
+            with held:
+                self._read_to_end(held)
+
+    def _read_to_end(self, link: socket.socket) -> None:
+        link.settimeout(PATIENCE)
+        try:
+            while link.recv(65_536):
+                pass
+        except TimeoutError:
+            raise Failed(f"{self.client_id}: the server left the connection open for {PATIENCE:.0f} s") from None
+        except ConnectionError:
+            pass
 
     def drop(self) -> None:
         """Ends the connection without DISCONNECT, as a lost network would."""
