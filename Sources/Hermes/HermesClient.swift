@@ -84,7 +84,7 @@ public final class HermesClient: Sendable {
     let driver: ConnectionDriver<DelimitedLink>
     let configuration: Configuration
     private let journal: InboxJournal?
-    /// The last event that the app has taken, if this could not be recorded in the store; nil: everything is recorded.
+    /// The last event that the app has taken, if the store could not record this event; nil: everything is recorded.
     private let unkept = NIOLockedValueBox<DelimitedLink.Event?>(nil)
     private static let storeRetryDelay = TimeAmount.seconds(2)
     let ephemeral = Broadcast<EphemeralEvent>()
@@ -138,8 +138,8 @@ public final class HermesClient: Sendable {
 
     /// Logs in, runs the body, and then closes the connection, even if the body throws.
     ///
-    /// If the body returns, the last event that it got counts as taken. If the body throws, that event comes again at
-    /// the next login.
+    /// If the body returns, the last event that it got counts as taken. If the body throws, that event is delivered
+    /// again after the next login.
     ///
     /// - Throws: the body's error; HermesClientError if the server refuses the login, or if the reconnect policy allows
     ///   no further try.
@@ -170,13 +170,14 @@ public final class HermesClient: Sendable {
     /// server ends the login permanently, or the reconnect policy allows no further try.
     ///
     /// If the client is logged in with another credential, it closes that login first. Inbox entries that the app had
-    /// not taken come again when their account logs in again.
+    /// not taken are delivered again when their account logs in again.
     ///
     /// - Returns: the session, whose token serves for the next login.
     /// - Throws: HermesClientError if the server refuses the login, or if the reconnect policy allows no further try.
     public func logIn(_ credential: Credential) async throws -> Session {
         let prepare: @Sendable (inout DelimitedLink) -> Void = { [configuration, journal, outbox, ephemeral] link in
-            // The outbox and the driver share this event loop, so no other login and no new message comes in between.
+            // The outbox and the driver share this event loop, so neither another login nor a new message can
+            // intervene.
             link.outgoing = outbox.assumeIsolated { outbox in
                 outbox.halt(for: credential)
                 return outbox.clientIDs
@@ -201,9 +202,9 @@ public final class HermesClient: Sendable {
         return session
     }
 
-    /// Waits until the client has stopped. If the task is cancelled, closes the client. The last event then comes again
-    /// at the next login, because the app may still be handling it. If the app is done with the last event, call
-    /// ``close(takingLastEvent:)`` instead of cancelling the task.
+    /// Waits until the client has stopped. If the task is cancelled, closes the client. The last event is then
+    /// delivered again after the next login, because the app may still be handling it. If the app is done with the last
+    /// event, call ``close(takingLastEvent:)`` instead of cancelling the task.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws {
@@ -217,13 +218,14 @@ public final class HermesClient: Sendable {
     /// Waits until the client has stopped. If the task is cancelled, the client stays open, so that its owner can close
     /// it and say whether the last event was taken.
     ///
-    /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
+    /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError if the task is
+    ///   cancelled.
     package func stopped() async throws { try await driver.waitUntilStopped() }
 
     /// Closes the connection.
     ///
-    /// - Parameter takingLastEvent: whether the app is done with the last event that it got. If not, that event comes
-    ///   again at the next login.
+    /// - Parameter takingLastEvent: whether the app is done with the last event that it got. If not, that event is
+    ///   delivered again after the next login.
     public func close(takingLastEvent: Bool = true) async {
         var isKept = takingLastEvent
         if takingLastEvent { isKept = await keepLastEvent() }
@@ -270,12 +272,13 @@ public final class HermesClient: Sendable {
     /// store.
     public var recentEvents: [InboxEvent] { journal?.recent ?? [] }
 
-    /// The reason why the ``Configuration/store`` cannot be written; nil if it can be written. While it cannot, the
-    /// client acknowledges no entries to the server, so they come again after a restart of the app.
+    /// The reason why the ``Configuration/store`` cannot be written; nil if it can be written. While the store cannot
+    /// be written, the client acknowledges no entries to the server, so the server delivers them again after a restart
+    /// of the app.
     public var storeError: HermesClientError? { journal?.failure }
 
-    /// Records in the store that the app has taken the last event. Only after this may the event be acknowledged,
-    /// because the server can then delete it.
+    /// Records in the store that the app has taken the last event. The event may be acknowledged only after that,
+    /// because the server can delete an acknowledged entry.
     ///
     /// - Returns: false if the store could not be written.
     private func keepLastEvent() async -> Bool {
@@ -291,8 +294,8 @@ public final class HermesClient: Sendable {
     }
 
     /// Tries again to record in the store what the app has taken, until that succeeds. The retry is necessary because
-    /// unrecorded entries count as untaken, and too many untaken entries pause the inbox. Then no further entry would
-    /// cause another write.
+    /// unrecorded entries count as untaken, and too many untaken entries pause the inbox. A paused inbox delivers no
+    /// entry that would cause another write.
     private func keepLater(_ journal: InboxJournal) {
         driver.eventLoop.scheduleTask(in: Self.storeRetryDelay) { [weak self] in
             journal.retry { [weak self] isKept in
@@ -328,7 +331,7 @@ extension ConnectionDriver where Link == DelimitedLink {
     }
 
     /// Returns the event that the app got last, its session, and whether the event's seq is still valid; nil if there
-    /// is none.
+    /// is no such event, or if it is not an inbox entry.
     func lastEvent() -> (event: DelimitedLink.Event, session: Session, isCurrent: Bool)? {
         guard let handedOver, let session, handedOver.seq > 0 else { return nil }
         return (handedOver, session, link.isCurrent(handedOver))

@@ -79,7 +79,7 @@ extension HermesClientError.Code {
     // The client's own errors.
     /// The connection could not be opened.
     public static let cannotConnect = Self(rawValue: 101)
-    /// The connection ended before the answer came; the server may have carried out the request.
+    /// The connection ended before the answer arrived; the server may have carried out the request.
     public static let connectionLost = Self(rawValue: 102)
     /// The server did not answer in time.
     public static let timedOut = Self(rawValue: 103)
@@ -91,7 +91,7 @@ extension HermesClientError.Code {
     public static let replaced = Self(rawValue: 106)
     /// The login was revoked: the token or device was removed, or the password changed.
     public static let revoked = Self(rawValue: 107)
-    /// The server ended the connection; ``HermesClientError/message`` tells why.
+    /// The server ended the connection; ``HermesClientError/message`` gives the reason.
     public static let kicked = Self(rawValue: 108)
     /// The request cannot be encoded: it is too long, or the protocol has no place for a value.
     public static let notEncodable = Self(rawValue: 109)
@@ -129,11 +129,11 @@ extension HermesClientError.Code {
     public static let invitationRequired = Self(rawValue: 1011)
     /// There is no such account, conversation, message, device or room.
     public static let notFound = Self(rawValue: 2002)
-    /// The account may not do this, for example write to an account that blocked it.
+    /// The account lacks a permission, for example to write to an account that blocked it.
     public static let forbidden = Self(rawValue: 2003)
     /// The same client id was used for another message.
     public static let clientIDConflict = Self(rawValue: 2004)
-    /// The server does not offer this.
+    /// The server does not offer the requested function.
     package static let unsupported = Self(rawValue: 2005)
     /// The request has an invalid value; ``HermesClientError/message`` names it.
     public static let invalidArgument = Self(rawValue: 2001)

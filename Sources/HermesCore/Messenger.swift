@@ -41,7 +41,7 @@ package final class Messenger: Sendable {
     let deletions: AccountDeletions
     package let messageStore: any MessageStore
     private let sessionStore: any SessionStore
-    /// Whether nodes have come or gone, so that this process must look for jobs to continue.
+    /// Whether nodes have joined or left, so that this process must look for jobs to continue.
     private let mustTakeOver = Atomic(false)
 
     /// Assembles the services over their stores.
@@ -55,7 +55,7 @@ package final class Messenger: Sendable {
     ///   - accountSettings: the rules for accounts and logins.
     ///   - messageSettings: the limits and times of messages.
     ///   - durableSettings: the limits of durable sessions.
-    ///   - time: tells the time.
+    ///   - time: the source of the time.
     ///   - bus: carries messages to the other nodes; by default there are no other nodes.
     ///   - placeStore: records where devices are connected, if there are other nodes; must be the same object as
     ///     `messageStore`, or be changed by its commits.
@@ -206,7 +206,7 @@ package final class Messenger: Sendable {
             try await steadyTime.look { jump throws(HermesError) in try await messageStore.record(jump) }
             try await steadyTime.takeBack { setback throws(HermesError) in try await messageStore.takeBack(setback) }
         } catch {
-            // Housekeeping goes on, because on a full disk the purge makes room. The clock's jump is not believed
+            // Housekeeping continues, because on a full disk the purge makes room. The clock's jump is not believed
             // before it is recorded.
             failure = error
         }

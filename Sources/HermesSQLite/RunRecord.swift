@@ -25,7 +25,7 @@ import Glibc
 /// replaced the present ones, the copy is recognized by the creation times of its files. If the copy was written into
 /// the present files, it is recognized by the marker. The marker is an empty file whose name contains the run's number,
 /// and which is renamed with each start and each stop. So the copy adds a marker with another name, and the present
-/// marker stays beside it, unless somebody removes it.
+/// marker stays beside that one, unless somebody removes the present marker.
 struct RunRecord {
     /// The end of the last run.
     enum Ending: Sendable, Hashable {

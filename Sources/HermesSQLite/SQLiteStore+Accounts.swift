@@ -96,7 +96,8 @@ extension SQLiteStore: AccountStore {
                     sql: "INSERT OR REPLACE INTO kept_name (key, user) VALUES (?, ?)",
                     arguments: [stored.account.nickName.key, id.rawValue]
                 )
-                // This marks the end of each queue: publications up to it came while the account had its old name.
+                // This marks the end of each queue: publications up to it were queued while the account had its old
+                // name.
                 try db.execute(
                     sql: """
                         UPDATE session SET renamed_at =

@@ -106,7 +106,7 @@ extension SQLiteStore: MessageStore {
         return purged.count
     }
 
-    /// Once a purge has committed, caches the changed inboxes again. Otherwise the next message to such an inbox would
+    /// After a purge has committed, caches the changed inboxes again. Otherwise the next message to such an inbox would
     /// count all entries of the inbox, which takes a millisecond for a few thousand entries.
     private func keepInboxes(_ removals: [UserID: InboxRemoval], after db: Database) {
         let kept = cache.withLock { cache in

@@ -103,7 +103,7 @@ extension SQLiteStore {
                 for pragma in tuning(durability) { try db.execute(sql: pragma) }
             }
             try pool.write { db in
-                // After this there are no fresh rows, as the empty caches of the writer say.
+                // After this there are no fresh rows, as the empty caches of the writer presuppose.
                 try BatchWriter.settle(db)
                 try SessionWriter.settle(db)
             }
@@ -214,7 +214,7 @@ extension SQLiteStore {
         )
     }
 
-    /// Refuses anything but a regular file. To open a pipe, for example, would wait for the pipe's other end.
+    /// Refuses anything but a regular file. Opening a pipe, for example, would wait for the pipe's other end.
     private static func checkIsFile(_ path: String) throws(StoreOpenError) {
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         let type = try? FileManager.default.attributesOfItem(atPath: target)[.type] as? FileAttributeType

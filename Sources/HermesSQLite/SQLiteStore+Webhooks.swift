@@ -114,8 +114,8 @@ extension SQLiteStore: WebhookStore {
         guard limit > 0 else { return [] }
         return try await read { db in
             let ahead = now.advanced(by: WebhookEvent.maxWait).rawValue
-            // See WebhookEvent.isDue. The last range is read first: others of a user wait for its events, and no new
-            // events come into it.
+            // See WebhookEvent.isDue. The last range is read first: later events of a user wait for the events in it,
+            // and no new events are added to it.
             var ranges = [
                 DueRange(after: (due: .min, number: .min), end: now.rawValue),
                 DueRange(after: (due: ahead, number: .max), end: .max),

@@ -127,25 +127,6 @@ package final class SQLiteStore: Sendable {
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
     }
 
-    /// Runs a batch on the writer. The cache is taken out meanwhile, and is put back only if the transaction commits.
-    ///
-    /// An operation that meets a damaged row is refused, and the others are applied.
-    ///
-    /// - Parameters:
-    ///   - operations: the operations that are applied in any case.
-    ///   - next: gives further operations (``MessageStore/commit(taking:now:)``).
-    func commitBatch(
-        _ operations: [WriteOperation],
-        taking next: (_ isLong: Bool) -> WriteOperation? = { _ in nil },
-        now: Timestamp
-    ) throws -> [WriteOutcome] {
-        waitingWrites.add(1, ordering: .relaxed)
-        return try pool.writeWithoutTransaction { db in
-            waitingWrites.subtract(1, ordering: .relaxed)
-            return try commitBatch(operations, taking: next, now: now, in: db)
-        }
-    }
-
     /// Runs a batch of one operation, for callers that cannot block.
     func commitAlone(_ operation: WriteOperation, now: Timestamp) async throws(HermesError) -> WriteOutcome? {
         try await awaitingWriter { [self] in
@@ -156,11 +137,11 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Waits for the writer, in a task of its own. GRDB runs nothing for a cancelled task; then the write would count as
-    /// waiting for ever, and while the server stops, what a push service or a webhook's receiver has accepted would be
-    /// sent again after the start.
+    /// Waits for the writer, in a task of its own, because GRDB runs nothing for a cancelled task. The write would then
+    /// count as waiting forever. While the server stops, the write would be lost: what a push service or a webhook's
+    /// receiver has accepted would be sent again after the next start.
     ///
-    /// - Parameter write: a write that subtracts 1 from ``waitingWrites`` once it has the writer.
+    /// - Parameter write: a write that subtracts 1 from ``waitingWrites`` when it has the writer.
     private func awaitingWriter<Value: Sendable>(
         _ write: @escaping @Sendable () async throws -> Value
     ) async throws(HermesError) -> Value {
@@ -171,102 +152,6 @@ package final class SQLiteStore: Sendable {
         } catch {
             throw failure(error)
         }
-    }
-
-    private func commitBatch(
-        _ operations: [WriteOperation],
-        taking next: (_ isLong: Bool) -> WriteOperation?,
-        now: Timestamp,
-        in db: Database
-    ) throws -> [WriteOutcome] {
-        var operations = operations
-        do {
-            return try commitBatch(&operations, taking: next, now: now, in: db, isolating: false)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-            return try commitBatch(&operations, taking: { _ in nil }, now: now, in: db, isolating: true)
-        }
-    }
-
-    /// - Parameters:
-    ///   - operations: all of them are applied; the operations that `next` gives are appended.
-    ///   - isolating: whether each operation can be rolled back separately, which is slow.
-    private func commitBatch(
-        _ operations: inout [WriteOperation],
-        taking next: (_ isLong: Bool) -> WriteOperation?,
-        now: Timestamp,
-        in db: Database,
-        isolating: Bool
-    ) throws -> [WriteOutcome] {
-        var taken = cache.withLock { cache in
-            let taken = cache
-            cache = WriterCache(freshEntries: taken.freshEntries, sweep: taken.sweep)
-            // Isolated operations copy the cache each time, so they begin with an almost empty one.
-            return isolating ? cache : taken
-        }
-        var outcomes: [WriteOutcome] = []
-        var removedSessions: [DurableSessionID] = []
-        var removedQueues = OwnerTally()
-        var inboxChanges = InboxLedger.Changes()
-        var unreadChanges: [UserID: Int] = [:]
-        outcomes.reserveCapacity(operations.count)
-        try db.inTransaction(.immediate) {
-            var writer = try BatchWriter(
-                db,
-                cache: taken,
-                unread: unread,
-                settings: settings,
-                now: now,
-                time: TimeSlice(clock, slice),
-                sweepRows: sweepRows
-            )
-            taken = WriterCache()
-            for operation in operations {
-                guard isolating else {
-                    outcomes.append(try writer.apply(operation))
-                    continue
-                }
-                let outcome = try isolated(db, &writer) { try $0.apply(operation) }
-                outcomes.append(outcome ?? .refused(Damage.refusal))
-            }
-            try writer.apply(taking: next, slice: slice, unless: isAwaited, &operations, &outcomes)
-            removedSessions = writer.removedSessions
-            removedQueues = writer.removedQueues
-            inboxChanges = writer.inboxChanges
-            unreadChanges = writer.unreadChanges
-            taken = try writer.finish()
-            return .commit
-        }
-        cache.withLock { $0 = taken }
-        unread.apply(unreadChanges)
-        queues.apply(removedQueues)
-        inboxes.apply(inboxChanges)
-        if !removedSessions.isEmpty {
-            sessionCache.withLock { cache in for id in removedSessions { cache.forget(id) } }
-        }
-        return outcomes
-    }
-
-    /// Applies one operation, and rolls it back if it meets a damaged row.
-    ///
-    /// - Returns: nil if the operation met a damaged row.
-    func isolated<Writer, Outcome>(
-        _ db: Database,
-        _ writer: inout Writer,
-        _ apply: (inout Writer) throws -> Outcome
-    ) throws -> Outcome? {
-        let before = writer
-        var outcome: Outcome?
-        try db.inSavepoint {
-            do {
-                outcome = try apply(&writer)
-                return .commit
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-                damage.found("a row needed by a commit: \(error.message ?? "no message")")
-                return .rollback
-            }
-        }
-        if outcome == nil { writer = before }
-        return outcome
     }
 
     /// Runs a change outside of the group commits. The cache forgets the users that `body` adds to the list.

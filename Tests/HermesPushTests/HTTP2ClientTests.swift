@@ -37,12 +37,12 @@ struct HTTP2ClientTests {
     }
 
     /// The failure of a request; nil: it was answered.
-    private func failure(_ client: HTTP2Client, _ server: FakeHTTP2Server) async -> HTTP2Failure? {
+    private func failure(_ client: HTTP2Client, _ server: FakeHTTP2Server) async -> PushHTTPFailure? {
         do {
             _ = try await post(client, server)
             return nil
         } catch {
-            return error as? HTTP2Failure ?? .badAnswer("\(error)")
+            return error as? PushHTTPFailure ?? .badAnswer("\(error)")
         }
     }
 
@@ -110,6 +110,20 @@ struct HTTP2ClientTests {
             Array(repeating: .head(stream, "103"), count: 5_000)
         })
         try await with(script) { client, server in #expect(await failure(client, server) != nil) }
+    }
+
+    @Test(arguments: [UInt8(6), 0xF7])
+    func `frames without end that belong to no answer end the connection`(type: UInt8) async throws {
+        let frame = Frame(type: type, payload: Array(repeating: 1, count: 8))
+        let script = FakeHTTP2Server.Script(answer: { connection, stream in
+            let answer = [Frame.head(stream, "200", ends: true)]
+            return connection == 1 ? Array(repeating: frame, count: 100_000) + answer : answer
+        })
+        try await with(script) { client, server in
+            #expect(await failure(client, server) != nil)
+            #expect(await failure(client, server) == nil)
+            #expect(server.connections == 2)
+        }
     }
 
     @Test

@@ -18,9 +18,9 @@ public struct Contact: Hashable, Sendable {
     public enum State: Hashable, Sendable {
         /// Both accounts agreed.
         case accepted
-        /// This account asked; the other has not answered.
+        /// This account sent a contact request; the other account has not answered.
         case requested
-        /// The other account asked; this one has not answered.
+        /// The other account sent a contact request; this account has not answered.
         case incoming
         /// This account blocked the other.
         case blocked
@@ -40,7 +40,7 @@ extension HermesClient {
     /// accepts that request.
     ///
     /// - Parameters:
-    ///   - uid: the account to ask.
+    ///   - uid: the account that gets the request.
     ///   - message: a text for the request, at most 256 bytes.
     /// - Throws: HermesClientError `.forbidden` if one of the two accounts blocks the other; `.notFound` if there is no
     ///   such account.
@@ -54,10 +54,10 @@ extension HermesClient {
     /// Answers a contact request.
     ///
     /// - Parameters:
-    ///   - uid: the account that asked.
+    ///   - uid: the account that sent the request.
     ///   - accepts: whether to accept the request.
     ///   - message: a text for the answer, at most 256 bytes.
-    /// - Throws: HermesClientError `.notFound` if that account did not ask.
+    /// - Throws: HermesClientError `.notFound` if that account sent no request.
     public func answerContact(from uid: UserID, accepts: Bool, message: String = "") async throws {
         // The server answers a second decline with an error, so a decline is not sent again.
         try await contact(replay: accepts ? .always : .never) { request in

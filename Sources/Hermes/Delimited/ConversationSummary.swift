@@ -9,8 +9,8 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// An entry of the account's list of conversations, with the number of unread messages. It holds no content. If the
-/// server keeps a history, ``HermesClient/history(of:beforeSeq:limit:)`` with a limit of 1 gives the last message.
+/// An entry of the account's list of conversations, with the number of unread messages. The entry holds no content. If
+/// the server keeps a history, ``HermesClient/history(of:beforeSeq:limit:)`` with a limit of 1 gives the last message.
 ///
 /// The summary shows the state at the moment of the server's answer. To keep the summary up to date, the app follows
 /// the entries of the inbox:
@@ -18,7 +18,7 @@ public import Foundation
 /// - A message from somebody else adds one to the unread messages if its ``Message/conversationSeq`` is above
 ///   ``lastSeq``. Otherwise the summary has already counted the message, even if its entry arrives after the answer.
 /// - If a read mark of the account itself, from any of its devices, reaches ``lastSeq``, nothing is unread. If the mark
-///   ends before ``lastSeq``, and after a recall, the app fetches the list again.
+///   ends before ``lastSeq``, or if a message is recalled, the app fetches the list again.
 public struct ConversationSummary: Hashable, Sendable {
     /// The conversation, identified by the other account or the group.
     public var conversation: Conversation
@@ -28,16 +28,16 @@ public struct ConversationSummary: Hashable, Sendable {
     /// The conversation seq of the last message; 0 in a group without messages. Pass it to
     /// ``HermesClient/markRead(_:upToSeq:)`` to mark everything as read.
     public var lastSeq: UInt64
-    /// The time at which the last message was sent, by the server's clock; nil if there is no message, or if the server
-    /// does not know the time.
+    /// The time at which the last message was sent, by the server's clock; nil if there is no message, or if the time
+    /// is unknown.
     public var lastDate: Date?
     /// The conversation seq up to which the account has read, on any of its devices.
     package var readUpToSeq: UInt64
     /// The number of unread messages: messages of others that were not recalled and that the account has not marked as
     /// read on any device. In a group, only messages since the account joined count.
     ///
-    /// The number is exact if the account's read mark is among the last 64 messages. Otherwise it can be too high: of
-    /// the messages before the last 64, it also counts recalled messages and those of the account itself.
+    /// The number is exact if the account's read mark is among the last 64 messages. Otherwise it can be too high:
+    /// among the messages before the last 64, it also counts recalled messages and the account's own messages.
     public var unread: Int
 }
 
@@ -47,8 +47,8 @@ extension HermesClient {
     /// sorted by id.
     ///
     /// The inbox of a new device begins with the entries that the server still keeps because another device of the
-    /// account has not taken them. Older entries do not come again, so a new device needs this list to show the earlier
-    /// conversations:
+    /// account has not taken them. Older entries are not delivered again, so a new device needs this list to show the
+    /// earlier conversations:
     ///
     /// ```swift
     /// var conversations: [ConversationSummary] = []
@@ -60,8 +60,8 @@ extension HermesClient {
     /// ```
     ///
     /// A page can be shorter than the limit, because it has to fit into a frame. The list holds the 1:1 conversations
-    /// in which somebody has written, and all groups that the account is a member of. It does not depend on whether the
-    /// server keeps a history.
+    /// in which somebody has written, and all groups that the account is a member of. The list does not depend on
+    /// whether the server keeps a history.
     ///
     /// - Parameters:
     ///   - conversation: the last conversation of the previous page; nil: the page begins with the first conversation.

@@ -21,32 +21,6 @@ struct DelimitedLink: ConnectionLink {
         case pong(Hermes_V1_Pong)
     }
 
-    struct Event: Sendable {
-        /// The epoch that the seq belongs to.
-        var epoch: UInt64
-        /// The entry's seq; 0 if the event is not an inbox entry.
-        var seq: UInt64
-        /// The number of the inbox that the seq belongs to. The link increases it when the account changes, and when
-        /// the server begins a new inbox or has lost entries.
-        var incarnation: UInt64 = 0
-        var event: InboxEvent
-        /// The entry as it arrived; nil if the link does not keep entries, or if the event did not arrive as an entry.
-        var source: Hermes_V1_Event?
-        /// Whether the app has seen this entry before, under another seq.
-        var isRepeat = false
-        /// The length of the frame that carried the event, in bytes.
-        var bytes = 0
-    }
-
-    /// An entry of the inbox.
-    struct Entry: Sendable {
-        var event: InboxEvent
-        /// The time of the commit, in milliseconds since 1970.
-        var serverTime: Int64
-        var source: Hermes_V1_Event?
-        var bytes: Int
-    }
-
     /// Ids of packets whose answers the link itself awaits.
     enum ID {
         static let authentication: UInt64 = 1
@@ -60,14 +34,14 @@ struct DelimitedLink: ConnectionLink {
 
     let maxFrameBytes: Int
     /// The carrier that transports the packets over MQTT; nil: they travel in Delimited frames.
-    private var carrier: MQTTCarrier?
+    var carrier: MQTTCarrier?
     /// The longest frame that the server accepts, in bytes; nil if the server announced none at the login.
-    private var serverMaxFrameBytes: Int?
+    var serverMaxFrameBytes: Int?
     let device: DeviceDescription
     var credential: Credential?
     /// Whether an earlier connection ended before the answer to a registration, so that the account may exist.
     private var mayBeRegistered = false
-    private var registerIsUnanswered = false
+    var registerIsUnanswered = false
     var inbox: InboxTracker<Entry>
     /// The number of the present inbox; see ``Event/incarnation``.
     var incarnation: UInt64 = 0
@@ -78,9 +52,9 @@ struct DelimitedLink: ConnectionLink {
     var seen = SeenEntries()
     /// The account that the inbox belongs to; nil if it is not known yet.
     var owner: UInt32?
-    /// Whether the credential certainly belongs to the owner, so that the login may tell the server the cursor.
+    /// Whether the credential certainly belongs to the owner, so that the login may send the cursor to the server.
     var isOwnerCertain = true
-    /// Whether events keep their entries as they arrived.
+    /// Whether each event keeps the received entry from which it was created.
     private(set) var keepsSources = false
     /// The function that records in the store that the server lost the entries after a cursor.
     private(set) var keepRewound: (@Sendable (Cursor) -> Void)?
@@ -88,10 +62,10 @@ struct DelimitedLink: ConnectionLink {
     var loggedIn: (@Sendable (Session) -> Void)?
     /// The function to call when there will be no further connection before the next login.
     var tellStopped: (@Sendable () -> Void)?
-    /// The credential that the app last passed. ``credential`` may be a token that came from it.
+    /// The credential that the app last passed. ``credential`` may be a token that a login with it returned.
     private var requested: Credential?
     /// The client ids of sends whose receipts are awaited, by packet id.
-    private(set) var sending: [UInt64: String] = [:]
+    var sending: [UInt64: String] = [:]
     /// The client ids of the messages in the outbox.
     var outgoing: Set<String> = []
     /// The broadcast that hands ephemeral events to the app.
@@ -107,21 +81,21 @@ struct DelimitedLink: ConnectionLink {
     /// The ticket from the server's reconnect advice, for the next login.
     private var ticket: [UInt8] = []
     /// Rooms that the app is entering, by packet id.
-    private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
+    var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Rooms to enter again on the next connection.
     var rooms: [String: RoomUser] = [:]
-    /// The number of scopes in each room, and whether the client leaves the room when the last scope ends. It stays if
-    /// the app had entered the room before the first scope.
+    /// The number of scopes in each room, and whether the client leaves the room when the last scope ends. The client
+    /// stays if the app had entered the room before the first scope.
     var roomScopes: [String: (count: Int, leaves: Bool)] = [:]
     /// Rooms that are being entered again, by packet id.
-    private var returning: [UInt64: String] = [:]
+    var returning: [UInt64: String] = [:]
     private var lastReturn = ID.firstReturn
     /// The number of the last push to each room.
     var topics = TopicTracker()
     /// Accounts to watch again on the next connection.
     var watched = WatchedUsers()
     /// The app's state. The server pushes messages at once while the app is not in the foreground.
-    private var appState = DeviceConditions.AppState.foreground
+    var appState = DeviceConditions.AppState.foreground
     var outputs: [InboxTracker<Entry>.Output] = []
 
     /// The length of the frame that is being handled, in bytes.
@@ -153,7 +127,7 @@ struct DelimitedLink: ConnectionLink {
         ticket = []
     }
 
-    /// Whether the credential is the one that the app passed before, or the token that came from it.
+    /// Whether the credential is the one that the app passed before, or the token that a login with it returned.
     func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
     /// Continues the inbox where an earlier run of the app left it.
@@ -179,7 +153,7 @@ struct DelimitedLink: ConnectionLink {
         if let cursor, inbox.epoch == 0 { inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq) }
     }
 
-    /// Takes over the logins of an earlier run of the app that may still reach the server.
+    /// Takes over the logins that an earlier run of the app sent and that may still reach the server.
     ///
     /// - Parameters:
     ///   - logins: the logins; see ``StrayLogins/unanswered``.
@@ -187,27 +161,6 @@ struct DelimitedLink: ConnectionLink {
     mutating func remember(unanswered logins: [Int64], keep: @escaping @Sendable ([Int64]) -> Void) {
         strayLogins = StrayLogins(unanswered: logins)
         keepLogins = keep
-    }
-
-    mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws {
-        var packet = Hermes_V1_Packet()
-        packet.id = id
-        packet.body = request
-        let frame = try DelimitedFrame(packet)
-        if let limit = serverMaxFrameBytes, frame.body.readableBytes > limit {
-            let problem = "the request has \(frame.body.readableBytes) bytes; the server accepts at most \(limit)"
-            throw HermesClientError(.notEncodable, problem)
-        }
-        // The server would end the connection each time the client sends this request.
-        guard StreamSafeText.isSafe(frame.body) else {
-            throw HermesClientError(.notEncodable, "a text in the request \(StreamSafeText.problem)")
-        }
-        if carrier == nil {
-            try frame.write(into: &buffer)
-        } else {
-            try carrier?.write(packet, body: frame.body, into: &buffer)
-        }
-        remember(request, id: id)
     }
 
     func makeDecoder() -> PacketDecoder {
@@ -259,15 +212,6 @@ struct DelimitedLink: ConnectionLink {
         request.watchUids = watched.sorted
         // Foreground is the server's default and need not be sent.
         if appState != .foreground { request.appState = appState.wire }
-        effects.append(.send(.presence(request), id: ID.presence))
-    }
-
-    mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects) {
-        guard state != appState else { return }
-        appState = state
-        guard isLive else { return }
-        var request = Hermes_V1_PresenceRequest()
-        request.appState = state.wire
         effects.append(.send(.presence(request), id: ID.presence))
     }
 
@@ -351,26 +295,6 @@ struct DelimitedLink: ConnectionLink {
         drain(&effects)
     }
 
-    mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
-        guard isCurrent(event) else { return }
-        inbox.taken(seq: event.seq, now: now, output: &outputs)
-        drain(&effects)
-    }
-
-    /// Forgets a room that the client has left or is leaving, so that later connections do not enter it again.
-    mutating func left(_ room: String) {
-        rooms[room] = nil
-        entering = entering.filter { $0.value.room != room }
-        topics.forget(room)
-    }
-
-    func bytes(of event: Event) -> Int { event.bytes }
-
-    mutating func backlogChanged(_ count: Int, bytes: Int) {
-        if bytes > Backlog.maxBytes || count > Backlog.maxEvents { inbox.isFull = true }
-        if bytes < Backlog.maxBytes / 4, count < Backlog.maxEvents / 4 { inbox.isFull = false }
-    }
-
     var nextDeadline: NIODeadline? {
         [inbox.nextDeadline, statistics.uploadAt].compactMap { $0 }.min()
     }
@@ -407,27 +331,6 @@ extension DelimitedLink {
         var description = device.wire
         description.networkLabel = statistics.counter.kind
         return description
-    }
-
-    /// Remembers what a request means for its answer and for later connections, for example which room to enter again.
-    private mutating func remember(_ request: Request, id: UInt64) {
-        switch request {
-        case .send(let send):
-            sending[id] = send.clientID
-        case .register:
-            registerIsUnanswered = true
-        case .room(let request):
-            switch request.request {
-            case .enter(let enter): if returning[id] == nil { entering[id] = (request.room, RoomUser(enter.user)) }
-            case .leave: left(request.room)
-            case .text, .gift, .custom, nil: break
-            }
-        case .presence(let request):
-            watched.apply(request)
-        default:
-            // Other requests leave no state that outlives the connection.
-            break
-        }
     }
 
     /// Handles the answer to one of the link's own packets.
@@ -521,32 +424,13 @@ extension DelimitedLink {
 
     /// The longest heartbeat interval that stays below the server's idle timeout; nil if there is no timeout.
     private static func longestInterval(idleTimeout: Duration) -> Duration? {
-        // This leaves 30 s until the timeout, enough for two lost heartbeats and a third that arrives. If the timeout
-        // is below 60 s, it leaves half of the timeout.
+        // The interval leaves 30 s until the timeout, enough for two lost heartbeats and a third that arrives. If the
+        // timeout is below 60 s, the interval leaves half of the timeout.
         idleTimeout == .zero ? nil : max(idleTimeout / 2, idleTimeout - .seconds(30))
     }
 
-    /// Handles the answer to a request of the app.
-    private mutating func finished(_ result: Hermes_V1_Result, id: UInt64, now: NIODeadline, effects: inout Effects) {
-        if let room = returning.removeValue(forKey: id) { return returned(to: room, result) }
-        sending[id] = nil
-        let entered = entering.removeValue(forKey: id)
-        guard !result.hasError else {
-            effects.append(.answer(id: id, .failure(HermesClientError(result.error))))
-            return
-        }
-        if let entered { rooms[entered.room] = entered.user }
-        if case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
-            // The sent message is also an entry in the sender's own inbox. For this entry, the sending device gets only
-            // the receipt.
-            inbox.arrived(nil, seq: receipt.inboxSeq, to: receipt.inboxSeq, now: now, output: &outputs)
-            drain(&effects)
-        }
-        effects.append(.answer(id: id, .success(.result(result))))
-    }
-
     /// Handles the answer to a request to enter a room again. The app gets a refusal as a `kicked` event.
-    private mutating func returned(to room: String, _ result: Hermes_V1_Result) {
+    mutating func returned(to room: String, _ result: Hermes_V1_Result) {
         guard result.hasError, rooms.removeValue(forKey: room) != nil else { return }
         topics.forget(room)
         let reason = HermesClientError(result.error).message
@@ -596,5 +480,116 @@ extension DelimitedLink {
     private mutating func keepTicket(_ advice: Hermes_V1_ReconnectAdvice) {
         // A longer ticket is invalid.
         if advice.ticket.count <= 64 { ticket = Array(advice.ticket) }
+    }
+}
+
+/// The inbox.
+extension DelimitedLink {
+    /// Handles the beginning of a session, in which the server continues the inbox, has a new inbox, or has lost
+    /// entries.
+    private mutating func inboxBegan(_ session: Hermes_V1_Session, now: NIODeadline, effects: inout Effects) {
+        if let owner, owner != session.uid { changeOwner(&effects) }
+        owner = session.uid
+        isOwnerCertain = true
+        let resumption = inbox.resumed(
+            epoch: session.epoch,
+            serverAcknowledged: session.acknowledgedSeq,
+            head: session.headSeq,
+            now: now
+        )
+        switch resumption {
+        case .goesOn: return
+        case .newInbox: carried = nil
+        case .rewound(let head):
+            // Waiting events whose seqs are not above the new head stay valid.
+            carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
+            keepRewound?(Cursor(epoch: session.epoch, seq: head))
+        }
+        incarnation &+= 1
+        effects.append(.event(Event(epoch: 0, seq: 0, event: InboxEvent(.inboxReset))))
+    }
+
+    /// Drops the data of the previous account, because another account logged in.
+    private mutating func changeOwner(_ effects: inout Effects) {
+        inbox = InboxTracker()
+        incarnation &+= 1
+        carried = nil
+        seen = SeenEntries()
+        rooms = [:]
+        watched = WatchedUsers()
+        topics.forgetAll()
+        ephemeral.clear()
+        effects.append(.forgetEvents)
+    }
+
+    private mutating func event(_ entry: Entry, seq: UInt64) -> Event {
+        Event(
+            epoch: inbox.epoch,
+            seq: seq,
+            incarnation: incarnation,
+            event: entry.event,
+            source: entry.source,
+            isRepeat: !seen.insert(entry.event),
+            bytes: entry.bytes
+        )
+    }
+
+    private mutating func arrived(_ event: Hermes_V1_Event, now: NIODeadline, effects: inout Effects) {
+        var to = event.seq
+        var entry: Entry? = Entry(
+            event: InboxEvent(event),
+            serverTime: event.serverTimeMs,
+            source: keepsSources ? event : nil,
+            bytes: frameBytes
+        )
+        var isExpired = false
+        if case .expired(let expired) = event.event {
+            to = max(to, expired.toSeq)
+            isExpired = true
+        }
+        if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
+            outgoing.contains(message.clientID) || sending.values.contains(message.clientID)
+        {
+            // This device sent the message before the connection broke or the app ended. The receipt arrives when the
+            // message is sent again.
+            entry = nil
+        }
+        let before = inbox.received
+        inbox.arrived(entry, seq: event.seq, to: to, bytes: frameBytes, now: now, output: &outputs)
+        if isExpired, before < to, inbox.received >= to { inbox.noteLoss(of: max(event.seq, before + 1)...to) }
+        drain(&effects)
+    }
+
+    /// Turns the tracker's outputs into effects.
+    mutating func drain(_ effects: inout Effects) {
+        if inbox.counts != InboxCounts() {
+            statistics.counter.noticed(inbox.counts, date: WallClock.milliseconds())
+            inbox.counts = InboxCounts()
+        }
+        for output in outputs {
+            switch output {
+            case .deliver(let seq, let entry):
+                if case .gap = entry.event.kind {
+                    // A gap is reported to the app, but does not count as a received entry.
+                } else {
+                    let date = WallClock.milliseconds()
+                    let latency = statistics.latency(serverTime: entry.serverTime, date: date)
+                    statistics.counter.received(latency: latency, date: date)
+                }
+                effects.append(.event(event(entry, seq: seq)))
+            case .missed(let range):
+                let gap = InboxEvent(.gap(range))
+                effects.append(.event(event(Entry(event: gap, serverTime: 0, bytes: 0), seq: range.upperBound)))
+            case .synchronize(let afterSeq):
+                var request = Hermes_V1_Synchronize()
+                request.afterSeq = afterSeq
+                effects.append(.send(.synchronize(request), id: ID.synchronize))
+            case .acknowledge(let upToSeq):
+                var request = Hermes_V1_Acknowledge()
+                request.upToSeq = upToSeq
+                effects.append(.send(.acknowledge(request)))
+            }
+        }
+        outputs.removeAll(keepingCapacity: true)
     }
 }

@@ -222,8 +222,8 @@ extension HermesClient {
     ///   - user: this user as the others in the room see it.
     /// - Returns: the number of connections in the room, including this one.
     /// - Throws: HermesClientError `.forbidden` if the account may not enter the room, the client is already in it, or
-    ///   the client is in too many rooms; `.invalidArgument` if the room's name has another form; `.tooLarge` if the
-    ///   user's name has more than 256 bytes or the icon's URL more than 1,024; `.timedOut`; CancellationError.
+    ///   the client is in too many rooms; `.invalidArgument` if the room's name does not have this form; `.tooLarge` if
+    ///   the user's name has more than 256 bytes or the icon's URL more than 1,024; `.timedOut`; CancellationError.
     @discardableResult
     public func enterRoom(_ room: String, as user: RoomUser) async throws -> Int {
         var request = Hermes_V1_RoomRequest()
@@ -244,10 +244,10 @@ extension HermesClient {
     /// }
     /// ```
     ///
-    /// The sequence holds the room's events, and reports of pushes to the room that did not arrive. It buffers up to
-    /// 8,192 events and 16 MiB; if the buffer is full, new events are dropped. The time while the body runs is called a
-    /// scope. After the scope, the client stays in the room if another scope needs the room, or if the app had entered
-    /// the room before with ``enterRoom(_:as:)``.
+    /// The sequence holds the room's events, and reports of lost pushes to the room. It buffers up to 8,192 events and
+    /// 16 MiB; if the buffer is full, new events are dropped. The time while the body runs is called a scope. After the
+    /// scope, the client stays in the room if another scope needs the room, or if the app had entered the room before
+    /// with ``enterRoom(_:as:)``.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
@@ -348,7 +348,7 @@ extension ConnectionDriver where Link == DelimitedLink {
         request.room = room
         request.leave = Hermes_V1_LeaveRoom()
         sendIfLive(.room(request))
-        // This is needed without a connection too, so that the next connection does not enter the room again.
+        // This is also needed without a connection, so that the next connection does not enter the room again.
         link.left(room)
     }
 }

@@ -63,12 +63,12 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     /// The seq up to which missing seqs have been counted.
     private var countedTo: UInt64 = 0
 
-    /// The largest number of entries that wait after a hole. Further entries are dropped, and asked for again later.
+    /// The largest number of entries that wait after a hole. Further entries are dropped, and requested again later.
     static var maxAhead: Int { 1024 }
     static var maxAheadBytes: Int { 16 * 1_048_576 }
-    /// The time to wait before the tracker asks for a hole.
+    /// The time to wait before the tracker requests the entries that are missing in a hole.
     static var grace: TimeAmount { .milliseconds(300) }
-    /// The time after which a request for a hole is repeated.
+    /// The time after which a request for missing entries is repeated.
     static var repairTimeout: TimeAmount { .seconds(5) }
     /// The longest delay of an acknowledgement.
     static var acknowledgeDelay: TimeAmount { .milliseconds(50) }
@@ -82,7 +82,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     /// Creates a tracker that continues the inbox of an earlier run.
     package init(epoch: UInt64 = 0, taken: UInt64 = 0) {
         self.epoch = epoch
-        // Never the largest number, so that adding 1 is safe everywhere.
+        // `received` is never the largest number, so that adding 1 is safe everywhere.
         received = min(taken, .max - 1)
         acknowledged = received
     }
@@ -108,7 +108,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         if epoch != self.epoch {
             if self.epoch != 0 { resumption = .newInbox }
             let (counts, isFull) = (counts, isFull)
-            // Not above the head, because later entries must not count as received.
+            // `taken` is not above the head, because later entries must not count as received.
             self = InboxTracker(epoch: epoch, taken: min(serverAcknowledged, head))
             self.counts = counts
             self.isFull = isFull
@@ -122,7 +122,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         }
         self.head = max(head, received)
         acknowledged = min(taken, serverAcknowledged)
-        // Entries after a hole are kept: the receipt of this device's own message does not come again, and the message
+        // Entries after a hole are kept: the receipt of this device's own message is not sent again, and the message
         // itself must not reach the app.
         ahead = ahead.filter { $0.value.to > received }
         acknowledgeAt = taken > acknowledged ? now + Self.acknowledgeDelay : nil

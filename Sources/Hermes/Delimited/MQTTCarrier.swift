@@ -13,8 +13,8 @@ import Foundation
 /// Carries the packets of the native protocol over MQTT 5.0.
 ///
 /// The login travels in the authentication data of CONNECT and CONNACK, a heartbeat is a PINGREQ, and every other
-/// packet is a publication: to `hermes/v1/up`, and from `hermes/v1/down`. The packets acknowledge the inbox, so QoS 0
-/// is enough.
+/// packet is a publication: the client publishes to `hermes/v1/up`, the server to `hermes/v1/down`. The native protocol
+/// has its own acknowledgements for the inbox, so QoS 0 is enough.
 struct MQTTCarrier: Sendable {
     /// A packet that arrived, and its length in bytes.
     typealias Arrival = (packet: Hermes_V1_Packet, bytes: Int)
@@ -77,7 +77,7 @@ struct MQTTCarrier: Sendable {
         }
     }
 
-    /// Appends CONNECT, and SUBSCRIBE right after it. The server reads SUBSCRIBE once it has accepted the client.
+    /// Appends CONNECT, and SUBSCRIBE right after it. The server reads SUBSCRIBE after it has accepted the client.
     private mutating func writeLogin(_ body: ByteBuffer, into buffer: inout ByteBuffer) throws {
         guard body.readableBytes <= Self.maxLoginBytes else {
             throw HermesClientError(.notEncodable, "a login over MQTT takes at most \(Self.maxLoginBytes) bytes")

@@ -17,8 +17,8 @@ struct WatchedUsers: Sendable {
     /// The accounts in ascending order.
     var sorted: [UInt32] { uids.sorted() }
 
-    /// Applies a request by the server's rules. If more were remembered than the server watches, it would refuse the
-    /// request of the next connection, and nothing would be watched.
+    /// Applies a request by the server's rules. If the client remembered more accounts than the server allows, the
+    /// server would refuse the request of the next connection, and no account would be watched.
     mutating func apply(_ request: Hermes_V1_PresenceRequest) {
         let named = [request.watchUids, request.unwatchUids]
         guard named.allSatisfy({ $0.count <= Self.limit && $0.allSatisfy(Self.isUser) }) else { return }

@@ -5,7 +5,7 @@
 public struct ClientEvents<Element: Sendable>: AsyncSequence, Sendable {
     let nextEvent: @Sendable () async -> Element?
 
-    /// Creates a sequence of the events that this function returns one by one. Nil ends the sequence.
+    /// Creates a sequence of the events that `nextEvent` returns one by one. Nil ends the sequence.
     package init(nextEvent: @escaping @Sendable () async -> Element?) { self.nextEvent = nextEvent }
 
     /// Creates an iterator.

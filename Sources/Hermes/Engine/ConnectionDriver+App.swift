@@ -10,7 +10,7 @@ extension ConnectionDriver {
     /// Starts connecting and waits until the client is logged in.
     ///
     /// If a close is under way, waits for it first. If the client is logged in, or logging in, with another credential,
-    /// closes it first.
+    /// ends that login first.
     ///
     /// - Parameters:
     ///   - isSame: whether the running login is the wanted one.
@@ -136,8 +136,8 @@ extension ConnectionDriver {
     ///   - request: the request.
     ///   - replay: whether the request is sent again if the connection ends before the answer.
     ///   - timeout: how long to wait, including the time for reconnects.
-    /// - Throws: HermesClientError; CancellationError if the task is cancelled; the server may still carry out the
-    ///   request.
+    /// - Throws: HermesClientError; CancellationError if the task is cancelled. After a cancellation, the server may
+    ///   still carry out the request.
     package func request(
         _ request: Link.Request,
         replay: Requests.Replay,
@@ -159,7 +159,7 @@ extension ConnectionDriver {
         }
     }
 
-    /// Sends a request as soon as the client is logged in. The waiter gets its answer.
+    /// Sends a request as soon as the client is logged in. The waiter gets the answer.
     ///
     /// - Returns: the request's id.
     @discardableResult
@@ -177,8 +177,8 @@ extension ConnectionDriver {
         return id
     }
 
-    /// Sends a request that has no answer, if there is a connection. The waiter is resumed once the operating system
-    /// has the request.
+    /// Sends a request that has no answer, if there is a connection. The waiter is resumed after the operating system
+    /// has taken the request.
     func submit(_ request: Link.Request, waiter: RequestWaiter<Void>) {
         guard case .live = machine.state else {
             return waiter.resume(throwing: HermesClientError(.connectionLost, "there is no connection"))
@@ -192,7 +192,7 @@ extension ConnectionDriver {
     }
 
     /// Sends a request that has no answer, as soon as the client is logged in, and waits until the operating system has
-    /// it.
+    /// taken the request.
     ///
     /// - Throws: HermesClientError if the client stops or the connection is lost.
     package func send(_ request: Link.Request) async throws {
@@ -269,7 +269,7 @@ extension ConnectionDriver {
     /// Waits for the next event.
     ///
     /// - Parameter takesLast: whether the previous event counts as taken.
-    /// - Returns: nil once the client has stopped and all events are taken, or if the task is cancelled.
+    /// - Returns: nil after the client has stopped and all events are taken, or if the task is cancelled.
     package func nextEvent(takesLast: Bool = true) async -> Link.Event? {
         if takesLast { takeHandedOver() }
         handedOver = nil

@@ -39,7 +39,7 @@ extension ConnectionDriver {
         schedule()
     }
 
-    /// Whether frames are still read. They are not once the machine has given up the connection.
+    /// Whether frames are still read. After the machine has given up the connection, no frames are read.
     private var acceptsFrames: Bool {
         switch machine.state {
         case .connecting, .authenticating, .live: true

@@ -56,7 +56,7 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     var isFlushScheduled = false
     /// The number of requests that the link has sent by itself since the channel was last writable.
     private var unreadReplies = 0
-    /// The waiters for requests that have no answer. They wait until the operating system has the requests.
+    /// The waiters for requests that have no answer. They wait until the operating system has taken the requests.
     var writeWaiters: [RequestWaiter<Void>] = []
     /// The reason why the channel is about to close.
     var lastError: HermesClientError?
@@ -172,7 +172,7 @@ extension ConnectionDriver {
     /// Lets the link act, then carries out its effects. An error ends the connection.
     ///
     /// Before the login is answered, only the login itself is sent: an acknowledgement would count for whichever
-    /// account logs in. Once a link knows the account, it sends again what is due.
+    /// account logs in. After a link has learned the account, it sends again what is due.
     ///
     /// - Parameter isLogin: whether the link logs in.
     func withLink(isLogin: Bool = false, _ body: (inout Link, inout Link.Effects) throws -> Void) {
@@ -219,7 +219,7 @@ extension ConnectionDriver {
             perform(machine.connected(now: eventLoop.now))
         case .failure(let error):
             var reason = HermesClientError(.cannotConnect, "cannot connect: \(explain(error))", cause: error)
-            // A key that is not pinned is found while a WebSocket is being opened, or once a stream is open.
+            // A key that is not pinned is found while a WebSocket is being opened, or after a stream has opened.
             if let problem = error as? HermesClientError, problem.code == .badTLS { reason = problem }
             machine.connectFailed(reason, now: eventLoop.now)
             afterLoss()
@@ -256,8 +256,8 @@ extension ConnectionDriver {
     /// The largest number of unread replies. A reply has only a few bytes.
     private static var maxUnreadReplies: Int { 100_000 }
 
-    /// Blames the likeliest request for a breach of the protocol, because of which the server ends the connection. The
-    /// request fails if the cause is certain, or if the request was blamed before.
+    /// Blames the likeliest request for the breach of the protocol that made the server end the connection. The request
+    /// fails if the cause is certain, or if the request was blamed before.
     func blame(_ error: HermesClientError) {
         guard let (id, entry) = requests.blameLongest(isSure: error.code == .frameTooLong) else { return }
         link.abandoned(id: id)

@@ -79,7 +79,7 @@ extension ConnectionEngine {
             return remove(id).map { (id, $0) }
         }
 
-        /// The requests to write once the connection is live, in order.
+        /// The requests to write when the connection becomes live, in order.
         func unwritten() -> [(id: UInt64, request: Request)] {
             entries.filter { !$0.value.isWritten }.sorted { $0.key < $1.key }.map { ($0.key, $0.value.request) }
         }

@@ -85,7 +85,7 @@ extension ConnectionEngine {
             case both
         }
 
-        /// The next step once the lost connection is closed.
+        /// The next step after the lost connection is closed.
         enum Next: Hashable, Sendable {
             /// Try as soon as the conditions allow: the loss was no failure.
             case atOnce
@@ -94,15 +94,15 @@ extension ConnectionEngine {
             case stop(HermesClientError?)
         }
 
-        private(set) var state = State.idle
+        var state = State.idle
         private(set) var conditions: DeviceConditions.Snapshot
-        private let heartbeat: HeartbeatPolicy
+        let heartbeat: HeartbeatPolicy
         /// The longest interval between heartbeats that the server allows.
-        private var serverLimit: Duration?
+        var serverLimit: Duration?
         /// The heartbeat learned for the present network.
-        private(set) var learned: LearnedHeartbeat
+        var learned: LearnedHeartbeat
         /// The difference between the date, in seconds since 1970, and the uptime.
-        private var dateOffset: Int64 = 0
+        var dateOffset: Int64 = 0
         private var schedule: ReconnectSchedule
         /// The endpoint that the server sent the client to, until a login succeeds.
         private var redirection: ServerAddress.Endpoint?
@@ -300,14 +300,6 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Takes the interval that the server suggests for the network. It is used only if nothing was learned; an earlier
-    /// suggestion does not count as learned.
-    mutating func heartbeatSuggested(_ interval: Duration) {
-        let isNew = learned.changedAt == 0 && learned.successes == 0 && learned.failures == 0
-        guard heartbeat.adaptation != nil, isNew else { return }
-        learned = Self.known(LearnedHeartbeat(interval: interval), heartbeat)
-    }
-
     /// Reports that the server accepted the login.
     ///
     /// - Parameters:
@@ -333,7 +325,7 @@ extension ConnectionEngine.StateMachine {
     }
 
     /// Reports that the server refused the login. The refusal is final unless the error has a `retryAfter`. In that
-    /// case the next try comes after that time, at a random moment of a window that is half as long.
+    /// case the client tries again after that time, at a random moment of a window that is half as long.
     mutating func authenticationRefused(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:
@@ -346,49 +338,6 @@ extension ConnectionEngine.StateMachine {
             return []
         case .idle, .connecting, .waiting, .stopped:
             assertionFailure("authenticationRefused in \(state)")
-            return []
-        }
-    }
-
-    /// Reports that bytes arrived from the server.
-    mutating func bytesReceived(now: NIODeadline) {
-        switch state {
-        case .live(var live):
-            live.lastReceived = now
-            if case .unanswered(_, _, .both) = live.heartbeat {
-                learn(now: now) { $0.succeeded(within: $1, date: $2) }
-            }
-            live.heartbeat = .due(nextBeat(live))
-            state = .live(live)
-        case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
-            return
-        }
-    }
-
-    /// Reports that bytes other than a heartbeat were sent to the server. They show the server that the client is
-    /// alive. Only incoming bytes show the client that the server is alive.
-    mutating func bytesWritten(now: NIODeadline) {
-        switch state {
-        case .live(var live):
-            guard heartbeat.restartsOnWrite else { return }
-            live.lastWritten = now
-            if case .due = live.heartbeat { live.heartbeat = .due(nextBeat(live)) }
-            state = .live(live)
-        case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
-            return
-        }
-    }
-
-    /// Reports that a request was not answered in time. If no other bytes have arrived recently, one heartbeat checks
-    /// the connection at once.
-    mutating func requestExpired(now: NIODeadline) -> [Action] {
-        switch state {
-        case .live(let live):
-            guard case .due = live.heartbeat, let answerTimeout = heartbeat.answerTimeout,
-                now - live.lastReceived >= TimeAmount(answerTimeout)
-            else { return [] }
-            return beat(live, tries: heartbeat.tries, evidence: .none, now: now)
-        case .idle, .connecting, .authenticating, .lost, .waiting, .stopped:
             return []
         }
     }
@@ -473,19 +422,6 @@ extension ConnectionEngine.StateMachine {
         return [.close]
     }
 
-    private mutating func beat(_ live: Live, tries: Int, evidence: Evidence, now: NIODeadline) -> [Action] {
-        var live = live
-        live.lastWritten = now
-        if let answerTimeout = heartbeat.answerTimeout {
-            let until = now + TimeAmount(answerTimeout)
-            live.heartbeat = .unanswered(until: until, tries: tries, evidence: evidence)
-        } else {
-            live.heartbeat = .due(nextBeat(live))
-        }
-        state = .live(live)
-        return [.sendHeartbeat]
-    }
-
     private mutating func connect() -> [Action] {
         state = .connecting
         return [.connect(preferring: redirection)]
@@ -536,45 +472,124 @@ extension ConnectionEngine.StateMachine {
     }
 }
 
-/// The heartbeat interval.
-extension ConnectionEngine.StateMachine {
-    /// The time between two heartbeats: the policy's interval or, with an adaptation, the learned interval. In the
-    /// foreground, the learned interval is limited to the policy's interval. The server's limit always applies.
-    private var interval: TimeAmount {
-        var interval = heartbeat.interval
-        if heartbeat.adaptation != nil {
-            interval = conditions.appState == .foreground ? min(interval, learned.interval) : learned.interval
+extension ConnectionEngine {
+    /// Decides when the next try is due, from the policy and the tries so far. Time is passed in.
+    ///
+    /// The windows of the first tries follow one another, whether a try fails soon or late. So all clients that lost
+    /// their server at the same moment make one try in every window, and the server sees them return at an even rate.
+    /// Windows that began at each client's failure would double the peak.
+    ///
+    /// If a try fails early in an advised window because the server is not back yet, the moment of a second try is
+    /// drawn evenly from the rest of the window. So all clients that failed arrive evenly in that rest. The shorter the
+    /// rest, the higher their rate. So if less than `leastRest` is left when a try fails, the next try is made in the
+    /// next window.
+    struct ReconnectSchedule: Sendable {
+        /// The moment for reconnecting that follows from the server's advice.
+        struct Slot: Hashable, Sendable {
+            /// The earliest moment. Neither a changed network nor an app that comes to the foreground makes it earlier.
+            var earliest: NIODeadline
+            /// The random moment at which the client tries.
+            var moment: NIODeadline
+            /// The end of the window that the moment was drawn from.
+            var end: NIODeadline
         }
-        return TimeAmount(min(interval, serverLimit ?? interval))
+
+        /// The number of failed tries since the connection last worked.
+        private(set) var failures = 0
+        /// The end of the last try's window.
+        private var windowEnd: NIODeadline?
+        /// The slot of the present try; nil if the server advised none, or if a login has succeeded since the advice.
+        private var slot: Slot?
+        private let policy: ReconnectPolicy
+        private var random: SplitMix64
+
+        /// The longest advised wait that the client obeys.
+        static let longestAdvice = Duration.seconds(3600)
+        /// A second try is made in the same advised window only if at least this part of the window is left. The
+        /// inverse of this part, 1.33, bounds the peak rate of reconnects, as a multiple of the even rate. So the
+        /// server may be away for the first quarter of the window.
+        static let leastRest = 0.75
+        /// The least time that must be left for a second try, whatever the window.
+        static let shortestRest = TimeAmount.seconds(1)
+
+        init(_ policy: ReconnectPolicy, seed: UInt64) {
+            self.policy = policy
+            random = SplitMix64(state: seed)
+        }
+
+        /// Whether the policy allows no further try.
+        var isOver: Bool { policy.delay(afterFailures: failures, random: 0) == nil }
+
+        /// Resets the count of failures, because the connection worked or the conditions changed.
+        mutating func startAnew() {
+            failures = 0
+            windowEnd = nil
+            slot = nil
+        }
+
+        /// Notes that a try succeeded. The count of failures stays, because it is not known yet whether the connection
+        /// will keep working.
+        mutating func arrived() { slot = nil }
+
+        /// Plans the next try after a try failed or the connection was lost.
+        ///
+        /// - Returns: the time of the next try; nil if there is none.
+        mutating func next(now: NIODeadline) -> NIODeadline? {
+            let fraction = random.nextFraction()
+            guard let delay = policy.delay(afterFailures: failures, random: fraction) else { return nil }
+            if let rest = restOfSlot(now: now) {
+                failures += 1
+                return now + TimeAmount(Duration(rest) * fraction)
+            }
+            var begin = now
+            if failures < policy.windows.count {
+                begin = max(now, windowEnd ?? now)
+                windowEnd = begin + TimeAmount(policy.windows[failures])
+            }
+            failures += 1
+            return begin + TimeAmount(delay)
+        }
+
+        /// Plans the next try after a try failed or the connection was lost, and the server advised a slot. Repeated
+        /// advice does not make the client try more often than its policy allows.
+        mutating func next(_ slot: Slot, now: NIODeadline) -> NIODeadline? {
+            self.slot = nil
+            guard let own = next(now: now) else { return nil }
+            self.slot = slot
+            windowEnd = max(windowEnd ?? slot.end, slot.end)
+            return max(now, failures > 1 ? max(own, slot.moment) : slot.moment)
+        }
+
+        /// Draws this client's slot from the advice.
+        mutating func slot(_ advice: Advice, now: NIODeadline) -> Slot {
+            let earliest = now + TimeAmount(min(advice.notBefore, Self.longestAdvice))
+            let window = min(advice.window, policy.maxAdvisedWindow)
+            let moment = earliest + TimeAmount(window * random.nextFraction())
+            return Slot(earliest: earliest, moment: moment, end: earliest + TimeAmount(window))
+        }
+
+        /// Returns the rest of the advised window; nil if there is no window, or its rest is too short for another try.
+        private func restOfSlot(now: NIODeadline) -> TimeAmount? {
+            guard let slot, now >= slot.earliest else { return nil }
+            let rest = slot.end - now
+            let least = Duration(slot.end - slot.earliest) * Self.leastRest
+            return rest >= Self.shortestRest && Duration(rest) >= least ? rest : nil
+        }
     }
+}
 
-    /// Returns the time of the next heartbeat: one interval after the last incoming byte or the last write, whichever
-    /// is earlier. If heartbeats have no answers, only writes count.
-    private func nextBeat(_ live: Live) -> NIODeadline {
-        let last = heartbeat.answerTimeout == nil ? live.lastWritten : min(live.lastWritten, live.lastReceived)
-        return last + interval
-    }
-
-    /// Returns the evidence of the heartbeat that is due. It is `both` if the interval is at least the learned one and
-    /// nothing except its answer has arrived since the last heartbeat.
-    private func evidence(_ live: Live, now: NIODeadline) -> Evidence {
-        let learned = TimeAmount(learned.interval)
-        let heard = now - live.lastReceived + TimeAmount(heartbeat.answerTimeout ?? .zero)
-        return interval >= learned && heard >= learned ? .both : .failure
-    }
-
-    private mutating func learn(
-        now: NIODeadline,
-        _ body: (inout LearnedHeartbeat, HeartbeatAdaptation, Int64) -> Void
-    ) {
-        guard let bounds = heartbeat.adaptation else { return }
-        body(&learned, bounds, Self.seconds(now) + dateOffset)
-    }
-
-    private static func seconds(_ moment: NIODeadline) -> Int64 { Int64(moment.uptimeNanoseconds / 1_000_000_000) }
-
-    private static func known(_ learned: LearnedHeartbeat?, _ policy: HeartbeatPolicy) -> LearnedHeartbeat {
-        let known = learned ?? LearnedHeartbeat(interval: policy.interval)
-        return policy.adaptation.map { known.clamped(to: $0) } ?? known
+extension ReconnectPolicy {
+    /// Returns the wait before the next try, counted from the start of its window if it has one.
+    ///
+    /// - Parameters:
+    ///   - failures: the number of failed tries since the connection last worked.
+    ///   - random: a random number, at least 0 and below 1.
+    /// - Returns: the wait; nil if there is no further try.
+    func delay(afterFailures failures: Int, random: Double) -> Duration? {
+        if failures < windows.count { return windows[max(0, failures)] * random }
+        guard let last = delays.last else { return nil }
+        let index = failures - windows.count
+        let delay = index < delays.count ? delays[index] : last
+        return delay * (1 + jitter * (2 * random - 1))
     }
 }

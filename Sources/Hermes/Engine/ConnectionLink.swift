@@ -28,21 +28,22 @@ package protocol ConnectionLink: Sendable {
     /// Creates the decoder of a new connection.
     func makeDecoder() -> Decoder
 
-    /// Handles a new connection, which is open: drops the state of the last connection and logs in. `.authenticated` or
+    /// Handles a new, open connection: drops the state of the last connection and logs in. `.authenticated` or
     /// `.refused` must follow, from this method or from `received`.
     mutating func connected(effects: inout Effects) throws
 
     /// Handles a frame that arrived.
     mutating func received(_ frame: Decoder.Frame, now: NIODeadline, effects: inout Effects) throws
 
-    /// Appends a request. The id of an app's request is at least 16, is unique among the unanswered requests, and comes
-    /// back in `.answer`. A request of the link itself has the id of its `.send`. If no answer is awaited, the id is 0.
+    /// Appends a request. The id of an app's request is at least 16, is unique among the unanswered requests, and is
+    /// repeated in `.answer`. A request of the link itself has the id of its `.send`. If no answer is awaited, the id
+    /// is 0.
     mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws
 
     /// Appends a heartbeat.
     mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws
 
-    /// Handles a successful login. Packets that the link sends now go out before the waiting requests.
+    /// Handles a successful login. The packets that the link sends in this call precede the waiting requests.
     mutating func becameLive(now: NIODeadline, effects: inout Effects)
 
     /// Handles the loss of the connection.
@@ -61,7 +62,7 @@ package protocol ConnectionLink: Sendable {
     /// `isLive`.
     mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects)
 
-    /// Notes that a request was given up before its answer, for which nothing waits any more.
+    /// Notes that a request was given up before its answer. Nothing waits for the answer any more.
     mutating func abandoned(id: UInt64)
 
     /// Sends the data that the link held back, because the client is about to close the connection.
@@ -117,13 +118,13 @@ package enum Backlog {
     package static let maxEphemeral = 8192
     /// Above this number of bytes, new ephemeral events are dropped.
     static let maxEphemeralBytes = 16 * 1_048_576
-    /// Above this number of events, inbox entries are dropped too, and asked for again later.
+    /// Above this number of events, inbox entries are dropped too, and requested again later.
     package static let maxEvents = 16_384
 }
 
 /// An instruction of a link to its driver.
 package enum LinkEffect<Link: ConnectionLink>: Sendable {
-    /// The login succeeded. The server may limit the heartbeat interval and suggest one for the network.
+    /// The login succeeded. The server may limit the heartbeat interval and suggest an interval for the network.
     case authenticated(Link.Login, heartbeatAtMost: Duration? = nil, heartbeatPrior: Duration? = nil)
     /// The login failed. The failure is final unless the error has a `retryAfter`.
     case refused(HermesClientError)

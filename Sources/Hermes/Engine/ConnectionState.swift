@@ -13,7 +13,7 @@ public enum ConnectionState: Hashable, Sendable {
     case live
     /// The connection was given up, for this reason, and is being closed.
     case lost(HermesClientError)
-    /// There is no connection, for this reason; the next try comes after the delay.
+    /// There is no connection, for this reason; the next try is made after the delay.
     case waiting(HermesClientError, delay: Duration)
     /// There is no connection, for this reason. The client does not try to connect while the app is suspended or there
     /// is no network.

@@ -18,7 +18,7 @@ public final class DeviceConditions: Sendable {
         /// The user looks at the app. A waiting client tries at once, and an open connection is checked with a
         /// heartbeat.
         case foreground
-        /// The app runs unseen. Connections stay, with heartbeats as rare as the network allows.
+        /// The app runs unseen. Connections stay, with heartbeats as infrequent as the network allows.
         case background
         /// The app is about to be suspended. Connections are closed until the state changes, so that the server uses
         /// push services.
@@ -68,7 +68,7 @@ public final class DeviceConditions: Sendable {
     }
 
     /// Keeps the heartbeat intervals that were learned for networks in a file, so that the next run of the app need not
-    /// search anew. Call it before clients start.
+    /// search anew. Call this method before clients start.
     ///
     /// - Parameter path: the file; its folder must exist.
     public func keepHeartbeats(inFile path: String) { heartbeatStore = FileHeartbeatStore(path: path) }

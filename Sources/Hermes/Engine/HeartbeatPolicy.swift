@@ -13,8 +13,8 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     /// The number of unanswered heartbeats in a row after which the connection is given up; at least 1.
     package var tries: Int
     /// Whether any write of the client counts as a heartbeat. The next heartbeat is due one interval after the last
-    /// write or the last incoming byte, whichever is earlier: a client that writes but receives nothing must notice
-    /// this.
+    /// write or the last incoming byte, whichever is earlier: a client that writes but receives nothing must notice the
+    /// silence.
     package var restartsOnWrite: Bool
 
     /// Creates a policy with a fixed interval.
@@ -67,7 +67,7 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     /// The policy for LiveRoom: a heartbeat every 9.5 s, without an answer. No other write replaces a heartbeat.
     ///
     /// The interval is a little under 10 s, because the server removes a client that sends no heartbeat for longer than
-    /// that.
+    /// 10 s.
     package static let liveRoom = HeartbeatPolicy(
         interval: .milliseconds(9500),
         answerTimeout: nil,

@@ -4,8 +4,8 @@
 /// The bounds within which a client searches for the longest heartbeat interval that a network allows.
 ///
 /// Address translators (NAT) between device and server forget a silent connection after 30 s to some tens of minutes.
-/// Data that the server sends later are lost, and neither side is told. Heartbeats that are too frequent cost battery;
-/// heartbeats that are too rare cost pushes.
+/// Data that the server sends later are lost, and neither side is notified. Heartbeats that are too frequent cost
+/// battery; heartbeats that are too rare cost pushes.
 package struct HeartbeatAdaptation: Hashable, Sendable {
     /// The shortest interval; below the 30 s of the most impatient networks.
     package var shortest: Duration
@@ -54,9 +54,9 @@ package struct HeartbeatAdaptation: Hashable, Sendable {
     package static let failuresBeforeRetreat = 2
     /// The interval shrinks by 80 s after failures.
     package static let retreat = Duration.seconds(80)
-    /// After this time without a failure, a longer interval is tried: the network may have become more patient.
+    /// After this time without a failure, a longer interval is tried, because the network may now allow it.
     static let quietSeconds: Int64 = 7 * 86_400
-    /// The increase of the interval in that case.
+    /// The increase of the interval after ``quietSeconds`` without a failure.
     static let nudge = Duration.seconds(20)
 }
 

@@ -37,14 +37,16 @@ public struct NetworkPath: Hashable, Sendable {
 
 #if canImport(Network)
 extension NetworkPath {
-    /// Creates a path from the system's: the kind of interface and, to tell Wi-Fi networks apart, the gateway.
+    /// Creates a path from the system's path. The label is the kind of interface and, to distinguish Wi-Fi networks,
+    /// the gateway.
     init(_ path: NWPath) {
         let kinds: [(NWInterface.InterfaceType, String)] = [
             (.wifi, "wifi"), (.cellular, "cellular"), (.wiredEthernet, "wired"), (.loopback, "loopback"),
         ]
         let kind = kinds.first { path.usesInterfaceType($0.0) }?.1 ?? "other"
         let gateway = path.gateways.first.map { " \($0)" } ?? ""
-        // A path with the status `.requiresConnection` comes up when a connection is opened, so it counts as usable.
+        // A path with the status `.requiresConnection` becomes usable when a connection is opened, so it counts as
+        // usable.
         self.init(label: kind + gateway, isUsable: path.status != .unsatisfied)
     }
 }

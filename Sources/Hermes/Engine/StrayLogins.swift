@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The logins that the client gave up before their answers came. Such a login may reach the server late and replace a
-/// later login of the same client. Does no I/O.
+/// The logins that the client gave up before their answers arrived. Such a login may reach the server late and replace
+/// a later login of the same client. Does no I/O.
 ///
 /// A replaced client stops, so that two devices with one id do not replace each other forever. But if one of the
 /// given-up logins may be the cause, the client reconnects. Each login is blamed only once.

@@ -43,8 +43,8 @@ public struct InboxEvent: Hashable, Sendable {
         case call(CallStage, with: UserID, sessionID: String)
         /// The server deleted the entries with these seqs before this device got them. They cannot be fetched.
         case gap(ClosedRange<UInt64>)
-        /// The server lost its store or the newest entries in it, and assigns their seqs to new entries. Entries that
-        /// are lost and that the app had not received do not arrive.
+        /// The server lost its store or the newest entries in it, and assigns their seqs to new entries. Lost entries
+        /// that the app had not received do not arrive.
         case inboxReset
         /// An entry of a kind that this version does not know.
         case unknown
@@ -127,7 +127,7 @@ extension InboxEvent.Kind {
         case .expired(let expired):
             self = .gap(event.seq...max(event.seq, expired.toSeq))
         // `oversized` replaces an entry that exceeds the client's length limit. This client announces no limit, so it
-        // gets none.
+        // never gets `oversized`.
         case .oversized, nil:
             return nil
         }

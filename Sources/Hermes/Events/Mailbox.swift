@@ -103,7 +103,7 @@ final class Mailbox<Element: Sendable>: Sendable {
         }
     }
 
-    /// Lets the loop end once it has taken the waiting elements.
+    /// Lets the loop end after it has taken the waiting elements.
     func finish() {
         let waiters = state.withLockedValue { state in
             state.isFinished = true

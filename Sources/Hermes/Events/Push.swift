@@ -69,7 +69,7 @@ public struct Push: Hashable, Sendable {
     /// if let order = try push.message(as: Shop_OrderShipped.self) { show(order) }
     /// ```
     ///
-    /// - Returns: nil if the push has no message, or one of another type.
+    /// - Returns: nil if the push has no message, or a message of another type.
     /// - Throws: an error of SwiftProtobuf if the bytes are not a message of this type.
     public func message<Message: SwiftProtobuf.Message>(as type: Message.Type) throws -> Message? {
         guard messageType == type.protoMessageName else { return nil }

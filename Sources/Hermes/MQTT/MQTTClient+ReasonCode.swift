@@ -32,7 +32,7 @@ extension MQTTClient {
         package static let unspecifiedError = Self(rawValue: 0x80)
         /// The user name or the password is wrong.
         public static let badUserNameOrPassword = Self(rawValue: 0x86)
-        /// The client may not do this.
+        /// The client lacks the permission.
         public static let notAuthorized = Self(rawValue: 0x87)
         /// Another connection took the session over.
         public static let sessionTakenOver = Self(rawValue: 0x8E)

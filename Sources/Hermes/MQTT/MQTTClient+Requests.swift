@@ -12,7 +12,7 @@ extension MQTTClient {
     /// server has acknowledged the message. Several calls may wait at once; messages are sent in the order of the
     /// calls.
     ///
-    /// - Returns: `.success`, or `.noMatchingSubscribers` where the server says so.
+    /// - Returns: `.success`, or `.noMatchingSubscribers` if the server reports it.
     /// - Throws: HermesClientError if the server refuses the message (see ``HermesClientError/mqttReason``), or the
     ///   timeout passes; CancellationError if the task is cancelled (the message may still be published).
     @discardableResult
@@ -40,7 +40,7 @@ extension MQTTClient {
     /// Publishes a message without waiting. Messages that one thread publishes this way are sent in order.
     ///
     /// - Parameters:
-    ///   - message: as with ``publish(_:)``. A message of QoS 0 fails if there is no connection.
+    ///   - message: the message, as for ``publish(_:)``. A message of QoS 0 fails if there is no connection.
     ///   - whenDone: gets the outcome, on the client's event loop; must not block.
     package func publish(
         _ message: MQTTMessage,
@@ -86,7 +86,7 @@ extension MQTTClient {
     /// Pings the server and returns the round-trip time. When the call returns, the server has read everything that was
     /// published before on this connection, including messages of QoS 0.
     ///
-    /// - Throws: HermesClientError if the connection is lost or no answer comes in time.
+    /// - Throws: HermesClientError if the connection is lost or no answer arrives in time.
     @discardableResult
     package func ping() async throws -> Duration {
         let start = ContinuousClock.now
@@ -108,8 +108,8 @@ extension MQTTClient {
 
     /// Subscribes; see ``subscribe(_:)``.
     ///
-    /// - Parameter identifier: the subscription identifier, which comes with each matching message: 1 to 268,435,455;
-    ///   MQTT 5.0 only.
+    /// - Parameter identifier: the subscription identifier, which the server adds to each matching message: 1 to
+    ///   268,435,455; MQTT 5.0 only.
     package func subscribe(_ subscriptions: [Subscription], identifier: Int?) async throws -> [ReasonCode] {
         try Self.requireValid(subscriptions.map(\.filter))
         return try await driver.request(

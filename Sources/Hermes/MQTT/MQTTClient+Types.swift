@@ -20,7 +20,7 @@ extension MQTTClient {
         case atMostOnce = 0
         /// At least once: sent again until it is acknowledged.
         case atLeastOnce = 1
-        /// Exactly once, as long as both sides keep the session.
+        /// Exactly once, while both sides keep the session.
         case exactlyOnce = 2
 
         init(_ wire: MQTTQoS) {

@@ -200,13 +200,13 @@ public final class MQTTClient: Sendable {
 
     /// Disconnects; the server does not publish the will.
     ///
-    /// - Parameter takingLastMessage: whether the app is done with the last message that it got. If not, the message
-    ///   comes again if it has QoS 1 or 2.
+    /// - Parameter takingLastMessage: whether the app is done with the last message that it got. If not, a message of
+    ///   QoS 1 or 2 is delivered again.
     public func close(takingLastMessage: Bool = true) async { await driver.close(takesLast: takingLastMessage) }
 
-    /// Waits until the client has stopped. If the task is cancelled, closes the client. The last message then comes
-    /// again if it has QoS 1 or 2, because the app may still be handling it. If the app is done with the last message,
-    /// call ``close(takingLastMessage:)`` instead of cancelling the task.
+    /// Waits until the client has stopped. If the task is cancelled, closes the client. A last message of QoS 1 or 2 is
+    /// then delivered again, because the app may still be handling it. If the app is done with the last message, call
+    /// ``close(takingLastMessage:)`` instead of cancelling the task.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }

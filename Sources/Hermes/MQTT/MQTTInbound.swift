@@ -6,8 +6,8 @@ import HermesWire
 /// Tracks incoming messages of QoS 1 and 2 across connections, so that each message reaches the app once and is
 /// acknowledged when the app has taken it. Does no I/O.
 ///
-/// The client tolerates a server that exceeds the receive maximum, as long as the app's queue has room: mosquitto 2.0
-/// does so after each PUBCOMP.
+/// While the app's queue has room, the client tolerates a server that exceeds the receive maximum. mosquitto 2.0
+/// exceeds it after each PUBCOMP.
 struct MQTTInbound: Sendable {
     /// The handling of a PUBLISH.
     enum Verdict: Hashable, Sendable {
@@ -103,7 +103,7 @@ struct MQTTInbound: Sendable {
             return nil
         case .atLeastOnce:
             guard case .untaken(delivery, let came) = atLeastOnce[packetID] else { return nil }
-            // Over a new connection, the PUBACK may be sent only once the server has sent the message again.
+            // Over a new connection, the PUBACK may be sent only after the server has sent the message again.
             guard isConnected, came == connection else {
                 atLeastOnce[packetID] = .taken
                 return nil

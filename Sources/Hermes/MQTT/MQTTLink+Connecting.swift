@@ -5,7 +5,7 @@ import DequeModule
 import HermesWire
 import NIOCore
 
-// MARK: - CONNECT and what comes back
+// MARK: - CONNECT and its answer
 extension MQTTLink {
     mutating func connected(effects: inout Effects) throws {
         aliases = [:]
@@ -71,7 +71,7 @@ extension MQTTLink {
         connection = accepted
         isConnected = true
         // The identifiers stay until the server has confirmed all of their subscriptions. If a later connection has a
-        // session, it may be the session of a connection that ended before that.
+        // session, it may be the session of a connection that ended before the confirmation.
         if !packet.sessionPresent { unrenewed = Set(subscriptions.map(\.identifier)) }
         inbound.connected(sessionPresent: packet.sessionPresent)
         let actions = outbound.connected(
@@ -212,8 +212,8 @@ extension MQTTLink {
             if !reason.isFailure {
                 subscriptions.append((subscription, identifier))
             } else if id == 0 {
-                // The link renews this subscription after a reconnect. Without it, it would seem to the app that
-                // nothing is published.
+                // The link renews this subscription after a reconnect. If the client continued without the
+                // subscription, the app would conclude that nothing is published.
                 let what = "the server does not renew the subscription \(subscription.filter)"
                 let error = HermesClientError(what, reason, packet.properties)
                 effects.append(.kicked(error, mayReturn: false, advice: nil))

@@ -56,7 +56,7 @@ struct MQTTLink: ConnectionLink {
     var isConnected = false
     /// Whether the app is ending the connection.
     var isClosing = false
-    /// The identifiers of the subscriptions that the server has lost with the session and has not confirmed since.
+    /// The identifiers of the subscriptions that the server has lost with the session and has not confirmed since then.
     var unrenewed: Set<Int?> = []
     var strayLogins = StrayLogins()
     var references: MQTTServerReferences
@@ -67,7 +67,7 @@ struct MQTTLink: ConnectionLink {
     var backlogBytes = 0
     /// The number of QoS 0 messages that were dropped because the app is too slow.
     var dropped = 0
-    /// The scopes: the subscriptions that last as long as a closure runs.
+    /// The scopes: the subscriptions that last while a closure runs.
     private var scopes: [MQTTScope] = []
     /// The filters of scopes that have ended, until the server has ended their subscriptions.
     var endings: Set<String> = []

@@ -119,7 +119,7 @@ extension MQTTMessage {
         return (seq, epoch)
     }
 
-    /// Returns the packet. If its QoS requires a packet identifier, 1 stands in for it.
+    /// Returns the packet. If its QoS requires a packet identifier, the identifier is 1, a placeholder.
     func wire(_ version: MQTTVersion) -> MQTTPublish {
         MQTTPublish(
             topic: topic,

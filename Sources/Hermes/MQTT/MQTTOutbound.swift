@@ -33,8 +33,8 @@ struct MQTTOutgoing: Hashable, Sendable {
     }
 }
 
-/// Tracks unfinished publications of QoS 1 and 2: assigns packet identifiers, keeps to the server's receive maximum,
-/// sends publications again over a new connection, and reports the outcomes. Does no I/O.
+/// Tracks unfinished publications of QoS 1 and 2: assigns packet identifiers, obeys the server's receive maximum, sends
+/// publications again over a new connection, and reports the outcomes. Does no I/O.
 ///
 ///     waiting -> unacknowledged -> (QoS 1) done
 ///                               -> (QoS 2) released -> done

@@ -5,7 +5,7 @@ import HermesWire
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// The messages of a subscription that lasts as long as a closure runs (its scope).
+/// The messages of a subscription that lasts while a closure runs (its scope).
 ///
 /// State: the mailbox and the message that the app is handling, each in a lock.
 final class MQTTScope: Sendable {
@@ -74,7 +74,7 @@ final class MQTTScope: Sendable {
         return delivery.event.message
     }
 
-    /// Lets the loop end once it has taken the waiting messages, because no further message arrives.
+    /// Lets the loop end after it has taken the waiting messages, because no further message arrives.
     func finish() { mailbox.finish() }
 
     /// Ends the scope. All of its messages then count as taken.
@@ -127,8 +127,8 @@ extension MQTTClient {
     /// read. A message that belongs to a scope is not in ``messages``. The message counts as taken, and is acknowledged
     /// to the server, when the loop asks for the next message. Messages that still wait at the end of the scope are
     /// acknowledged and dropped. A sequence buffers up to ``Configuration/maxQueuedMessages`` and
-    /// ``Configuration/maxQueuedBytes``. Beyond that, new messages of QoS 0 are dropped (``droppedMessages``), and the
-    /// receive maximum keeps the server from sending more messages of QoS 1 and 2.
+    /// ``Configuration/maxQueuedBytes``. Beyond these limits, new messages of QoS 0 are dropped (``droppedMessages``),
+    /// and the receive maximum keeps the server from sending more messages of QoS 1 and 2.
     ///
     /// Several scopes may have the same filter; its subscription ends with the last of these scopes. With MQTT 3.1.1,
     /// if the filters of two scopes overlap and the server sends a message once for each filter, each of the scopes

@@ -66,7 +66,7 @@ public actor Outbox {
         for promise in promises.values { promise.interrupt(HermesClientError(.closed, "the client is gone")) }
     }
 
-    /// Adds a message, and returns once it is stored.
+    /// Adds a message, and returns after it is stored.
     func send(_ send: Hermes_V1_Send) async throws -> SentMessage {
         guard let uid else {
             throw HermesClientError(.closed, "log in first: it is not known which account sends the message")
@@ -162,8 +162,8 @@ public actor Outbox {
     ///
     /// - Returns: whether there was such a message. If the connection was lost before the receipt of a queued message
     ///   arrived, the server may have committed the message nevertheless.
-    /// - Throws: HermesClientError `.storeFailed` if the change cannot be stored. A restart of the app may then bring
-    ///   the message back.
+    /// - Throws: HermesClientError `.storeFailed` if the change cannot be stored. The message may then reappear after a
+    ///   restart of the app.
     @discardableResult
     public func discard(clientID: String) async throws -> Bool {
         guard let entry = queue.entry(clientID: clientID) else { return false }
@@ -191,9 +191,9 @@ public actor Outbox {
         }
     }
 
-    /// Stops sending until the next login has shown which account the credential belongs to. If it does not seem to
-    /// belong to the last account, the outbox also accepts no messages until then, because it could not know which
-    /// account a message belongs to.
+    /// Stops sending until the next login has shown which account the credential belongs to. If the credential does not
+    /// seem to belong to the last account, the outbox also accepts no messages until then, because a message's account
+    /// would be unknown.
     func halt(for credential: Credential) {
         queue.halted()
         uid = account.flatMap { $0.mayOwn(credential) ? $0.uid : nil }
@@ -202,7 +202,7 @@ public actor Outbox {
 
     private func requireStarted() throws { try driver.assumeIsolated { try $0.requireStarted() } }
 
-    /// Ends the waits for receipts, because no receipt can come before the next login.
+    /// Ends the waits for receipts, because no receipt can arrive before the next login.
     private func interruptReceipts() {
         var reason: any Error = HermesClientError(
             .closed,
@@ -212,7 +212,7 @@ public actor Outbox {
         for promise in promises.values { promise.interrupt(reason) }
     }
 
-    /// The client ids of all messages that may come back as inbox entries.
+    /// The client ids of all messages that may arrive as inbox entries.
     var clientIDs: Set<String> { queue.clientIDs.union(sent.clientIDs) }
 }
 

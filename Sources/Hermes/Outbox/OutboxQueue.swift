@@ -143,7 +143,7 @@ struct OutboxQueue: Sendable {
         return next
     }
 
-    /// Removes a message that was sent, discarded, or could not be stored.
+    /// Removes a message that was sent or discarded, or that could not be stored.
     ///
     /// - Returns: the removed entry; nil if there was none.
     @discardableResult
@@ -160,7 +160,7 @@ struct OutboxQueue: Sendable {
 
     /// Notes that the message was refused.
     ///
-    /// - Returns: the entry, whose phase tells whether the message is sent again; nil if there is no such message.
+    /// - Returns: the entry, whose phase shows whether the message is sent again; nil if there is no such message.
     mutating func refused(_ number: UInt64, _ error: HermesClientError, now: NIODeadline) -> Entry? {
         guard var entry = entries[number] else { return nil }
         if Self.isTemporary(error) {

@@ -26,7 +26,7 @@ public struct SentMessage: Sendable, Identifiable {
     public func receipt() async throws -> Receipt { try await outbox.receipt(of: promise) }
 }
 
-/// The receipt of a message, once there is one.
+/// The receipt of a message, which may not have arrived yet.
 ///
 /// State: behind a lock.
 final class ReceiptPromise: Sendable {

@@ -9,8 +9,8 @@ struct SentMessages: Sendable {
     private var entries: [(clientID: String, seq: UInt64)] = []
 
     private static let prefix = "sent/"
-    /// The largest number of remembered messages. If the app does not read its inbox, the oldest are forgotten, and
-    /// arrive as if another device had sent them.
+    /// The largest number of remembered messages. If the app does not read its inbox, the oldest messages are
+    /// forgotten, and their entries arrive as if another device had sent them.
     static let maxEntries = 1000
 
     /// Creates a list that continues the list of an earlier run.

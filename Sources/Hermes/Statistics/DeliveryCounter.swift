@@ -58,7 +58,7 @@ struct DeliveryCounter: Sendable {
     /// The device's kind of network.
     private(set) var kind = ""
 
-    /// The largest number of kinds of network that are counted separately. A report can hold as many.
+    /// The largest number of kinds of network that are counted separately. It is also the limit of a report.
     static let maxNetworks = 16
 
     /// Whether there is anything to upload.
@@ -110,7 +110,7 @@ struct DeliveryCounter: Sendable {
     /// Notes the heartbeat learned for the present network, which is reported with the counts.
     mutating func learned(_ heartbeat: LearnedHeartbeat, date: Int64) {
         let seconds = UInt32(clamping: max(0, heartbeat.interval.components.seconds))
-        // A settled interval deserves a report of its own; other changes wait for the next report.
+        // A settled interval gets a report of its own; other changes wait for the next report.
         guard networks[kind] != nil || heartbeat.isStable else { return }
         if let known = networks[kind], known.heartbeatSeconds == seconds, known.heartbeatStable == heartbeat.isStable {
             return
@@ -188,7 +188,7 @@ struct DeliveryCounter: Sendable {
 struct InboxCounts: Hashable, Sendable {
     /// Entries that arrived again.
     var duplicates: UInt64 = 0
-    /// Missing seqs that had to be asked for, or that the server reported as gone.
+    /// Missing seqs that had to be requested, or that the server reported as gone.
     var gaps: UInt64 = 0
     /// Missing seqs that arrived later.
     var repaired: UInt64 = 0

@@ -12,14 +12,14 @@ import Musl
 import Darwin
 #endif
 
-/// A store that keeps in one file what a client needs in the next run of the app: the outbox, the cursor in the inbox
-/// and the last entries. The store appends each change, and rewrites the file when most of it is out of date.
+/// A store that keeps, in one file, the data that a client needs in the next run of the app: the outbox, the cursor in
+/// the inbox and the last entries. The store appends each change, and rewrites the file when most of it is out of date.
 ///
 /// The file holds message contents, but no token and no password: keep it where only the app can read it. A process
 /// that is killed during a write loses only that write. Only one process at a time can use the file, so on iOS keep it
 /// in the app's own container, not in a shared one.
 ///
-/// State: the pending writes are in a lock. The file is written on one queue; it is also in a lock, because the
+/// State: the pending writes are in a lock. The file is written on one queue; a lock also protects it, because the
 /// compiler cannot see the queue.
 public final class FileLocalStore: LocalStore {
     private struct Write {
@@ -42,8 +42,8 @@ public final class FileLocalStore: LocalStore {
     /// - Parameters:
     ///   - path: the path of the file, whose folder must exist. If the file has another format, it is renamed to end in
     ///     ".damaged", and a new file is created.
-    ///   - maxBytes: the largest total size of the records, in bytes; a change that would exceed it is refused. The
-    ///     file can be several times as long before it is rewritten.
+    ///   - maxBytes: the largest total size of the records, in bytes; a change that would exceed this size is refused.
+    ///     The file can be several times as long before it is rewritten.
     /// - Throws: HermesClientError `.storeFailed` if the file cannot be opened, or another process has it open.
     public convenience init(path: String, maxBytes: Int = 16 * 1_048_576) throws {
         try self.init(path: path, maxBytes: maxBytes, synchronize: LogFile.synchronize)
@@ -188,7 +188,8 @@ struct LogFile {
         _ = ftruncate(descriptor, off_t(length))
     }
 
-    /// Rewrites the file if most of it is out of date. The new file replaces the old one once it is on the disk.
+    /// Rewrites the file if most of it is out of date. The new file replaces the old one after the new file is on the
+    /// disk.
     mutating func compactIfWorthwhile() throws {
         guard length > Self.worthwhile, length / 4 > table.bytes else { return }
         try writeAnew()

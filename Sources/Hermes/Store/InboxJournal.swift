@@ -30,8 +30,8 @@ final class InboxJournal: Sendable {
             )
         }
 
-        /// Whether the credential seems to be this account's. A name and a password may be another account's, if that
-        /// account has the name now.
+        /// Whether the credential seems to be this account's. A name and a password may belong to another account, if
+        /// that account has the name now.
         func mayOwn(_ credential: Credential) -> Bool {
             guard case .password(let nickName, _) = credential else { return owns(credential) }
             return nickName.lowercased() == self.nickName.lowercased()
@@ -46,7 +46,8 @@ final class InboxJournal: Sendable {
             }
         }
 
-        /// Returns the FNV-1a hash of a token. It distinguishes random tokens, and a token cannot be recovered from it.
+        /// Returns the FNV-1a hash of a token. The hash distinguishes random tokens, and a token cannot be recovered
+        /// from it.
         static func hash(_ token: String) -> UInt64 {
             token.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
         }
@@ -141,7 +142,7 @@ final class InboxJournal: Sendable {
     /// Stores the account that logged in; forgets the inbox of another account.
     func loggedIn(_ session: Session) async {
         state.withLockedValue { $0.begin(session) }
-        // If the write fails, the changes are written with the next ones.
+        // If the write fails, the changes are written together with the next changes.
         _ = await flush()
     }
 
@@ -151,8 +152,8 @@ final class InboxJournal: Sendable {
     /// - Parameters:
     ///   - event: the entry.
     ///   - session: the session in which it arrived.
-    ///   - isCurrent: whether the entry's seq is still valid. It is not if the server began a new inbox while the entry
-    ///     waited.
+    ///   - isCurrent: whether the entry's seq is still valid. The seq is no longer valid if the server began a new
+    ///     inbox while the entry waited.
     /// - Returns: false if the store could not be written.
     func taken(_ event: DelimitedLink.Event, of session: Session, isCurrent: Bool = true) async -> Bool {
         state.withLockedValue { state in
@@ -181,7 +182,7 @@ final class InboxJournal: Sendable {
         store.write(changes, durably: false) { [self] result in _ = written(changes, result) }
     }
 
-    /// Writes the pending changes, and tells whether everything is stored.
+    /// Writes the pending changes, and reports whether everything is stored.
     func retry(_ completion: @escaping @Sendable (Bool) -> Void) {
         guard let changes = changes() else { return completion(failure == nil) }
         store.write(changes, durably: false) { [self] result in
@@ -192,7 +193,7 @@ final class InboxJournal: Sendable {
 
     /// Writes the pending changes.
     ///
-    /// - Returns: false if the write failed. The changes are then written with the next ones.
+    /// - Returns: false if the write failed. The changes are then written together with the next changes.
     private func flush() async -> Bool {
         while let changes = changes() {
             let result: Result<Void, any Error>

@@ -17,7 +17,7 @@ package protocol LocalStore: Sendable {
     ///
     /// - Parameters:
     ///   - changes: the records to write and to remove.
-    ///   - durably: whether the changes must survive a power cut once `completion` was called.
+    ///   - durably: whether the changes must survive a power cut after `completion` is called.
     ///   - completion: called once, on any thread.
     func write(
         _ changes: [LocalChange],
@@ -57,7 +57,7 @@ package struct LocalChange: Hashable, Sendable {
     }
 }
 
-/// A store that keeps records in memory, as long as it exists.
+/// A store that keeps records in memory while it exists.
 package final class MemoryLocalStore: LocalStore {
     private let table = NIOLockedValueBox(RecordTable())
 

@@ -20,7 +20,7 @@ package struct Connector: Sendable {
 
     /// Creates a connector for an address.
     ///
-    /// - Parameter subprotocol: the WebSocket subprotocol that the client asks for; nil: the client's protocol has no
+    /// - Parameter subprotocol: the WebSocket subprotocol that the client requests; nil: the client's protocol has no
     ///   WebSocket.
     /// - Throws: HermesClientError `.badTLS` if the TLS options are invalid, `.cannotConnect` if the address has a
     ///   WebSocket and the client's protocol has none.

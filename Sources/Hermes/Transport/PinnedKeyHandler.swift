@@ -7,7 +7,7 @@ import NIOTLS
 
 /// Ends a TLS connection before any application bytes are sent, if the server's key is not one of the pinned keys.
 ///
-/// This adds to the certificate check: a certificate that somebody else obtained for the server's name does not help
+/// The pins add to the certificate check: a certificate that somebody else obtained for the server's name does not help
 /// them. NIOSSL reports the handshake before it sends buffered bytes.
 final class PinnedKeyHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer

@@ -21,7 +21,7 @@ public struct ServerAddress: Hashable, Sendable {
         case automatic
         /// TLS.
         case tls(TLSOptions)
-        /// Clear text: everyone on the way can read and change the data, passwords included.
+        /// Clear text: everyone on the network path can read and change the data, passwords included.
         case clearText
     }
 

@@ -6,7 +6,7 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// The WebSocket that a client asks for.
+/// The WebSocket that a client requests.
 struct WebSocketTarget: Sendable {
     /// The path, from the slash on.
     var path: String
@@ -19,7 +19,7 @@ struct WebSocketUpgrade: Sendable {
     let host: String
     let target: WebSocketTarget
     let timeout: TimeAmount
-    /// The promise that succeeds with the channel once it is a WebSocket.
+    /// The promise that succeeds with the channel after the channel has become a WebSocket.
     let upgraded: EventLoopPromise<any Channel>
     /// The function that adds the handler that gets the bytes.
     let configure: @Sendable (any Channel) throws -> Void
@@ -27,7 +27,7 @@ struct WebSocketUpgrade: Sendable {
     /// The largest payload of a frame, in bytes. A message can span several frames.
     private static let maxFrameBytes = 1 << 24
 
-    /// Adds the handlers that ask for the upgrade; called in the channel's initializer.
+    /// Adds the handlers that request the upgrade; called in the channel's initializer.
     func begin(_ channel: any Channel) throws {
         let upgrader = NIOWebSocketClientUpgrader(
             maxFrameSize: Self.maxFrameBytes,
@@ -43,7 +43,7 @@ struct WebSocketUpgrade: Sendable {
                         }
                         try channel.pipeline.syncOperations.addHandler(WebSocketBytes())
                         try configure(channel)
-                        // Succeed later, once the HTTP handlers are gone.
+                        // Succeed later, after the HTTP handlers are gone.
                         channel.eventLoop.execute { upgraded.succeed(channel) }
                     } catch {
                         upgraded.fail(error)

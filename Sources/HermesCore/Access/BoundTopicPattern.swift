@@ -54,7 +54,7 @@ struct BoundTopicPattern: Sendable, Hashable {
     /// Whether the pattern begins with a wildcard that does not match the reserved topics.
     private var keepsOutOfReserved: Bool { !isDenial && (levels.first?.isWildcard ?? true) }
 
-    /// Whether the pattern matches a topic name. Looks at as little of a long topic as possible, because this is called
+    /// Whether the pattern matches a topic name. Reads as little of a long topic as possible, because this is called
     /// for each delivery.
     func matches(_ topic: String) -> Bool {
         var topic = topic

@@ -12,7 +12,7 @@ package struct ClientAuthenticator: Sendable {
         /// The proof and the device with which the client's inbox is opened; nil without an account, or if the client
         /// id is not a ``DeviceID``.
         package let device: (admission: Admission, description: DeviceDescription)?
-        /// The login of the client's device, if the account has it already.
+        /// The login of the client's device, if the account already has this device.
         package let login: Login?
 
         /// Whether the client logged in with an access token. In that case no password hash was computed.
@@ -40,7 +40,7 @@ package struct ClientAuthenticator: Sendable {
     /// - Parameters:
     ///   - accounts: checks names, passwords and tokens, and delays clients that fail.
     ///   - verifier: checks tokens of other issuers; nil: there are none.
-    ///   - time: tells the time.
+    ///   - time: the source of the time.
     ///   - isAnonymousAllowed: whether clients may be anonymous.
     package init(
         accounts: AccountService,

@@ -10,8 +10,8 @@ package struct Principal: Sendable, Hashable {
     package let device: DeviceID
     /// The name and the proof. All copies share them, so that a connection has a new name at once.
     private let current: Current
-    /// The moment when the login began, as the number of forced ends of connections that the ``DeviceRegistry`` had
-    /// counted by then (``DeviceRegistry/stamp()``). Not part of the identity.
+    /// The number of forced ends of connections that the ``DeviceRegistry`` had counted when the login began
+    /// (``DeviceRegistry/stamp()``). Not part of the identity.
     let loginStamp: UInt64?
     /// The device whose token was shown; nil if no token was shown. Not part of the identity.
     let tokenOwner: DeviceID?

@@ -17,8 +17,8 @@ package final class TopicAccess: Sendable {
     /// The present rules.
     package var current: TopicRules { rules.withLock { $0 } }
 
-    /// A number that changes when the rules are replaced. A holder of ``BoundTopicRules`` compares it and rebuilds
-    /// them.
+    /// A number that changes when the rules are replaced. A holder of ``BoundTopicRules`` compares this number and, if
+    /// it has changed, rebuilds its rules.
     package var generation: UInt64 { number.load(ordering: .acquiring) }
 
     /// Replaces the rules. Equal rules do not count as a change, because after a change all clients are checked against

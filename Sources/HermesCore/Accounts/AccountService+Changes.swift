@@ -9,7 +9,8 @@ extension AccountService {
 
     /// Finds an account; returns nil if there is none.
     ///
-    /// - Parameter source: the account or client that asks. The read waits for a turn of this source (``ReadGate``).
+    /// - Parameter source: the account or client that makes the request. The read waits for a turn of this source
+    ///   (``ReadGate``).
     package func account(
         _ key: AccountKey,
         for source: CommitSource = .server
@@ -133,7 +134,7 @@ extension AccountService {
         let isStored = if case .success = result { true } else { false }
         let change = suspended.withLock { $0.changeEnded(user, isDisabled: isStored ? isDisabled : nil) }
         if isDisabled, case .success(let account) = result { end(account, .accountDisabled, .all) }
-        // If changes overlap, only the store knows which was the last.
+        // If changes overlap, only the store shows which of them was the last.
         if let change, let stored = (try? await store.find(.id(user))) ?? nil {
             suspended.withLock { $0.read(user, isDisabled: stored.account.isDisabled, after: change) }
         }
@@ -141,8 +142,8 @@ extension AccountService {
         if !isDisabled { enabled(user) }
     }
 
-    /// Whether an account was disabled since the start of the process and still is. This reads no store; it is meant
-    /// for things that the account left in memory, such as wills.
+    /// Whether an account was disabled since the start of the process and is still disabled. Does not read the store.
+    /// Meant for objects that the account left in memory, such as wills.
     package func isSuspended(_ user: UserID) -> Bool { suspended.withLock { $0.users.contains(user) } }
 
     /// Disables an account before its deletion and ends its connections. Nobody can log in to it from now on.
@@ -273,14 +274,14 @@ extension AccountService {
 
     /// Removes a device at the request of its owner.
     ///
-    /// - Throws: as ``removeDevice(_:of:)``, and `.rateLimited`.
+    /// - Throws: `.rateLimited`, and the errors of ``removeDevice(_:of:)``.
     package func removeOwnDevice(_ device: DeviceID, of user: UserID) async throws(HermesError) {
         try chargeChange(user)
         try await removeDevice(device, of: user)
     }
 
-    /// Charges an account for a change that it asks for. Each such change is a transaction of its own, and all messages
-    /// wait for it.
+    /// Charges an account for a change that it requests. Each such change is a transaction of its own, for which all
+    /// messages wait.
     private func chargeChange(_ user: UserID) throws(HermesError) {
         try changes.withLock { changes throws(HermesError) in try changes.takeChange(of: user, now: time.uptime()) }
     }

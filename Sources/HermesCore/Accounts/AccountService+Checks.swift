@@ -53,8 +53,8 @@ extension AccountService {
 
     /// Runs an external check of a credential. Its failures count against the address, like failed logins.
     ///
-    /// A check that succeeds is never delayed, because other clients may share the address. So this is only for
-    /// credentials that cannot be guessed.
+    /// A check that succeeds is never delayed, because other clients may share the address. So use this function only
+    /// for credentials that cannot be guessed.
     package func limitingFailures<Value: Sendable>(
         of address: String?,
         _ check: () async throws(HermesError) -> Value
@@ -196,7 +196,7 @@ extension AccountService {
         return verification
     }
 
-    /// Holds the charge of an attempt, which is made on another thread.
+    /// Holds the charge of an attempt. The charge is made on another thread.
     private final class ChargeBox: Sendable {
         private let charge = Mutex<LoginThrottle.Charge?>(nil)
 
@@ -216,7 +216,7 @@ extension AccountService {
         return HermesError(.wrongCredentials, "wrong name or password")
     }
 
-    /// Charges an attempt that has failed, on all nodes.
+    /// Charges a failed attempt on all nodes.
     ///
     /// - Throws: `.loginDelayed`.
     func chargeFailure(_ attempt: LoginThrottle.Attempt, isRegistration: Bool = false) throws(HermesError) {

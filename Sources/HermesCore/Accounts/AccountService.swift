@@ -9,9 +9,9 @@ import Synchronization
 /// (``LoginThrottle``, ``RegistrationLimit``). The login of a known device, by token or over a protocol without tokens,
 /// does not write to the store at once: its traces are written later (``LoginLedger``).
 ///
-/// Reads wait in one of two gates (``ReadGate``). One is for logins: its reads take turns by address, or by account
-/// once that is known, and never wait for pages that others read. The other gate is for all other reads, which take
-/// turns by account.
+/// Reads wait in one of two gates (``ReadGate``). One gate is for logins: its reads take turns by address (by account
+/// if the account is already known), and never wait for pages that others read. The other gate is for all other reads,
+/// which take turns by account.
 package final class AccountService: Sendable {
     /// Ends connections of an account that are logged in and have no inbox. The second argument is the name
     /// (``NickName/key``) that the account had until now; nil if the end does not concern the name.
@@ -37,9 +37,10 @@ package final class AccountService: Sendable {
     private let clearTopics: @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool
     /// The names that accounts have given up and that are not free yet, each with the uptime at which it was given up.
     private let keptNames = Mutex<[KeptName: Duration]>([:])
-    /// Only one task at a time frees a name, so that no task removes what the name's next owner retains.
+    /// Only one task at a time frees a name, so that no task removes publications that the name's next owner has
+    /// retained.
     private let nameTurns = TaskTurns<String>()
-    /// Changes of one account's profile are made one after the other, so that each change knows the account's previous
+    /// Changes of one account's profile are made one after the other, so that each change finds the account's previous
     /// name.
     let profileTurns = TaskTurns<UserID>()
     let throttle: Mutex<LoginThrottle>
@@ -60,9 +61,9 @@ package final class AccountService: Sendable {
     ///
     /// - Parameters:
     ///   - store: keeps the accounts.
-    ///   - messages: knows the positions of inboxes.
+    ///   - messages: provides the positions of inboxes.
     ///   - devices: the connected devices. Their connections are ended when an account changes.
-    ///   - time: tells the time.
+    ///   - time: the source of the time.
     ///   - settings: the rules.
     ///   - reads: the gate for reads that are not part of a login; nil: the service creates one.
     ///   - committer: opens devices in commits that other operations share; nil: each device is opened in a commit of
@@ -195,7 +196,7 @@ package final class AccountService: Sendable {
     ///
     /// - Returns: the admission and the login. The login is nil if the device is new, or has shown another kind of
     ///   proof before. ``open(_:by:)`` then decides whether it may be opened.
-    /// - Throws: as ``admit(_:device:address:)``.
+    /// - Throws: the errors of ``admit(_:device:address:)``.
     package func admit(
         _ credential: Credential,
         as device: DeviceDescription,
@@ -290,7 +291,7 @@ package final class AccountService: Sendable {
         )
     }
 
-    /// Reads what the store knows about a login, in a turn of the client's address.
+    /// Reads what the store has recorded about a login, in a turn of the client's address.
     ///
     /// - Parameters:
     ///   - address: the key of the address (``NetworkAddress/key(of:)``); nil: a local caller.

@@ -26,7 +26,7 @@ package struct AccountSettings: Sendable, Hashable {
     /// The most login passwords that are hashed at the same time. New passwords are hashed on other threads and do not
     /// count.
     package var maxConcurrentHashes: Int
-    /// The most password hashes that may wait in each lane of ``PasswordHasher``. Beyond it, passwords are refused with
+    /// The most password hashes that may wait in each lane of ``PasswordHasher``. Further passwords are refused with
     /// `.overloaded`.
     package var maxWaitingHashes: Int
     /// The most password hashes that may wait for one account or one address.

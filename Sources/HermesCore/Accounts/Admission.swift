@@ -11,8 +11,8 @@ package struct Admission: Sendable {
     package let tokenOwner: DeviceID?
     let proof: DeviceProof
     let standing: LoginStanding
-    /// The moment when the login began, as the number of forced ends of connections that the ``DeviceRegistry`` had
-    /// counted by then (``DeviceRegistry/stamp()``).
+    /// The number of forced ends of connections that the ``DeviceRegistry`` had counted when the login began
+    /// (``DeviceRegistry/stamp()``).
     let stamp: UInt64
     let login: LoginNumber
     let shown: ShownProof

@@ -24,8 +24,8 @@ package struct LoginThrottle: Sendable {
         package var failuresOfStrangers: Int
         /// The time in which the two budgets above regenerate completely, at an even rate.
         package var accountPeriod: Duration
-        /// The limit on a burst of failures from one address, for all accounts together. This budget regenerates completely in a
-        /// minute, at an even rate.
+        /// The limit on a burst of failures from one address, for all accounts together. This budget regenerates
+        /// completely in a minute, at an even rate.
         package var failuresPerAddress: Int
         /// The most entries in each table.
         package var maxEntries: Int

@@ -28,16 +28,16 @@ package final class PasswordHasher: Sendable {
             self.p = p
         }
 
-        /// Whether a hash with these parameters may be computed. It may use at most 256 MiB, even if a stored hash asks
-        /// for more.
+        /// Whether a hash with these parameters may be computed. It may use at most 256 MiB, even if a stored hash
+        /// requires more.
         package var isAllowed: Bool {
             (1...20).contains(ln) && (1...32).contains(r) && (1...16).contains(p) && 128 * r * (1 << ln) <= 256 << 20
         }
     }
 
     /// The owner of a computation, which decides its place among the waiting computations (``LaneQueue``). In each
-    /// lane, addresses take turns, and so do the accounts at one address. So many computations of one owner do not
-    /// delay those of another.
+    /// lane, addresses take turns, and within one address, accounts take turns. So many computations of one owner do
+    /// not delay those of another.
     package enum Turn: Sendable, Hashable {
         /// A login to an account from a known address or with a known device. It has priority over logins of strangers.
         /// If the address is nil, the client is already logged in to the account, and the account takes turns as if it
@@ -194,7 +194,7 @@ package final class PasswordHasher: Sendable {
         count: Int,
         isDigested: Bool
     ) throws -> [UInt8] {
-        // The library takes no empty password; ``verify`` answers false for it whatever comes out here.
+        // The library accepts no empty password. ``verify`` returns false for an empty password, whatever this result.
         let bytes = password.isEmpty ? [0] : Array(password.utf8)
         let key = try KDF.Scrypt.deriveKey(
             // HMAC pads short keys with zeros and hashes long ones, so different passwords could become the same key.

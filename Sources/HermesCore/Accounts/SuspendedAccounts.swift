@@ -35,12 +35,12 @@ struct SuspendedAccounts: Sendable {
         own.running -= 1
         if isDisabled == nil { own.haveOverlapped = true }
         changes[user] = own.running > 0 || own.haveOverlapped ? own : nil
-        // If the store must be read, this holds only until then.
+        // If the store must be read, this state applies only until that read.
         if let isDisabled { set(user, isDisabled) }
         return own.running == 0 && own.haveOverlapped ? own.last : nil
     }
 
-    /// Takes the state that was read from the store after a change. If another change has begun since, the state is
+    /// Records the state that was read from the store after a change. If another change has begun since, the state is
     /// ignored, because it will be read again.
     mutating func read(_ user: UserID, isDisabled: Bool, after change: UInt64) {
         guard let own = changes[user], own.running == 0, own.last == change else { return }

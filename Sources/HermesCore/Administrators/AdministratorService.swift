@@ -241,7 +241,7 @@ package final class AdministratorService: Sendable {
             if let old { state.sessions.end(old) }
             return state.sessions.begin(administrator.name, administrator.role, now: now)
         }
-        // A change of the administrator that has just ended the sessions may not have seen this new one.
+        // A change of this administrator may just have ended the old sessions without ending this new one.
         let current = try? await reads.turn(of: .address(network)) { () async throws(HermesError) in
             try await store.administrator(administrator.name)
         }

@@ -52,15 +52,15 @@ public enum EntrySource: Hashable, Sendable {
 /// - One member of a group may hold at most as much of the group's quarter as remains free, so that other members can
 ///   still write. If no other member holds anything, this is half of the quarter. A member that holds nothing may
 ///   always add one message that fits into the rest of the quarter.
-/// - Once an inbox is half full, it takes only entries that its owner, the owner's contacts or back ends cause. This is
-///   true for groups, too. Accounts and groups cost nothing, so strangers could otherwise fill the whole inbox
-///   together.
+/// - When an inbox is at least half full, it accepts only entries that its owner, the owner's contacts or back ends
+///   cause. This rule also applies to groups. Accounts and groups cost nothing, so without the rule, strangers together
+///   could fill the whole inbox.
 /// - Entries other than messages have a reserve of a further quarter.
 /// - If a group message, an entry other than a message, or the sender's own copy of a message finds no room, its seq in
-///   the inbox stays empty. Devices are told as for an expired entry.
-/// - Once an eighth of an inbox is used, an entry that one device has taken waits for no other device
-///   (``InboxCursors``). A 1:1 message always finds room until a quarter is used, so there is time to delete such
-///   entries.
+///   the inbox stays empty. Devices get the same notice as for an expired entry.
+/// - When at least an eighth of an inbox is used, an entry that one device has taken is no longer kept for the other
+///   devices (``InboxCursors``). A 1:1 message always finds room until a quarter is used, so there is time to delete
+///   such entries.
 package struct InboxBudget: Hashable, Sendable {
     /// The approximate size of an entry without its content.
     package static let entryBytes = 128
@@ -125,8 +125,8 @@ package struct InboxBudget: Hashable, Sendable {
     }
 
     /// Whether a message to one receiver leaves enough of the sender's budget of unread messages for other receivers.
-    /// Once half of the budget is used, one receiver may hold one message or a 64th of the budget. So accounts that
-    /// read nothing cannot stop a sender's messages to others.
+    /// When half of the budget is used, one receiver may hold only one message or a 64th of the budget. So accounts
+    /// that read nothing cannot stop a sender's messages to others.
     ///
     /// - Parameters:
     ///   - weight: the size of the message.

@@ -4,7 +4,7 @@
 /// A limit that owners share: the most that all owners together, one account, and one address without an account may
 /// have.
 ///
-/// No owner can use up the total for the others: an owner may get more only if it then has no more than what was free
+/// No owner can use up the total for the others: an owner may get more only if its new amount is at most what was free
 /// before. All addresses without an account together have at most half of the total. So the owner that has the most is
 /// refused first, and addresses without an account are refused before accounts.
 package struct SharedLimit: Sendable, Hashable {
@@ -74,7 +74,7 @@ package struct OwnerTally: Sendable {
     }
 }
 
-/// The parts that owners have of a bounded resource. It decides whether an owner may have more. Does no I/O.
+/// The parts that owners have of a bounded resource. Decides whether an owner may have more. Does no I/O.
 package struct OwnerShares: Sendable {
     package let entries: SharedLimit
     package let bytes: SharedLimit

@@ -19,8 +19,8 @@ package struct TokenRate: Sendable {
 
 /// The token buckets of many payers. Does no I/O.
 ///
-/// The number of buckets is bounded. If there is no room for a new one, full buckets are forgotten; if that is not
-/// enough, those that are at least half full, and then all.
+/// The number of buckets is bounded. If there is no room for a new one, full buckets are forgotten first, then buckets
+/// that are at least half full, and then all buckets.
 package struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
     package typealias Rate = TokenRate
 

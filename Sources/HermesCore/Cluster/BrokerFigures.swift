@@ -32,7 +32,7 @@ package struct BrokerFigures: Sendable, Hashable {
     }
 }
 
-/// The last figures that each of the other nodes has told.
+/// The last figures that each of the other nodes has sent.
 ///
 /// State: a `Mutex` around a dictionary.
 final class PeerFigures: Sendable {
@@ -46,7 +46,7 @@ final class PeerFigures: Sendable {
 }
 
 extension ClusterMember {
-    /// Tells the other nodes the figures of this node.
+    /// Sends the figures of this node to the other nodes.
     ///
     /// - Returns: the sum over all nodes, as far as their figures have arrived.
     package func exchange(_ own: BrokerFigures) -> BrokerFigures {

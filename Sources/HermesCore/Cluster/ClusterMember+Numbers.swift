@@ -3,13 +3,13 @@
 
 import Synchronization
 
-/// Numbered publications: one node numbers all such publications of a topic, so that the topic's numbers follow each
-/// other.
+/// Numbered publications: one node numbers all such publications of a topic, so that the topic's numbers are
+/// consecutive.
 extension ClusterMember {
-    /// Publishes on this node. Returns whether the publication is retained, or nil if this was not asked for.
+    /// Publishes on this node. Returns whether the publication is retained, or nil if retaining was not requested.
     package typealias Publisher = @Sendable (NumberedPublication) async -> Result<Bool?, HermesError>
 
-    /// Sets the function that publishes what another node asks for; called once, before the first connection.
+    /// Sets the function that publishes at the request of other nodes; called once, before the first connection.
     package func publishNumbered(_ publisher: @escaping Publisher) {
         numbered.withLock { $0 = NumberedPublisher(publish: publisher) }
     }
@@ -35,9 +35,9 @@ extension ClusterMember {
         return await publisher.publish(publication)
     }
 
-    /// Returns the node that numbers a topic: the node with the highest weight for it. So if a node comes or goes, only
-    /// the topics of that node change their owner. While nodes disagree about the members, two nodes may number the
-    /// same topic; their numbers have different epochs.
+    /// Returns the node that numbers a topic: the node with the highest weight for it. So if a node joins or leaves,
+    /// only the topics of that node change their owner. While nodes disagree about the members, two nodes may number
+    /// the same topic; their numbers have different epochs.
     private func owner(of topic: TopicName) -> NodeID {
         var hash = StableHash()
         for byte in topic.rawValue.utf8 { hash.combine(byte) }

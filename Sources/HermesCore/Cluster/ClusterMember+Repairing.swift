@@ -42,7 +42,7 @@ extension ClusterMember {
     }
 
     /// Asks a node for the ends (``AccountEnd``) that this node has missed. A node that does not answer is asked again
-    /// later, and each time the record is read, too.
+    /// later, and also each time the record is read.
     private func askForEnds(_ peer: Peer) async {
         guard case .ends(let ends, let last)? = await bus.ask(.ends(after: peer.ends), of: peer.node.id) else {
             return mustAskAgain(peer)
@@ -69,15 +69,15 @@ extension ClusterMember {
         }
     }
 
-    /// Handles devices whose push tokens this node has learned of too late: until now, it has committed entries without
-    /// regard to them. A node that is starting has committed none.
+    /// Handles devices of whose push tokens this node has learned too late: until now, it has committed entries without
+    /// regard to these devices. A node that is starting has committed no entries.
     private func heardLate(_ devices: [DeviceKey]) {
         if !devices.isEmpty, !state.withLock({ $0.isStarting }) { tokens.overlooked(devices) }
     }
 
-    /// Sets a count of a node to the number up to which the node has answered.
+    /// Sets a count of a node (of its ends or of its push tokens) to the number up to which the node has answered.
     ///
-    /// - Returns: false if the next message of the count came meanwhile, so that it is not known whether the answer
+    /// - Returns: false if the next numbered message arrived meanwhile, so that it is not known whether the answer
     ///   contains that message.
     private func answered(
         _ peer: Peer,

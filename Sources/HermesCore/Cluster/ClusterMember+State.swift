@@ -31,7 +31,7 @@ extension ClusterMember {
         var mustLoadTokens = false
         /// Whether a node has gone whose last ends may be lost, so that the accounts must be read.
         var mustCheckAccounts = false
-        /// The last number of renewals of each node, and when this process saw that number first.
+        /// The last number of renewals of each node, and when this process first saw that number.
         var leases: [NodeID: SeenLease] = [:]
         var renewedAt = Duration.zero
         var nextRenewal = Duration.zero

@@ -12,7 +12,7 @@ extension ClusterMember {
     private static let lastLooks = 100
     private static let lookInterval = Duration.milliseconds(20)
 
-    /// Writes the changes that wait to the record. Changes that cannot be written are written by a later call.
+    /// Writes the waiting changes to the record. Changes that cannot be written are written by a later call.
     func recordWills() async {
         for _ in 0..<Self.batchesPerCall {
             let changes = wills.takeChanges(Self.batch)
@@ -34,8 +34,8 @@ extension ClusterMember {
         roster.wakeUp.signal()
     }
 
-    /// Writes the changes that wait, until the wills of this process's last connections are published, for a few
-    /// seconds at most.
+    /// Writes waiting changes until the wills of this process's last connections are published, for a few seconds at
+    /// most.
     func recordLastWills() async {
         await recordWills()
         for _ in 0..<Self.lastLooks where wills.isBusy {

@@ -3,12 +3,12 @@
 
 import Synchronization
 
-/// This process as a member of the cluster: renews its lease, records the places of its devices, hears of the other
+/// This process as a member of the cluster: renews its lease, records the places of its devices, learns of the other
 /// nodes, and repairs the effects of lost messages. "The record" is the content of the stores that all nodes share.
 ///
-/// After a gap in the messages of a node, it asks that node for its ends (``AccountEnd``). It reads from the record the
-/// places and inbox heads of its own users, and which accounts are online. Everything that this repeats is recognized:
-/// entries by their seqs (``InboxFeed``), presence by versions, ends by numbers.
+/// After a gap in the messages of another node, this process asks that node for its ends (``AccountEnd``). From the
+/// record, it reads the places and inbox heads of its own users, and which accounts are online. Repetitions that this
+/// causes are recognized: entries by their seqs (``InboxFeed``), presence by versions, ends by numbers.
 ///
 /// State: a `Mutex` around a struct; nothing is called under it but the atomic of the ``ClusterRoster``. One task at a
 /// time renews the lease, and one at a time does the rest.
@@ -39,10 +39,10 @@ package final class ClusterMember: BusReceiver {
     let reported = Hook<ClientStatistics.Received>()
     /// The function that publishes for other nodes; nil before the first connection.
     let numbered = Mutex<NumberedPublisher?>(nil)
-    /// Nodes have come or gone, or messages were lost: ``owner(of:)`` may be another node now, and may have missed what
-    /// it must do.
+    /// Nodes have joined or left, or messages were lost. ``owner(of:)`` may be another node now, and that node may not
+    /// have heard of work that it must do.
     package let repaired = Hook<Void>()
-    /// The time within which, after ``repaired`` on one node, all other nodes have repaired as well or are expelled.
+    /// The time after ``repaired`` on one node within which every other node has repaired, too, or is expelled.
     static let agreement = expulsion + renewal + renewal
     /// Another node has stored webhooks, which this one posts.
     let webhooksStored = Hook<Void>()
@@ -83,13 +83,13 @@ package final class ClusterMember: BusReceiver {
 
     private var durable: DurableSessions { sessions.copy.sessions }
 
-    /// Whether the record knows this process as a member. A process that was removed is not added again: its node joins
-    /// again with another process.
+    /// Whether this process is a member according to the record. A process that was removed is not added again: its
+    /// node joins again with another process.
     package var isMember: Bool { state.withLock { !$0.isOut } }
 
-    /// Returns the node that does for a user the work that exactly one node must do; any node could do it. While nodes
-    /// come and go, they may disagree about the owner: after ``repaired``, and again after ``agreement``, each node
-    /// looks for what it has to do.
+    /// Returns the node that does the work for a user that any node could do, but exactly one node must do. While nodes
+    /// join and leave, they may disagree about the owner. So each node looks for work of its own after ``repaired``,
+    /// and again after ``agreement``.
     func owner(of user: UserID) -> NodeID {
         let members = members
         return members[Int(user.rawValue) % members.count]
@@ -101,8 +101,8 @@ package final class ClusterMember: BusReceiver {
     /// Whether this node is the ``owner(of:)`` of a user. A process that is not a member owns nobody.
     func owns(_ user: UserID) -> Bool { isMember && isThis(owner(of: user)) }
 
-    /// The node that does the work that one node must do for all nodes. While nodes come and go, two nodes may do it,
-    /// or none: after ``repaired``, each node looks for what it has to do.
+    /// The node that does the work that one node must do for all nodes. While nodes join and leave, two nodes or none
+    /// may do it. So each node looks for work of its own after ``repaired``.
     private var nodeOnDuty: NodeID { members[0] }
 
     /// Whether this node does the work that one node must do for all nodes.
@@ -272,7 +272,7 @@ package final class ClusterMember: BusReceiver {
         topicClients.endAll()
     }
 
-    /// Takes over the nodes that the record has.
+    /// Takes over the membership of nodes from the leases in the record.
     private func view(_ leases: [NodeLease]) {
         for lease in leases where lease.isIn { _ = know(lease.node) }
         let gone = state.withLock { state in
@@ -294,7 +294,7 @@ package final class ClusterMember: BusReceiver {
         if !gone.isEmpty { roster.wakeUp.signal() }
     }
 
-    /// - Returns: false if the process has gone, so that its messages come too late.
+    /// - Returns: false if the process has gone, so that its messages arrive too late.
     private func know(_ node: NodeIdentity) -> Bool {
         guard node.id != roster.node.id else { return false }
         let (isKnown, isNew) = state.withLock { state -> (Bool, Bool) in
@@ -305,7 +305,7 @@ package final class ClusterMember: BusReceiver {
                 state.lost(peer.node)
             }
             // While this process starts, other processes have already published messages that it does not count: their
-            // effects are in the record. A process that comes later is counted from its first message.
+            // effects are in the record. A process that joins later is counted from its first message.
             let first: UInt64? = state.isStarting ? nil : 0
             state.peers[node.id] = Peer(node: node, ends: first, tokens: first)
             roster.setPeers(state.nodes)
@@ -361,7 +361,7 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Shows attachments the newest entry; they load what is missing before it.
+    /// Shows the newest entry to attachments; they load the entries that are missing before it.
     func show(upTo head: UInt64, of user: UserID, to attachments: [any Attachment]) async throws(HermesError) {
         guard head > 0, !attachments.isEmpty else { return }
         let page = try await stores.messages.entries(of: user, after: head - 1, limit: 1)
@@ -409,7 +409,7 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Whether a message is the next one of a count. If messages are missing, the node is asked for them.
+    /// Whether a message is the next one by a count of a node. If messages are missing, the node is asked for them.
     private func isNext(
         _ number: UInt64,
         in count: WritableKeyPath<Peer, UInt64?>,

@@ -39,7 +39,7 @@ package enum ClusterHint: Sendable {
     /// An event for the connected devices of a user.
     case ephemeral(UserID, EphemeralEvent)
     /// Publications of one event loop for the receiving node's subscribers. Each loop numbers them for each node;
-    /// publications that come late are dropped.
+    /// publications that arrive late are dropped.
     case publications([NodePublication], loop: Int, number: UInt64)
     /// Webhooks were stored, and the receiver posts them. Lost: it finds them within a minute.
     case webhooksStored
@@ -95,7 +95,7 @@ package enum ClusterAnswer: Sendable {
     /// The session was read.
     case session
     /// Whether the publication is retained, or the error that prevented the publication; nil: it was published, and
-    /// retaining was not asked for.
+    /// retaining was not requested.
     case published(Result<Bool?, HermesError>)
 }
 
@@ -103,14 +103,14 @@ package enum ClusterAnswer: Sendable {
 /// account.
 package enum AccountEnd: Sendable, Hashable {
     case devices(UserID, AttachmentEnd, EndedDevices)
-    /// Connections that are logged in and have no inbox; as ``AccountService/EndOfTopicClients``.
+    /// Connections that are logged in and have no inbox; see ``AccountService/EndOfTopicClients``.
     case topicClients(UserID, name: String?, AttachmentEnd, EndedDevices)
     case renamed(UserID, NickName)
     /// The second account does not see the first one's presence any more.
     case hidden(UserID, from: UserID)
 
-    /// The same end for other nodes: they do not have the spared login, and there its number may belong to another
-    /// login.
+    /// The form of this end for other nodes. The spared login is not on those nodes, and there its number may belong to
+    /// another login.
     var elsewhere: AccountEnd {
         switch self {
         case .devices(let user, let reason, .allBut): .devices(user, reason, .all)

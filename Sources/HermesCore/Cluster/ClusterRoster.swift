@@ -53,7 +53,7 @@ package final class ClusterRoster: Sendable {
     /// Takes note that a device is connected.
     ///
     /// - Parameter connection: the number of the connection, which is higher than those of the device's earlier
-    ///   connections. A call with a lower number comes late: that connection has been replaced.
+    ///   connections. A call with a lower number is too late: that connection has been replaced.
     func attached(_ attachment: any Attachment, connection: UInt64) {
         let key = DeviceKey(attachment.principal.user, attachment.principal.device)
         places.withLock { places in
@@ -84,7 +84,7 @@ package final class ClusterRoster: Sendable {
         }
     }
 
-    /// Puts back changes that the record did not take.
+    /// Puts back changes that could not be recorded.
     func putBack(_ changes: [PlaceChange]) {
         places.withLock { places in
             for change in changes where places.changes[change.key] == nil { places.changes[change.key] = change }
@@ -120,8 +120,8 @@ package final class ClusterRoster: Sendable {
     /// Returns the version of a user's presence, which is odd while the user is online.
     func presenceVersion(of user: UserID) -> UInt64 { directory.withLock { $0.version(of: user) } }
 
-    /// - Returns: the accounts that these changes bring online or take offline, each once. An account that goes and
-    ///   comes back is not among them.
+    /// - Returns: the accounts that these changes bring online or take offline, each once. An account that goes offline
+    ///   and comes back is not among them.
     func note(_ changes: [PresenceChange]) -> Set<UserID> {
         let now = time.uptime()
         return directory.withLock { directory in

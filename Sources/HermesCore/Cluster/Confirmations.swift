@@ -4,8 +4,8 @@
 import Synchronization
 
 /// Holds completions until all other nodes have read what this node has changed in a session. From then on, those nodes
-/// store for the session what they take. The completions of one session run in the order of its changes. A process that
-/// is alone has no confirmations.
+/// queue for the session the publications that they accept. The completions of one session run in the order of its
+/// changes. A process that is alone has no confirmations.
 ///
 /// State: a `Mutex` around a dictionary; nothing is called under it.
 final class Confirmations: Sendable {
@@ -18,8 +18,8 @@ final class Confirmations: Sendable {
 
     init(_ roster: ClusterRoster) { self.roster = roster }
 
-    /// - Parameter completion: called once the other nodes have read the session, or do not answer in time. Runs at
-    ///   once if there are no other nodes and nothing waits.
+    /// - Parameter completion: called after the other nodes have read the session, or have not answered in time. Runs
+    ///   at once if there are no other nodes and nothing waits.
     func wait(for id: DurableSessionID, _ completion: @escaping @Sendable () -> Void) {
         let isAlone = roster.peers.isEmpty
         let (mustWait, isFirst) = waiting.withLock { waiting in
@@ -39,8 +39,8 @@ final class Confirmations: Sendable {
             let batch = waiting.withLock { $0[id] ?? [] }
             _ = await roster.askAll(.session(id))
             for one in batch { one.completion() }
-            // Changes that came meanwhile may have been made after the session was read, so their completions wait for
-            // another reading.
+            // Completions that were added meanwhile may belong to changes that were made after the session was read, so
+            // they wait for another reading.
             isDone = waiting.withLock { waiting in
                 waiting[id]?.removeFirst(batch.count)
                 guard waiting[id]?.isEmpty ?? true else { return false }

@@ -75,8 +75,8 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         var place: Name?
         var isAtEnd = false
         var missing: Set<Name>
-        /// Whether messages were lost since the scan began, so that it must be repeated. It still goes on to its end:
-        /// while a link is bad, a scan that began anew each time would never end.
+        /// Whether messages were lost since the scan began, so that it must be repeated. The scan still continues to
+        /// its end: while a link is bad, a scan that began anew each time would never end.
         var mustRepeat = false
     }
 
@@ -88,8 +88,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
     private let roster: ClusterRoster
     let copy: Copy
     private let state = Mutex(State())
-    /// Allows one reading at a time: what an earlier reading finds must not be taken over after what a later reading
-    /// finds.
+    /// Allows one reading at a time, so that the results of an earlier reading do not overwrite those of a later one.
     private let turns = ReadGate(maxRunning: 1, maxWaiting: .max)
 
     init(_ roster: ClusterRoster, _ copy: Copy) {

@@ -25,7 +25,7 @@ package struct TopicInterest: Sendable, Hashable {
     }
 }
 
-/// The subscribers of this node, and the changes that the other nodes must be told. Does no I/O.
+/// The subscribers of this node, and the changes to send to the other nodes. Does no I/O.
 struct OwnInterest: Sendable {
     private var subscribers: [TopicInterest.Key: Int] = [:]
     private var changed: Set<TopicInterest.Key> = []
@@ -39,7 +39,7 @@ struct OwnInterest: Sendable {
         if key.share != nil || before == 0 || now == 0 { changed.insert(key) }
     }
 
-    /// - Returns: the changes that the other nodes must be told, and the number of the message; nil if there are none.
+    /// - Returns: the changes to send to the other nodes, and the number of the message; nil if there are none.
     mutating func takeChanges() -> (interest: [TopicInterest], number: UInt64)? {
         guard !changed.isEmpty else { return nil }
         last += 1
@@ -50,7 +50,7 @@ struct OwnInterest: Sendable {
     var all: [TopicInterest] { subscribers.map { TopicInterest($0.key, subscribers: $0.value) } }
 }
 
-/// The subscribers of another node, as that node has told. Does no I/O.
+/// The subscribers of another node, as that node has reported them. Does no I/O.
 struct PeerInterest: Sendable {
     /// The most messages that wait for a missing message or for an answer.
     private static let maxEarly = 1_024
@@ -58,15 +58,15 @@ struct PeerInterest: Sendable {
     private var subscribers: [TopicInterest.Key: Int] = [:]
     /// The number of the last message that is taken into account; nil: the node has not answered yet.
     private var last: UInt64?
-    /// The messages that came after a gap, by number.
+    /// The messages that arrived after a gap, by number.
     private var early: [UInt64: [TopicInterest]] = [:]
 
     var all: [TopicInterest] { subscribers.map { TopicInterest($0.key, subscribers: $0.value) } }
 
-    /// What the shards are told once the node has gone: no filter has subscribers there.
+    /// The changes that the shards get after the node has gone: no filter has subscribers there.
     var none: [TopicInterest] { subscribers.keys.map { TopicInterest($0, subscribers: 0) } }
 
-    /// Takes a message of the node about changes.
+    /// Handles a message in which the node reports changes.
     ///
     /// - Returns: the changes that now take effect, and whether the node must be asked for everything.
     mutating func told(_ interest: [TopicInterest], number: UInt64) -> (new: [TopicInterest], mustAsk: Bool) {
@@ -77,7 +77,7 @@ struct PeerInterest: Sendable {
         return (new, !early.isEmpty)
     }
 
-    /// Takes the node's answer, which contains all its subscribers.
+    /// Handles the node's answer, which contains all its subscribers.
     ///
     /// - Parameter number: the number of the last message before the answer.
     /// - Returns: the changes that now take effect, and whether the node must be asked again.

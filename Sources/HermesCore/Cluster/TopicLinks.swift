@@ -31,8 +31,7 @@ package final class TopicLinks: Sendable {
     /// Removes connections of this node from a room, and returns their number.
     package typealias RoomRemover = @Sendable (RoomExpulsion) async -> Int
 
-    /// A struct of its own. In a lock, the function in a tuple would be wrapped once more each time it is read
-    /// (``Hook``).
+    /// A struct of its own. If a lock held a tuple, each reading would wrap the function in it once more (``Hook``).
     private struct Connected: Sendable {
         let plane: TopicPlane
         let remove: RoomRemover
@@ -75,8 +74,8 @@ package final class TopicLinks: Sendable {
 
     // MARK: From the shards
 
-    /// Takes note that subscriptions were added or removed. ``tellChanges()`` tells the other nodes, unless the filter
-    /// begins with `$`: topics that begin with `$` concern a single node.
+    /// Takes note that subscriptions were added or removed. ``tellChanges()`` reports this to the other nodes, unless
+    /// the filter begins with `$`: topics that begin with `$` concern a single node.
     func change(_ key: TopicInterest.Key, by count: Int) {
         guard key.filter.rawValue.utf8.first != UInt8(ascii: "$") else { return }
         changeOwn { own, _ in own.change(key, by: count) }
@@ -97,7 +96,7 @@ package final class TopicLinks: Sendable {
 
     // MARK: From the other nodes
 
-    /// Takes note that a process has come, perhaps in the place of an earlier one. The process must be asked for its
+    /// Takes note that a process has joined, perhaps in the place of an earlier one. The process must be asked for its
     /// subscribers.
     func joined(_ node: NodeIdentity) {
         changePeers { peers, steps in

@@ -32,8 +32,8 @@ struct AccountAllowance {
         self.period = period
     }
 
-    /// The allowance for changes that an account makes to itself, such as to its profile. It limits them because each
-    /// such change is a transaction of its own.
+    /// The allowance for changes that an account makes to itself, such as to its profile. Such changes are limited
+    /// because each of them is a transaction of its own.
     static var changes: Self { Self(60, each: .seconds(60)) }
 
     /// Charges one change.

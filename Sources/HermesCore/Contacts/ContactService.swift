@@ -76,7 +76,7 @@ package final class ContactService: Sendable {
                 .contact(command, by: principal, peer: peer, message: message) { continuation.resume(returning: $0) }
             )
         }.get()
-        // This comes after the commit, so that every later read finds the block.
+        // This is done after the commit, so that every later read finds the block.
         if command == .block { devices.hide(principal.user, from: peer) }
     }
 
@@ -104,8 +104,8 @@ package final class ContactService: Sendable {
         try await !blockers(of: user, among: [peer]).isEmpty
     }
 
-    /// Whether `user` may write to `peer`. This is for events that are not stored. For messages, the store checks the
-    /// same within the commit.
+    /// Whether `user` may write to `peer`. For events that are not stored. For messages, the store makes this check
+    /// within the commit.
     package func mayWrite(_ user: UserID, to peer: UserID) async throws(HermesError) -> Bool {
         switch acceptedFrom {
         case .everyone:
@@ -131,10 +131,10 @@ package final class ContactService: Sendable {
         return online.subtracting(try await blockers(of: viewer, among: Array(online)))
     }
 
-    /// Sends an attachment presence events of these accounts from now on, except of those that block the attachment's
-    /// user.
+    /// From now on, sends presence events of these accounts to an attachment. Accounts that block the attachment's user
+    /// are left out.
     ///
-    /// - Returns: those of the accounts that are connected and do not block the attachment's user.
+    /// - Returns: the accounts among them that are connected and do not block the attachment's user.
     package func watch(_ users: [UserID], by attachment: any Attachment) async throws(HermesError) -> Set<UserID> {
         let viewer = attachment.principal.user
         let hidden = try await blockers(of: viewer, among: users)

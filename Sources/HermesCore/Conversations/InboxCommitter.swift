@@ -98,8 +98,8 @@ package final class InboxCommitter: Sendable {
 
     /// Returns the seq that a device has acknowledged, if it is not in the store yet; otherwise nil.
     ///
-    /// - Parameter proof: the strongest proof of the device. What a mere claim has acknowledged counts only for a
-    ///   device that was merely claimed.
+    /// - Parameter proof: the strongest proof of the device. If the device was merely claimed, acknowledgements without
+    ///   a proof also count.
     func acknowledged(_ user: UserID, _ device: DeviceID, by proof: DeviceProof) -> UInt64? {
         queue.withRiders { waiting, inProgress in
             // The newer cursor is the higher one.
@@ -163,8 +163,7 @@ package final class InboxCommitter: Sendable {
             }
         }
         var deliveries: [UserID: [InboxEntry]] = [:]
-        // A device that attaches after its user's attachments were looked up here reads the store, which has the
-        // entries.
+        // A device that attaches after this lookup of its user's attachments reads the entries from the store.
         var attachments: [UserID: [any Attachment]] = [:]
         var nodes = NodeSet()
         for (entry, outcome) in zip(batch, outcomes) {

@@ -35,7 +35,7 @@ package struct Message: Sendable, Hashable {
     /// The sending device, which does not get its own message back.
     package let senderDevice: DeviceID?
     package let clientID: String?
-    /// The content; empty once the message is recalled.
+    /// The content; empty after the message is recalled.
     package var content: MessageContent
     package var sentAt: Timestamp
     package var expiresAt: Timestamp

@@ -7,7 +7,7 @@ import Synchronization
 /// read. The core passes on the bytes, limits their number and stores them, but does not interpret them.
 ///
 /// All entries of a message share one content, and with it the parsed form (``reading(_:)``). So the content is parsed
-/// once, however many devices get it, and over whatever protocols.
+/// once, however many devices and protocols get it.
 ///
 /// State: immutable except for the parsed form, which is set once.
 package struct MessageContent: Sendable, Hashable {
@@ -32,8 +32,8 @@ package struct MessageContent: Sendable, Hashable {
 
     /// Returns the bytes in the form that the gateways parsed.
     ///
-    /// - Parameter read: parses the bytes; called if they are not parsed yet. If two callers come at the same time,
-    ///   both functions may be called, but all callers get the same result.
+    /// - Parameter read: parses the bytes; called if they are not parsed yet. Two callers at the same time may both
+    ///   call their functions, but all callers get the same result.
     package func reading(_ read: ([UInt8]) -> any ContentReading) -> any ContentReading {
         let kept = shared.kept.load() ?? shared.kept.storeIfNil(Kept(read(bytes)))
         return kept.reading

@@ -5,8 +5,8 @@ import Synchronization
 
 /// Sends messages. ``InboxRequests`` answers all other requests about them. Thread-safe.
 ///
-/// A send takes a completion instead of being `async`: thousands of them share one commit and are completed together,
-/// without a task each. Completions run on the committer's thread, or at once on the caller's thread if the call is
+/// A send takes a completion instead of being `async`: thousands of sends share one commit and are completed together,
+/// without a task for each. Completions run on the committer's thread, or at once on the caller's thread if the call is
 /// refused. They must not block; a gateway posts the result to its loop's mailbox. Operations of one caller are
 /// committed and completed in the order of its calls.
 package final class MessageService: Sendable {

@@ -14,7 +14,7 @@ package final class ReadGate: Sendable {
     private enum Waiter: Sendable {
         /// A read whose caller does not wait.
         case read(@Sendable () async -> Void)
-        /// A task that reads by itself once it is its turn.
+        /// A task that reads by itself when its turn has come.
         case task(CheckedContinuation<Void, Never>)
     }
 

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A set of seqs of one conversation that remembers only the seqs in a window up to the newest one. Such a set tells
+/// A set of seqs of one conversation that remembers only the seqs in a window up to the newest one. Such a set shows
 /// which recent messages an account sent, even if the messages are deleted.
 package struct RecentSeqs: Sendable, Hashable {
     /// The number of seqs in the window, including the newest one.

@@ -57,7 +57,7 @@ package enum AttachmentEnd: Sendable, Hashable {
     case revoked
     case shuttingDown
 
-    /// Whether the account's kept sessions end as well.
+    /// Whether the account's kept sessions also end.
     package var endsKeptSessions: Bool { self == .accountDeleted }
 
     /// Whether the name that the account had may be another account's from now on.

@@ -11,8 +11,8 @@ import Synchronization
 package final class DeviceRegistry: Sendable {
     /// The most users that one attachment can watch.
     package static let maxWatchedUsers = 1000
-    /// The number of changes of one user's presence that watchers are told of within a second. Of further changes, they
-    /// are told of only the last one.
+    /// The most changes of one user's presence that watchers are told of within a second. If there are more, watchers
+    /// are told only of the last one.
     package static let maxToldPerSecond = 4
     /// The time between two parts of the notices that wait. A part keeps the event loops busy for some milliseconds.
     package static let lateInterval = Duration.milliseconds(50)
@@ -174,7 +174,7 @@ package final class DeviceRegistry: Sendable {
         roster?.tell(.devices(user, reason, devices))
     }
 
-    /// As ``end(_:_:_:but:)``, on this node alone.
+    /// Does what ``end(_:_:_:but:)`` does, but only on this node.
     func endHere(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: DeviceID? = nil) {
         ends.record(user, reason, devices)
         end(user, reason) { $0.device != kept && devices.contains($0) }
@@ -187,7 +187,7 @@ package final class DeviceRegistry: Sendable {
         roster?.tell(.renamed(user, name))
     }
 
-    /// As ``rename(_:to:)``, on this node alone.
+    /// Does what ``rename(_:to:)`` does, but only on this node.
     func renameHere(_ user: UserID, to name: NickName) {
         ends.record(user, .accountRenamed, .all)
         for attachment in attachments(of: user) { attachment.principal.rename(to: name) }
@@ -256,7 +256,7 @@ package final class DeviceRegistry: Sendable {
         roster?.tell(.hidden(user, from: viewer))
     }
 
-    /// As ``hide(_:from:)``, on this node alone.
+    /// Does what ``hide(_:from:)`` does, but only on this node.
     func hideHere(_ user: UserID, from viewer: UserID) {
         for attachment in attachments(of: viewer) where shard(of: viewer).watches(user, attachment) {
             unwatch([user], by: attachment)

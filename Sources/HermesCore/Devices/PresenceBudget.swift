@@ -97,7 +97,7 @@ final class PresenceBudget: Sendable {
     /// Removes and returns the next user of an order whose watchers are told now. If they are told, ``charge(_:to:)``
     /// must follow.
     ///
-    /// Users with more watchers than ``maxAtOnce`` (roughly) come only in the order ``Order/turns``.
+    /// Users with more watchers than ``maxAtOnce`` (roughly) are returned only in the order ``Order/turns``.
     func next(_ order: Order) -> UserID? {
         let now = time.uptime()
         return state.withLock { state in

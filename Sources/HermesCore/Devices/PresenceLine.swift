@@ -103,7 +103,7 @@ struct PresenceLine: Sendable {
         var turns = TurnTable<CommitSource, Deque<Place>>()
         swap(&turns, &self.turns)
         var found: Place?
-        // A source has used its turn only once a user is found among its places.
+        // A source uses up its turn only when a user is found among its places.
         while found == nil {
             let hasSource: Void? = turns.next { places in
                 while found == nil, let place = places.popFirst() {

@@ -7,7 +7,7 @@ import Foundation
 /// Creates and checks the tickets that a stopping server gives to its clients, so that it recognizes them when they
 /// return.
 ///
-/// A ticket contains its expiry and its account, and an HMAC-SHA-256 of these, cut to 16 bytes. Nothing is stored: any
+/// A ticket contains its expiry and its account, and an HMAC-SHA-256 of these, cut to 16 bytes. Nothing is stored. Any
 /// server with the same key can check the ticket: the same server after a restart, or another node.
 package struct ReconnectTickets: Sendable {
     /// The size of a key, in bytes. If ``init(key:)`` generates the key, its tickets are valid only until the process

@@ -31,8 +31,8 @@ package struct FigureRing: Sendable, Hashable {
     package func number(at time: Timestamp) -> Int64 { time.rawValue / interval }
 
     /// Writes a row. Rows between the newest row and this one get no values. A row that is older than the newest one is
-    /// ignored. If it is older by more than the ring holds, because the clock was set back, it is written, and all
-    /// other rows lose their values.
+    /// ignored, unless it is older by more than the ring holds. That happens when the clock was set back: the row is
+    /// then written, and all other rows lose their values.
     package mutating func set(_ row: some Collection<Float>, number: Int64) {
         guard row.count == columns, number >= 0 else { return }
         if let newest, number < newest {

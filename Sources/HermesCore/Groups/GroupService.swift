@@ -5,7 +5,7 @@ import Synchronization
 
 /// Creates, changes and lists groups. Thread-safe.
 ///
-/// Changes go through the same committer as messages: a removed member cannot send once the removal was acknowledged.
+/// Changes go through the same committer as messages: after a removal is acknowledged, the removed member cannot send.
 ///
 /// State: a `Mutex` around the allowances; nothing is called under it.
 package final class GroupService: Sendable {

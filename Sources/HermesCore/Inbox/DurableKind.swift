@@ -13,7 +13,7 @@ package protocol DurableKind: Sendable, Hashable {
     /// Reads the event from its stored form, even if an older version wrote it. Returns nil if the bytes are damaged.
     init?(stored bytes: inout ArraySlice<UInt8>)
 
-    /// The account that caused the event; nil: the server or a back end caused it. Whether a crowded inbox takes the
+    /// The account that caused the event; nil: the server or a back end caused it. Whether a crowded inbox accepts the
     /// entry depends on this account.
     var actor: UserID? { get }
     /// Returns the alert for a sleeping device of `user`; nil: no device is woken for the event.
@@ -21,7 +21,7 @@ package protocol DurableKind: Sendable, Hashable {
 
     /// The size that the event adds to a page, in bytes; 0 for a kind that is always small.
     var bytes: Int { get }
-    /// The time after which the event is not delivered; nil: it is delivered as long as it is stored.
+    /// The time after which the event is not delivered; nil: it is delivered while it is stored.
     var expiry: Timestamp? { get }
     /// Whether this device of the inbox's account shows the event. On the account's other devices, the entry has a seq
     /// but shows nothing.

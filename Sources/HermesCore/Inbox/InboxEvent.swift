@@ -179,7 +179,7 @@ extension InboxEvent {
         func ask(_ kind: some DurableKind) -> Timestamp? { kind.expiry }
     }
 
-    /// The time after which the event is not delivered; nil: it is delivered as long as it is stored.
+    /// The time after which the event is not delivered; nil: it is delivered while it is stored.
     package var expiry: Timestamp? {
         if case .message(let message) = self { message.expiresAt } else { ask(Expiry()) ?? nil }
     }

@@ -83,7 +83,7 @@ package struct InboxFeed: Sendable {
     /// The last seq up to which the peer is known to have all entries.
     package private(set) var acknowledged: UInt64 = 0
     private var reported: UInt64 = 0
-    /// The entries that the peer asked for and that have not left.
+    /// The entries that the peer asked for and that have not been written.
     private var requested: ArraySlice<InboxEntry> = []
     /// The number of entries of `requested` that were handed out and of which it is not known yet how many were
     /// written.
@@ -139,7 +139,7 @@ package struct InboxFeed: Sendable {
     }
 
     /// Records that the entries of the last ``Action/write(_:)`` after `seq` were not written and never will be,
-    /// because the peer cannot take them. They count as acknowledged once everything before them is acknowledged. Call
+    /// because the peer cannot take them. They count as acknowledged when everything before them is acknowledged. Call
     /// this after ``Event/cutShort(after:)``, if any, and before ``Event/writable`` or ``Event/unwritable``.
     package mutating func leftOut(behind seq: UInt64) {
         lastVisible = min(lastVisible, max(seq, acknowledged))
@@ -315,7 +315,7 @@ package struct InboxFeed: Sendable {
         return visible.isEmpty ? next() : .write(visible)
     }
 
-    /// Counts skipped entries as acknowledged once everything before them is acknowledged.
+    /// Counts skipped entries as acknowledged when everything before them is acknowledged.
     private mutating func settleSkipped() {
         if acknowledged >= lastVisible { acknowledged = max(acknowledged, written) }
     }

@@ -40,7 +40,7 @@ package struct InboxPageBuilder {
         self.bytes += bytes
     }
 
-    /// Returns the page. Call this once every stored entry was offered, or one did not fit.
+    /// Returns the page. Call this after every stored entry was offered, or after one did not fit.
     package consuming func finish(_ position: InboxPosition) -> InboxPage {
         if !isCut, entries.count < limit, last < position.head {
             appendHole(through: position.head)

@@ -104,7 +104,7 @@ package final class InboxRequests: Sendable {
 
     // MARK: Reading
 
-    /// Reads once it is the source's turn.
+    /// Reads when the source's turn has come.
     private func read(
         _ source: CommitSource,
         _ completion: @escaping @Sendable (Result<InboxReply, HermesError>) -> Void,
@@ -188,9 +188,9 @@ package final class InboxRequests: Sendable {
 
     // MARK: Changing
 
-    /// Marks messages as read, for the peer of a 1:1 conversation and for the reader's own other devices. In a group
+    /// Marks messages as read, for the peer of a 1:1 conversation and for the reader's own other devices. In a group,
     /// the other members are not told, because the marks would far outnumber the messages. A peer that blocks the
-    /// reader, or is blocked, is not told. A mark that is not ahead of the last one has no effect.
+    /// reader, or that the reader blocks, is not told. A mark that is not ahead of the last one has no effect.
     private func markRead(
         _ conversation: ConversationID,
         upTo seq: UInt64,

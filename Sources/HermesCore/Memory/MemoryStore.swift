@@ -28,12 +28,12 @@ package final class MemoryStore: Sendable {
         self.node = node
     }
 
-    /// Returns the same store for a process that has joined (``PlaceStore/join(_:)``). Once the process is removed, its
-    /// writes are refused.
+    /// Returns the same store for a process that has joined (``PlaceStore/join(_:)``). After the process is removed,
+    /// its writes are refused.
     package func fenced(for node: NodeIdentity) -> MemoryStore { MemoryStore(record, node) }
 
-    /// Makes writes fail with `.storageUnavailable` once the stored contents would exceed this number of bytes, like a
-    /// full disk. Nil: no limit.
+    /// Makes writes fail with `.storageUnavailable`, like a full disk, if the stored contents would exceed this number
+    /// of bytes. Nil: no limit.
     package func setCapacity(bytes: Int?) {
         record.state.withLock { $0.capacityBytes = bytes }
     }
@@ -255,7 +255,7 @@ extension MemoryStore: SessionStore {
             func isBefore(_ one: TopicName, _ other: TopicName) -> Bool {
                 one.rawValue.utf8.lexicographicallyPrecedes(other.rawValue.utf8)
             }
-            // This finds the least topics without sorting all topics.
+            // This finds the lowest topics without sorting all topics.
             var page: [StoredPublication] = []
             var greatest: TopicName?
             var count = 0

@@ -6,7 +6,7 @@
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `AccountStoreConformance` of HermesTestKit.
 package protocol AccountStore: InvitationStore {
-    /// Creates an account; ids ascend from 1. The same commit uses up the account's invitation.
+    /// Creates an account; ids ascend from 1. The same commit counts a use of the account's invitation.
     /// - Throws: `.nameTaken`, `.invitationRequired`, `.storageUnavailable`.
     func create(_ account: NewAccount, now: Timestamp) async throws(HermesError) -> Account
 
@@ -27,7 +27,7 @@ package protocol AccountStore: InvitationStore {
         limit: Int
     ) async throws(HermesError) -> (found: [Account], next: UserID?)
 
-    /// Changes the fields that are not nil, and revokes tokens if asked to, in one commit.
+    /// Changes the fields that are not nil, and revokes tokens if the change says so, in one commit.
     /// - Throws: `.notFound`, `.nameTaken`, `.wrongCredentials` if another password is expected, `.storageUnavailable`.
     func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account
 
@@ -79,7 +79,7 @@ package protocol AccountStore: InvitationStore {
     /// Returns the owner of a token; nil if the token is unknown or revoked.
     func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner?
 
-    /// Revokes tokens, and removes the device if asked to. A device whose token is revoked gets no more pushes
+    /// Revokes tokens, and removes the device if the scope says so. A device whose token is revoked gets no more pushes
     /// (``PushTokenStore``), because its holder has logged out or was locked out.
     func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError)
 }
@@ -186,8 +186,8 @@ package struct DeviceOpening: Sendable, Hashable {
         known.map { $0 == .claim && proof > .claim } ?? true
     }
 
-    /// Checks the opening: a new device needs room, and a known one a proof as strong as before. For both, the proof
-    /// that the login showed must still be valid.
+    /// Checks the opening. A new device needs room, and a known device needs a proof at least as strong as its stored
+    /// one. For both, the proof that the login showed must still be valid.
     ///
     /// - Parameters:
     ///   - known: the stored proof; nil if the device is new.
@@ -202,7 +202,7 @@ package struct DeviceOpening: Sendable, Hashable {
     ) throws(HermesError) {
         if let refusal = shown.refusal(password: present, isTokenKnown: isTokenKnown) { throw refusal }
         guard let known else {
-            // Devices by mere claim leave room for devices that prove their identity.
+            // Merely claimed devices leave room for devices that prove their identity.
             let limit = proof == .claim ? maxDevices - maxDevices / 4 : maxDevices
             guard count < limit else {
                 throw HermesError(
@@ -225,7 +225,7 @@ package enum LoginKey: Sendable, Hashable {
     case token(TokenHash)
 }
 
-/// What the store knows of an account that logs in: its token, device, network and inbox position.
+/// What the store has recorded about an account that logs in: its token, device, network and inbox position.
 package struct LoginStanding: Sendable {
     package let stored: StoredAccount
     /// The owner of the token; nil without one.

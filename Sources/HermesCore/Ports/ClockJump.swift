@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A jump ahead of the wall clock that turned out to be right (``SteadyClock``): before the jump, the clock was behind.
-/// So rows with time stamps from before the jump are younger than they look, by the length of the jump.
+/// A forward jump of the wall clock that turned out to be right (``SteadyClock``): before the jump, the clock was
+/// behind. So rows with time stamps from before the jump are younger than they look, by the length of the jump.
 ///
 /// A store remembers the jumps, and corrects the times of such rows when they matter, each row once. The range
-/// ``times`` is no longer than the jump, so a corrected time lies after it, and a row needs no mark that it was
-/// corrected. Rows with times of the same clock from before ``times``, which are older than the jump is long, are not
-/// corrected.
+/// ``times`` is no longer than the jump, so a corrected time lies after the range, and a row needs no mark that it was
+/// corrected. Rows with times of the same clock from before ``times`` are not corrected: they are older than the jump
+/// is long.
 package struct ClockJump: Sendable, Hashable {
     /// The range of stored times that the jump concerns.
     package let times: Range<Timestamp>

@@ -17,8 +17,8 @@ package protocol ClusterBus: Sendable {
     /// at most once and in ascending order, and is told of a gap (``BusReceiver/missed(from:)``). Never waits.
     func publish(_ message: ClusterMessage, to nodes: NodeSet)
 
-    /// Tells each of the nodes the number of the last message of its link, so that it notices the loss of that message.
-    /// Called about once a second.
+    /// Sends each of the nodes the number of the last message of its link, so that the node notices the loss of that
+    /// message. Called about once a second.
     func beat(to nodes: NodeSet)
 
     /// Sends a message that may be lost and is of use only now. Never waits.
@@ -36,7 +36,7 @@ package protocol ClusterBus: Sendable {
 /// The receiver of a ``ClusterBus``. Called on any thread, for one link by one thread at a time; must not block.
 package protocol BusReceiver: AnyObject, Sendable {
     func received(_ message: ClusterMessage, from node: NodeIdentity)
-    /// Messages of the link from this node are lost. If they still come, they are not delivered any more.
+    /// Messages of the link from this node are lost. If they still arrive, they are not delivered any more.
     func missed(from node: NodeIdentity)
     func hinted(_ hint: ClusterHint, from node: NodeIdentity)
     func answer(to question: ClusterQuestion, from node: NodeIdentity) async -> ClusterAnswer

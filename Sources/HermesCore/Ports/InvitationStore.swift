@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores invitations. Each change is durable when it returns. ``AccountStore/create(_:now:)`` uses an invitation up in
-/// the commit that creates the account.
+/// Stores invitations. Each change is durable when it returns. ``AccountStore/create(_:now:)`` counts a use of an
+/// invitation in the commit that creates the account.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `InvitationStoreConformance` of HermesTestKit.
 package protocol InvitationStore: Sendable {

@@ -10,8 +10,8 @@ package protocol MessageStore: Sendable {
     /// Applies all operations in order in one transaction; when it returns, all are durable.
     ///
     /// Called by one thread of a process at a time, off the event loops; may block. A store of a single process can
-    /// rely on that. The memory store does not, because several instances of the core can share it. An operation that
-    /// is refused (outcome `.refused`) changes nothing and does not disturb the others.
+    /// rely on that. The memory store does not rely on it, because several instances of the core can share it. An
+    /// operation that is refused (outcome `.refused`) changes nothing and does not disturb the others.
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
@@ -26,9 +26,9 @@ package protocol MessageStore: Sendable {
 
     /// Reads up to `limit` entries after `seq`. Sees everything committed before the call.
     ///
-    /// A page may be shorter than `limit` (``StoreSettings/maxPageEntries``, ``StoreSettings/maxPageBytes``): the inbox
-    /// ends where its last entry reaches ``InboxPosition/head``. The store has no clock: it returns expired entries
-    /// until ``purge(now:limit:)`` deletes them. The names of senders are their present names.
+    /// A page may be shorter than `limit` (``StoreSettings/maxPageEntries``, ``StoreSettings/maxPageBytes``). The inbox
+    /// ends where the last entry of a page reaches ``InboxPosition/head``. The store has no clock: it returns expired
+    /// entries until ``purge(now:limit:)`` deletes them. The names of senders are their present names.
     func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage
 
     /// Returns the position of a user's inbox.
@@ -41,8 +41,8 @@ package protocol MessageStore: Sendable {
     func history(_ query: HistoryQuery) async throws(HermesError) -> [Message]
 
     /// Reads the conversations of an account after `place` (nil: from the first), in the order of
-    /// ``ConversationPlace``: 1:1 conversations with messages, and the groups that it is a member of. The cost depends
-    /// on `limit` alone, not on how much was written or waits.
+    /// ``ConversationPlace``: 1:1 conversations with messages, and the groups that the account is a member of. The cost
+    /// depends on `limit` alone, not on how much was written or waits.
     ///
     /// - Returns: at most `limit` conversations, and at most ``StoreSettings/maxPageEntries``; fewer only at the end.
     func conversations(
@@ -57,15 +57,18 @@ package protocol MessageStore: Sendable {
     /// Returns the accounts whose deletion has begun and is not complete (``WriteOperation/deleteAccount(_:)``).
     func deletions() async throws(HermesError) -> [UserID]
 
-    /// Deletes a bounded amount per call: entries that every registered device has acknowledged or that have expired;
-    /// the content of messages that no inbox refers to and history does not keep; finally the records of such messages
-    /// (``StoreSettings/recordPeriod``); and expired claims of pushes. An account without devices keeps its entries
-    /// until they expire.
+    /// Deletes a bounded amount per call:
+    /// - entries that every registered device has acknowledged or that have expired; an account without devices keeps
+    ///   its entries until they expire;
+    /// - the content of messages that no inbox refers to and that history does not keep, and finally the records of
+    ///   such messages (``StoreSettings/recordPeriod``);
+    /// - expired claims of pushes.
+    ///
     /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
     /// Remembers a jump of the clock. Entries, messages and records that were stored before the jump then expire later,
-    /// by the jump's length, and ``entries(of:after:limit:)`` returns their corrected expiry. Returns once the jump is
+    /// by the jump's length, and ``entries(of:after:limit:)`` returns their corrected expiry. Returns when the jump is
     /// durable.
     func record(_ jump: ClockJump) async throws(HermesError)
 
@@ -126,8 +129,8 @@ package enum WriteOperation: Sendable {
     case markRead(ConversationID, by: UserID, upTo: UInt64)
     /// Moves a device's cursor forward; a seq that is not ahead of it, or is beyond the head, is clamped.
     ///
-    /// - Parameter isProven: whether the connection has proved that it belongs to the device. Without a proof, the
-    ///   operation moves nothing once the device has shown one.
+    /// - Parameter isProven: whether the connection has proved that it belongs to the device. After the device has
+    ///   shown a proof, the operation moves the cursor only with a proof.
     case acknowledge(UserID, DeviceID, upTo: UInt64, isProven: Bool = true)
     /// Empties a message that `by` sent at `notBefore` or later, and appends ``InboxEvent/recalled(_:)`` to all its
     /// recipients. Changes nothing if the message is recalled already (`.eventAppended([])`). In a group, `by` must
@@ -142,7 +145,7 @@ package enum WriteOperation: Sendable {
     /// Appends pushes (`.pushed`).
     case push(PushOperation)
     /// Deletes an account and everything that belongs to it alone: devices, tokens, push tokens, inbox, contacts,
-    /// memberships, MQTT sessions under its name. Tells groups and contacts. Its number is never reused, and its
+    /// memberships, MQTT sessions under its name. Notifies groups and contacts. Its number is never reused, and its
     /// messages to others stay. Nobody can take its name until it is freed (``AccountStore/keptNames()``). Refused
     /// (`.notFound`) if there is no such account.
     ///
@@ -152,7 +155,7 @@ package enum WriteOperation: Sendable {
     /// Registers the device if it is new (its cursor starts before the account's oldest stored entry), otherwise renews
     /// its description and `lastSeenAt`. Stores a token for it if one is given (`.deviceOpened`); only the newest
     /// tokens of a device are kept (``StoreSettings/maxTokensPerDevice``). Refused as in
-    /// ``DeviceOpening/check(known:count:)``.
+    /// ``DeviceOpening/check(known:count:password:isTokenKnown:)``.
     case openDevice(DeviceOpening)
 }
 

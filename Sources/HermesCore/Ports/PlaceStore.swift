@@ -23,8 +23,8 @@ package protocol PlaceStore: WillStore {
     /// Removes a process of a node if `removal` says so, and clears the places of all processes of the node that were
     /// removed or replaced, a bounded number per call. Repeat the call until ``NodeRemoval/isDone`` is true.
     ///
-    /// The kept sessions that such a process had open lose their connections: everything that waits for such a session
-    /// may have been sent, and its expiry begins.
+    /// The kept sessions that such a process had open lose their connections. Everything that waits for such a session
+    /// counts as possibly sent, and the session's expiry begins.
     ///
     /// - Parameters:
     ///   - node: the process; a later process of its node is not removed.

@@ -8,7 +8,7 @@
 package protocol PushTokenStore: Sendable {
     /// Stores the token of a device in place of its previous token; nil removes the token.
     ///
-    /// A token belongs to one device: an earlier owner loses it. Entries that are in the inbox by now are not pushed.
+    /// A token belongs to one device: an earlier owner loses it. Entries that are already in the inbox are not pushed.
     /// Storing the same token again changes only its time, its spelling and its app id. Two tokens are the same if both
     /// ``PushToken/service`` and ``PushToken/identity`` are equal.
     ///

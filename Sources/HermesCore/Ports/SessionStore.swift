@@ -192,7 +192,7 @@ package struct ReceivedMark: Sendable, Hashable {
         case part(number: Int, content: Int64)
         /// The last part: the store forgets the targets that it remembered with the earlier parts.
         case last
-        /// The last part, if the chosen members of all its shared subscriptions take it. Otherwise it counts as
+        /// The last part, if the chosen members of all its shared subscriptions accept it. Otherwise it counts as
         /// ``part(number:content:)``, and the publication is not retained yet.
         case rest(number: Int, content: Int64)
     }
@@ -218,7 +218,7 @@ package struct ReceivedMark: Sendable, Hashable {
 }
 
 extension ReceivedMark.Extent {
-    /// Whether the whole publication is stored once this part is.
+    /// Whether the whole publication is stored after this part is stored.
     package var isComplete: Bool {
         switch self {
         case .whole, .last: true

@@ -5,10 +5,10 @@ import Synchronization
 
 /// Decides whether a wall clock can be trusted where a wrong clock would delete entries too early. Does no I/O.
 ///
-/// A wall clock that agrees with the monotonic clock is trusted. A wall clock that has jumped ahead is trusted once it
+/// A wall clock that agrees with the monotonic clock is trusted. A wall clock that has jumped ahead is trusted after it
 /// has agreed with the monotonic clock for ``confirmation``; until then, time continues as if the clock had not jumped.
-/// A wall clock that has gone back is trusted at once, because a time that is too early deletes nothing. Once it has
-/// also agreed with the monotonic clock for ``confirmation``, an earlier jump ahead that was wrong is undone
+/// A wall clock that has gone back is trusted at once, because a time that is too early deletes nothing. After such a
+/// clock has agreed with the monotonic clock for ``confirmation``, an earlier jump ahead that was wrong is undone
 /// (``ClockSetback``).
 package struct SteadyClock: Sendable {
     /// The drift of the two clocks that is allowed between two checks.

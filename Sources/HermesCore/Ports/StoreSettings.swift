@@ -4,8 +4,8 @@
 /// The retention times and limits of stores, which are the same for every store.
 package struct StoreSettings: Sendable, Hashable {
     /// How long the content of a message is kept for ``MessageStore/history(of:before:limit:)`` after it was sent,
-    /// whether delivered or not. Zero: history is off, and content is deleted once no inbox refers to it. Applies to
-    /// messages that are sent while it is set. A message with its own expiry is deleted when it expires.
+    /// whether delivered or not. Zero: history is off, and content is deleted when no inbox refers to it any more.
+    /// Applies to messages that are sent while it is set. A message with its own expiry is deleted when it expires.
     package var historyPeriod: Duration
     /// The minimum time for which a message's record outlives its content, so that a repetition is recognized and the
     /// message can be recalled. Counted from when it was sent.

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Tells the time. The core never asks the system itself, so that tests control the time.
+/// Provides the time. The core never reads the system's clocks itself, so that tests control the time.
 package protocol TimeSource: Sendable {
     /// Returns the time of the wall clock, for time stamps that are stored and shown.
     func now() -> Timestamp

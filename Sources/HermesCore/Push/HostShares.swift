@@ -13,11 +13,11 @@ struct HostShares: Sendable {
         var total = 1_024
         /// The most sends to all services that have not delivered, together.
         var unproven = 512
-        /// Once this many sends are under way in total, a service gets another one only if it has few: three quarters
-        /// of ``total``.
+        /// When this many sends are under way in total (three quarters of ``total``), a service gets another one only
+        /// if it has few.
         var crowded: Int { total / 4 * 3 }
-        /// Once ``crowded`` is reached, services that have not delivered get another send only if they have fewer than
-        /// this, together: half of the remaining quarter.
+        /// When ``crowded`` is reached, services that have not delivered get another send only if all of them together
+        /// have fewer than this (half of the remaining quarter).
         var unprovenRest: Int { (total - crowded) / 2 }
         /// The most sends to one service that has delivered.
         var perHost = 256

@@ -9,13 +9,13 @@ extension PushHandOff {
     /// A service that a client named is paused if it takes longer than this, as if it gave no answer. While it is slow,
     /// it holds places (``HostShares``) that others wait for.
     private static let slowness = Duration.seconds(5)
-    /// What was read for a device is used for this long. Meanwhile the device may have logged out, and a message may
-    /// have been read or recalled.
+    /// Data that was read for a device is used for this long. Meanwhile the device may have logged out, and a message
+    /// may have been read or recalled.
     private static let freshness = Duration.seconds(2)
     /// The time after which no further request for a device begins in this batch, so that a slow service does not hold
     /// the batch for the sake of one device.
     private static let deviceTime = Duration.seconds(20)
-    /// The time between two settlements of a batch. So a device whose answers have come does not wait for others.
+    /// The time between two settlements of a batch. So a device whose answers have arrived does not wait for others.
     private static let settlementPeriod = Duration.milliseconds(250)
 
     /// The answer of a push service.
@@ -55,8 +55,8 @@ extension PushHandOff {
 
     /// Takes a place for each candidate whose push service was chosen by its client.
     ///
-    /// - Returns: the other candidates, and the candidates of each such service, with their places. Candidates without a
-    ///   place wait.
+    /// - Returns: the other candidates, and the candidates of each such service, with their places. Candidates without
+    ///   a place wait.
     func places(for candidates: [Candidate]) -> (own: [Candidate], parts: some Collection<[Candidate]>) {
         let now = time.uptime()
         var own: [Candidate] = []
@@ -81,16 +81,16 @@ extension PushHandOff {
     /// Sends the candidates' notifications: those of one device one after the other, and those of several devices at
     /// once. Settles each device soon after its last answer.
     ///
-    /// Devices whose turn does not come while what was read is fresh are checked again at once.
+    /// If the data of a device is no longer fresh when its turn comes, the device is checked again at once.
     func send(_ candidates: [Candidate]) async {
         let ready = unpaused(candidates)
         guard !ready.isEmpty else { return }
         guard let sender else {
-            // Another node has told of devices with tokens, but this one has no push service.
+            // Another node has reported devices with tokens, but this node has no push service.
             for candidate in ready { settle(candidate.key) }
             return
         }
-        // The places of a service that clients name are limits of their own.
+        // If the candidates have places, the places already limit the sends.
         let most = ready.first?.place == nil ? settings.devices : ready.count
         let end = time.uptime() + Self.freshness
         await withTaskGroup(of: Step.self) { group in
@@ -220,9 +220,9 @@ extension PushHandOff {
         }
     }
 
-    /// Whether the store still has the candidate's token: it has not if the device has logged out or was removed, if the
-    /// account was disabled, or if the token was registered on another device. The store is asked only if the
-    /// candidate was read longer than ``freshness`` ago.
+    /// Whether the store still has the candidate's token. It does not have the token if the device has logged out or
+    /// was removed, if the account was disabled, or if the token was registered on another device. The store is read
+    /// only if the candidate was read longer than ``freshness`` ago.
     private func isCurrent(_ candidate: Candidate) async -> Bool {
         guard time.uptime() >= candidate.readAt + Self.freshness else { return true }
         let target = candidate.target
@@ -230,7 +230,7 @@ extension PushHandOff {
         return present?.contains { $0.device == target.device && $0.token == target.token } ?? false
     }
 
-    /// Settles devices in one commit. What cannot be recorded is kept, and recorded later.
+    /// Settles devices in one commit. Results that cannot be recorded are kept, and recorded later.
     private func settle(_ answered: [(candidate: Candidate, answers: [Answer?])]) async {
         guard !answered.isEmpty else { return }
         var results: [PushResult] = []
@@ -255,8 +255,8 @@ extension PushHandOff {
         }
     }
 
-    /// Records results in one commit for the notices and one for the pushes. If the second one fails, the results are
-    /// left without notices.
+    /// Records results, in one commit for the notices and one for the pushes. If the second commit fails, the results
+    /// no longer contain notices.
     private func record(_ results: inout [PushResult]) async throws(HermesError) {
         // The notices are stored before the pushes are settled: a repetition is better than a loss.
         try await webhooks?.append(results.flatMap(\.notices), marks: [:])
@@ -270,8 +270,8 @@ extension PushHandOff {
     /// The number of results that are tried separately, one after the other, before the store counts as failing.
     private static let separateTries = 8
 
-    /// Tries to record the results that could not be recorded when they came. If one of them fails because of a damaged
-    /// row, the others are recorded.
+    /// Tries to record the results that could not be recorded when they arrived. If one of them fails because of a
+    /// damaged row, the others are recorded.
     func recordKept() async {
         guard let kept = state.withLock({ $0.unrecorded.begin() }) else { return }
         var rest = kept

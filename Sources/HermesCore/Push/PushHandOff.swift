@@ -21,8 +21,8 @@ package final class PushHandOff: Sendable {
         /// The most batches that are read at once, and the most that are sent at once through each service that the
         /// operator has configured.
         package var lanes: Int
-        /// The most devices of one batch to which something is sent at once. The notifications of one device are sent one
-        /// after the other.
+        /// The most devices of one batch to which something is sent at once. The notifications of one device are sent
+        /// one after the other.
         package var devices: Int
         /// The wait before a retry.
         package var backoff: Backoff
@@ -102,7 +102,8 @@ package final class PushHandOff: Sendable {
         case failed(HermesError)
     }
 
-    /// Creates the service. It works once it observes ``Messenger/watch`` (``observe(_:)``) and ``run()`` runs.
+    /// Creates the service. It works after it has begun to observe ``Messenger/watch`` (``observe(_:)``), while
+    /// ``run()`` runs.
     ///
     /// - Parameters:
     ///   - messenger: the inboxes and sessions.
@@ -310,7 +311,7 @@ package final class PushHandOff: Sendable {
             }
             group.cancelAll()
         }
-        // After a start, the results are known no more, and the notifications would be sent again.
+        // After a restart, the results would be unknown, and the notifications would be sent again.
         await recordKept()
     }
 
@@ -390,7 +391,7 @@ package final class PushHandOff: Sendable {
         state.withLock { !$0.unrecorded.contains(key) && (key.device == nil || !$0.unrecorded.isFull) }
     }
 
-    /// Checks a key in some seconds, because the store records nothing now.
+    /// Checks a key in some seconds, because the store cannot record anything now.
     func waitForStore(_ key: HandOffKey) { wait(key, about: 10) }
 
     /// Checks a key after about this number of seconds. The more keys wait, the longer is the time, because each check
@@ -433,7 +434,7 @@ extension PushHandOff {
         let nextIn: Duration?
         /// The time at which its entries were read.
         let readAt: Duration
-        /// The place at the named host, once it is taken.
+        /// The place at the named host; nil until it is taken.
         var place: HostShares.Place?
     }
 

@@ -77,8 +77,8 @@ package struct PushDelivery: Sendable {
     package let token: PushToken
     /// The token's account, against whose limits the delivery counts; nil: there is none.
     package let user: UserID?
-    /// Whether the device may still get the notification. Asked right before each request, because what precedes a
-    /// request (a credential, the resolution of a name) can take many seconds.
+    /// Whether the device may still get the notification. Checked right before each request, because the steps before a
+    /// request (getting a credential, resolving a name) can take many seconds.
     package let isDue: @Sendable () async -> Bool
 
     package init(

@@ -64,9 +64,9 @@ package struct PushToken: Sendable, Hashable {
         self.init(stored: service, text: spelling, appID: appID)
     }
 
-    /// The text by which two tokens of one service are the same token, although they may be spelled differently or have
-    /// different app identifiers: the service knows them by this text. For Web Push it is the endpoint. A stored
-    /// subscription that cannot be read is its own identity.
+    /// The text by which the service recognizes the token. Two tokens of one service with the same text are the same
+    /// token, although they may be spelled differently or have different app identifiers. For Web Push, the text is the
+    /// endpoint. A stored subscription that cannot be read is its own identity.
     ///
     /// Stores keep this text; if the rule changes, they need a migration.
     package var identity: String {

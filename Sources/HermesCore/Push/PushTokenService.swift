@@ -3,7 +3,8 @@
 
 import Synchronization
 
-/// Stores the push tokens of devices. It knows which devices have a token without reading the store.
+/// Stores the push tokens of devices. Keeps in memory which devices have a token, so that the store need not be read
+/// for it.
 ///
 /// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the hosts that are
 /// allowed. The first may contain devices whose tokens are gone; the store is authoritative.
@@ -76,7 +77,7 @@ package final class PushTokenService: Sendable {
         overlooked([key])
     }
 
-    /// Records that a device on another node has a token. The removal of a token shows only when the store is asked.
+    /// Records that a device on another node has a token. The removal of a token shows only when the store is read.
     ///
     /// - Returns: whether the device was not known to have one.
     func heard(of key: DeviceKey) -> Bool { devices.withLock { Self.add(key.device, of: key.user, to: &$0) } }

@@ -13,8 +13,8 @@ struct PushResult: Sendable {
 /// until they are recorded; otherwise the devices would get the same notifications again and again. Does no I/O; owner:
 /// ``PushHandOff``.
 struct UnrecordedPushes: Sendable {
-    /// The number of devices from which on nothing is sent to any device. Batches that are being sent can still add
-    /// some.
+    /// When this many devices have such results, nothing more is sent to any device. Batches that are being sent can
+    /// still add some.
     static let limit = 1_000
 
     private var results: [HandOffKey: PushResult] = [:]
@@ -38,7 +38,7 @@ struct UnrecordedPushes: Sendable {
         return Array(results.values)
     }
 
-    /// Ends what ``begin()`` began.
+    /// Ends the recording that ``begin()`` began.
     ///
     /// - Parameters:
     ///   - taken: the results that ``begin()`` returned.

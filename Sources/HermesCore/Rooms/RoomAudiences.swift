@@ -57,7 +57,7 @@ final class RoomAudiences: Sendable {
         // Most filters have nothing to do with rooms, and are not split.
         guard filter.hasBytes(startingWith: TopicName.roomPrefix) || filter.hasBytes(startingWith: "+") || filter == "#"
         else { return nil }
-        // A room's topic has two levels. "#" also stands for no level.
+        // A room's topic has two levels. "#" also matches zero levels.
         var levels = filter.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false)
             .map { Substring($0) }
         let isOpen = levels.last == "#"

@@ -3,9 +3,9 @@
 
 /// The rooms that have members.
 ///
-/// To find the rooms, the event loops look at all topics that clients subscribe to. Everybody who asks during such a
-/// search gets its result. Beyond ``fewTopics``, the result is also used afterwards, for a time that grows with the
-/// number of topics. So searches take only a small part of the loops' time, however often somebody asks.
+/// To find the rooms, the event loops look at all topics that clients subscribe to. Every request during such a search
+/// gets its result. Beyond ``fewTopics``, the result is also used afterwards, for a time that grows with the number of
+/// topics. So searches take only a small part of the loops' time, however many requests there are.
 package actor RoomDirectory {
     package struct Room: Sendable, Hashable {
         package let name: RoomName
@@ -69,7 +69,7 @@ package actor RoomDirectory {
     private func all() async -> [Room] {
         if let last, uptime() < last.end { return last.rooms }
         if let search { return await search.value }
-        // A task of its own, because it serves others even if the first who asked is gone.
+        // A task of its own, because the search serves other requests even if the first caller is gone.
         let search = Task { await find() }
         self.search = search
         return await search.value

@@ -3,9 +3,10 @@
 
 /// The rooms that one connection is in, for protocols whose clients may be in several rooms.
 ///
-/// The other members are told of a new member only if the rules let it send to the room, because its name is a text,
-/// too. They are not told if too many members come at once. They are told that a member has left only if they were told
-/// that it had come. Does no I/O; the gateway asks the rules (``ClientAccess``) and publishes the returned events.
+/// The other members are told of a new member only if the rules let the new member send to the room, because its name
+/// is a text, too. They are not told if too many members enter at once. They are told that a member has left only if
+/// they were told that it had entered. Does no I/O; the gateway checks the rules (``ClientAccess``) and publishes the
+/// returned events.
 package struct RoomMemberships<Held> {
     /// The most rooms of one connection.
     package static var limit: Int { 100 }
@@ -17,7 +18,7 @@ package struct RoomMemberships<Held> {
         package let held: Held
         let isAnnounced: Bool
 
-        /// The event that tells the others that the member has left; nil if they were not told that it had come.
+        /// The event that tells the others that the member has left; nil if they were not told that it had entered.
         package var farewell: RoomEvent.Content? { isAnnounced ? .left(member) : nil }
     }
 

@@ -40,8 +40,8 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// at once.
     func committed(_ publications: [QueuedPublication])
 
-    /// Tells the attachment that other nodes have queued publications up to this seq, so that it reads them. It may
-    /// know some or all of them already.
+    /// Tells the attachment that other nodes have queued publications up to this seq, so that it reads them. The
+    /// attachment may have some or all of them already.
     func advanced(to head: UInt64)
 }
 
@@ -69,7 +69,7 @@ package struct DurableOpening: Sendable {
     /// The packet identifiers of the client's own QoS 2 publications that it has not released (PUBREL).
     package let received: [UInt16]
 
-    /// Whether the session outlives its connection. A session that does not has no queue, and nothing of it is stored.
+    /// Whether the session outlives its connection. If it does not, it has no queue, and nothing of it is stored.
     package var isDurable: Bool { id.isStored }
 
     init(_ session: StoredSession) {

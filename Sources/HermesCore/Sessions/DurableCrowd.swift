@@ -40,8 +40,8 @@ package final class DurableCrowd: Sendable {
             start = crowd.turn.load(ordering: .relaxed)
         }
 
-        /// The number of members that are left out because queues are full, once the walk is at its end. Members that
-        /// were not looked at count as if all of them should get the publication.
+        /// At the end of the walk: the number of members that are left out because queues are full. Members that were
+        /// not looked at count as if all of them should get the publication.
         var dropped: Int { crowd.members.count - others - taken }
 
         /// - Parameters:

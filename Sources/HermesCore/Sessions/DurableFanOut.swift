@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A publication that is stored in parts, for example because it is for very many sessions. Commits of other clients
-/// come between the parts; later publications of the same publisher come after all parts. The last part also retains
-/// the publication and records its identifier (QoS 2).
+/// A publication that is stored in parts, for example because it is for very many sessions. Other clients' operations
+/// are committed between the parts; later publications of the same publisher are committed after all parts. The last
+/// part also retains the publication and records its identifier (QoS 2).
 ///
 /// If the chosen member of a shared subscription does not take the publication, another member must get it. With QoS 2
 /// from a kept session this happens in a further part, so that the identifier is recorded only when all targets have

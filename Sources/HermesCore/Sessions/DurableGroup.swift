@@ -46,7 +46,7 @@ final class DurableLoad: Sendable {
     func lost(_ name: String) {
         guard let old = reader.withLock({ $0 }) else { return }
         let new = old.without(name)
-        // A connection that came meanwhile has set newer permissions.
+        // A connection that got the session meanwhile has set newer permissions.
         reader.withLock { if $0 === old { $0 = new } }
     }
 
@@ -80,7 +80,7 @@ package final class DurableGroup: Sendable {
         var absent = false
         /// Whether sessions that have ended are excluded. The first choice may be an ended session: its commit then
         /// shows that it is gone, and another member is chosen. If ended sessions were excluded from the start, a group
-        /// with only ended members would take nothing.
+        /// with only ended members would accept nothing.
         var ended = false
         /// Whether members are excluded that are not known to accept a publication of this length.
         var tooSmall = false

@@ -40,9 +40,9 @@ struct DurableQuota: Sendable {
         return nil
     }
 
-    /// Returns the number of filters that a filter counts for: one for each KiB, or part of a KiB, of the memory that
-    /// it takes while the session is kept. A shared subscription counts for ``unitsPerShare`` more, because it is a
-    /// delivery of its own. All ordinary filters of a session that match a topic are one delivery together.
+    /// Returns how many filters a filter counts as: one for each KiB, or part of a KiB, of the memory that it takes
+    /// while the session is kept. A shared subscription counts as ``unitsPerShare`` more, because it is a delivery of
+    /// its own. All ordinary filters of a session that match a topic are one delivery together.
     static func units(of filter: String) -> Int {
         var bytes = 0
         var levels = 1

@@ -4,8 +4,8 @@
 import Synchronization
 
 extension DurableSessions {
-    /// Gives a connection exclusive use of the session of a key. Another connection that has the session is told
-    /// ``DurableAttachment/replaced()``, and detaches first.
+    /// Gives a connection exclusive use of the session of a key. If another connection has the session,
+    /// ``DurableAttachment/replaced()`` is called for it, and it detaches first.
     ///
     /// It is also called for sessions that end with their connection (`expiry` zero). Such a session is not stored, but
     /// it takes the key over and, if `clean` is true, ends an existing durable session.
@@ -17,9 +17,9 @@ extension DurableSessions {
     ///     stays forever.
     ///   - attachment: the connection.
     ///   - completion: called exactly once. After success (and only then) the attachment must detach once, whatever
-    ///     happens meanwhile. Errors: `.forbidden` (another connection took over while this one waited, and this one
-    ///     was told ``DurableAttachment/replaced()``), `.quotaExceeded`, `.overloaded`, `.storageUnavailable`,
-    ///     `.shuttingDown`.
+    ///     happens meanwhile. Errors: `.forbidden` (another connection took over while this one waited, and
+    ///     ``DurableAttachment/replaced()`` was called for this one), `.quotaExceeded`, `.overloaded`,
+    ///     `.storageUnavailable`, `.shuttingDown`.
     package func attach(
         _ key: SessionKey,
         clean: Bool,

@@ -3,11 +3,12 @@
 
 /// Kept sessions of several nodes (``DurableState/learn(_:_:now:redistributesAt:)``).
 extension DurableSessions {
-    /// What this process tells the other nodes. "The record" is the content of the store that all nodes share.
+    /// The news that this process reports to the other nodes. "The record" is the content of the store that all nodes
+    /// share.
     struct News: Sendable {
         /// This process has changed a session in the record.
         let changed = Hook<DurableSessionID>()
-        /// The record may have another state of a session than this process knows: it must be read again.
+        /// The record may have another state of a session than this process has. The session must be read again.
         let outdated = Hook<DurableSessionID>()
         /// This process has queued publications for sessions that are open on other nodes. The value is the new head of
         /// each of their queues.

@@ -16,7 +16,7 @@ extension DurableSessions {
     ///   - source: the source that pays for the commits.
     ///   - limit: the number of removals after which no further part begins.
     /// - Returns: the number of removed publications; nil if some may be left, because there were more than `limit` or
-    ///   because the store did not take all removals.
+    ///   because the store did not accept all removals.
     func removeRetained(below name: String, source: CommitSource, limit: Int = .max) async -> Int? {
         guard let filter = TopicFilter(ownedBy: name) else { return 0 }
         var search = retained.search(filter)
@@ -106,7 +106,7 @@ private final class PendingQueueing: Sendable {
 
     init(count: Int) { state = Mutex((count, [])) }
 
-    /// - Returns: the publications that are not in the queue, once all are finished; nil before.
+    /// - Returns: after all are finished, the publications that are not in the queue; nil before.
     func finished(_ publication: StoredPublication, isQueued: Bool) -> [StoredPublication]? {
         state.withLock { state in
             state.count -= 1

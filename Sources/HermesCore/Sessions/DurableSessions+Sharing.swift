@@ -30,7 +30,7 @@ extension DurableSessions {
         }
     }
 
-    /// A position among the targets of a publication, which are gone through some at a time.
+    /// A position among the targets of a publication. The targets are looked at in order, some at a time.
     struct Walk: Sendable {
         fileprivate let targets: [DurableTarget]
         fileprivate var next = 0
@@ -101,7 +101,7 @@ extension DurableSessions {
         return chosen
     }
 
-    /// - Returns: whether no member was chosen, although some member would take the publication if its queue were not
+    /// - Returns: whether no member was chosen because the queues of all members that could take the publication are
     ///   full.
     @discardableResult
     private func choose(
@@ -265,8 +265,8 @@ extension DurableSessions {
     /// The most sessions whose messages are given to other members in one pass.
     private static let maxRedistributed = 10_000
 
-    /// Whether a subscription is shared and has a connected member. The caller asks only for sessions without a
-    /// connection, so that member is another one.
+    /// Whether a subscription is shared and has a connected member. The caller checks only sessions without a
+    /// connection, so the connected member is always another session.
     private func hasOnline(_ share: String, _ known: inout [TopicText: Bool]) -> Bool {
         guard share.utf8.starts(with: "$share/".utf8) else { return false }
         if let known = known[TopicText(share)] { return known }

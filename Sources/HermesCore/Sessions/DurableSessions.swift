@@ -214,7 +214,7 @@ package final class DurableSessions: Sendable {
     /// whose sessions are not kept.
     func share(_ groups: SharedGroups) { shared.live.withLock { $0 = groups } }
 
-    /// Stores a publication for all targets that get it with QoS 1 or 2, and retains it if asked to.
+    /// Stores a publication for all targets that get it with QoS 1 or 2, and retains it if `retains` is true.
     ///
     /// - Parameters:
     ///   - publication: the publication, with the publisher's QoS.
@@ -402,7 +402,7 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// Calls the completion once other nodes know the session's subscriptions as well, or do not answer.
+    /// Calls the completion after the other nodes have read the session's subscriptions, or when they do not answer.
     private func confirmed(_ id: DurableSessionID, _ completion: @escaping @Sendable () -> Void) {
         guard let confirmations else { return completion() }
         confirmations.wait(for: id, completion)
@@ -415,7 +415,7 @@ package final class DurableSessions: Sendable {
         committer.complete(id, seqs)
     }
 
-    /// Stores that the client has received a publication (PUBREC). PUBREL may be sent only once `completion` is called
+    /// Stores that the client has received a publication (PUBREC). PUBREL may be sent only after `completion` is called
     /// with success.
     package func released(
         _ id: DurableSessionID,
@@ -427,9 +427,9 @@ package final class DurableSessions: Sendable {
         committer.submit(.released(id, seq), of: source) { completion($0.map { _ in }) }
     }
 
-    /// Stores that the client has released a packet identifier (PUBREL). PUBCOMP may be sent only once `completion` is
-    /// called with success: the client may then reuse the identifier, and after a restart the store must not take the
-    /// new publication for the old one.
+    /// Stores that the client has released a packet identifier (PUBREL). PUBCOMP may be sent only after `completion` is
+    /// called with success: the client may then reuse the identifier, and after a restart the store must not mistake
+    /// the new publication for the old one.
     package func receivedReleased(
         _ id: DurableSessionID,
         _ released: UInt16,

@@ -9,11 +9,11 @@ import Synchronization
 extension DurableState {
     /// What a process does with the subscriptions that the record has of a session.
     enum Subscriptions {
-        /// Nothing, because it knows them.
+        /// Nothing, because it has them already.
         case none
-        /// It adds them to the subscriptions that it knows. It learns later which of the known ones have ended.
+        /// It adds them to the subscriptions that it has. It learns later which of those have ended.
         case added
-        /// It replaces the subscriptions that it knows by them.
+        /// It replaces the subscriptions that it has by those in the record.
         case replaced
     }
 
@@ -23,8 +23,8 @@ extension DurableState {
         /// Whether the session must be read again, because this node is changing it.
         var isLater = false
         var subscriptions = Subscriptions.none
-        /// The node that has the session open and must be told what this one has queued for it, and the newest seq of
-        /// the queue.
+        /// The node that has the session open and must be told what this node has queued for the session, and the
+        /// newest seq of the queue.
         var untold: (node: NodeID, head: UInt64)?
     }
 
@@ -198,7 +198,7 @@ extension DurableState {
         return learned
     }
 
-    /// Decides what another process must be told, after this process has learned that the other one has the session
+    /// Decides what another process must be told after this process has learned that the other process has the session
     /// open.
     ///
     /// - Returns: its node, and the newest seq of the queue; nil: nothing.
@@ -242,7 +242,7 @@ extension DurableState {
         return changed(id)
     }
 
-    /// Ends this node's connection of a client that has connected to another node later. Neither session is stored.
+    /// Ends this node's connection of a client that has later connected to another node. Neither session is stored.
     mutating func attachedElsewhere(_ key: SessionKey, at time: Timestamp) -> [Action] {
         guard let seat = seats[key], case .occupied(let attachment) = seat.phase, !seat.isReplaced,
             let transient = transients[seat.session], transient.at < time

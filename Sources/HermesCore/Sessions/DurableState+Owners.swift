@@ -43,7 +43,7 @@ extension DurableState {
             seats[key] = seat
             guard seat.session.isStored else { continue }
             if case .closing = seat.phase, let record = records[seat.session], !record.hasEnded {
-                // The session ends now, and is removed once the end of its connection is stored.
+                // The session ends now, and is removed after the end of its connection is stored.
                 markEnded(seat.session)
                 actions.append(.ended(record.key))
             }

@@ -14,7 +14,7 @@ struct DurableState {
         let clean: Bool
         /// How long the session is kept without a connection; nil: forever; zero: it ends with the connection.
         let expiry: Duration?
-        /// The time at which the connection asked for the session.
+        /// The time at which the connection requested the session.
         let at: Timestamp
         let completion: @Sendable (Result<DurableOpening, HermesError>) -> Void
     }
@@ -44,9 +44,9 @@ struct DurableState {
     /// A session that is not stored.
     struct Transient {
         let key: SessionKey
-        /// The time at which its connection asked for the session.
+        /// The time at which its connection requested the session.
         let at: Timestamp
-        /// Whether its connection asked for a clean session, without anything from an earlier one.
+        /// Whether its connection requested a clean session, without anything from an earlier one.
         let isClean: Bool
     }
 
@@ -69,7 +69,7 @@ struct DurableState {
         var attachment: (any DurableAttachment)?
         /// Whether the session has ended; the store may not know it yet.
         var hasEnded = false
-        /// Whether the session ends once the end of its connection is stored, unless another node has opened it by
+        /// Whether the session ends when the end of its connection is stored, unless another node has opened it by
         /// then.
         var endsOnceClosed = false
         /// The time at which the session expires, as agreed with its last connection to this process; nil: never.
@@ -111,7 +111,7 @@ struct DurableState {
         case attached(SessionKey, Timestamp)
         /// Other nodes have queued publications for a connection, up to this seq.
         case advance(any DurableAttachment, UInt64)
-        /// The record may have another state of a session than this process knows.
+        /// The record may have another state of a session than this process has.
         case outdated(DurableSessionID)
     }
 
@@ -136,10 +136,10 @@ struct DurableState {
     var unplaced: [(publication: StoredPublication, share: String)] = []
     /// The number of stored sessions with a connection.
     private(set) var online = 0
-    /// The sessions without a connection that expire some time, or whose removal must be tried again.
+    /// The sessions without a connection that expire at some time, or whose removal must be tried again.
     private var expiries = DueKeys<DurableSessionID, Timestamp>()
-    /// The sessions without a connection that expire some time and that an earlier process or another node had before.
-    /// The clock may have been wrong then, or may be wrong now.
+    /// The sessions without a connection that expire at some time and that an earlier process or another node had
+    /// before. The clock may have been wrong then, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
     /// The sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []
@@ -321,8 +321,8 @@ struct DurableState {
             } else if records[id]?.mayHoldShared ?? false {
                 absentSharing.insert(id)
             }
-            // A session that ends is closed as well: if its removal fails, the store still knows that the connection
-            // has ended.
+            // A session that ends is also closed in the store: if its removal fails, the store has still recorded that
+            // the connection has ended.
             return close(id, sentUpTo: sentUpTo, expiresAt: expiresAt, of: attachment.source)
         }
         seat.phase = .vacant
@@ -548,8 +548,8 @@ struct DurableState {
         }
     }
 
-    /// Reserves room for filters that a session is about to get. The room is given back once the filters are added, and
-    /// so counted, or are refused.
+    /// Reserves room for filters that a session is about to get. The room is given back when the filters are added, and
+    /// so counted, or when they are refused.
     ///
     /// - Parameter filters: the filters, each once.
     /// - Returns: the number of units that were reserved (``DurableQuota/units(of:)``); an error if there is no room.

@@ -180,7 +180,7 @@ final class SessionCommitter: Sendable {
                 committed(transaction.operations, transaction.outcomes)
             }
         } catch {
-            // The acknowledgements are put back before the failure is reported and so stops the server: then they are
+            // Reporting the failure stops the server. The acknowledgements are put back before that, so that they are
             // still committed.
             queue.finished(error.batch, takingBack: completed)
             for entry in error.batch { entry.item.completion?(.failure(error.error)) }

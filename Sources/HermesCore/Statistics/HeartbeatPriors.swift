@@ -12,7 +12,7 @@ package struct HeartbeatPriors: Sendable {
         var usedAt: UInt64
     }
 
-    /// The number of votes from which on an interval is known for a network.
+    /// The smallest number of votes from which an interval is derived for a network.
     package static let quorum = 5
     /// The number of a network's last votes that count.
     static let kept = 64
@@ -27,7 +27,7 @@ package struct HeartbeatPriors: Sendable {
     ///   oldest is forgotten.
     package init(maxNetworks: Int = 1000) { self.maxNetworks = max(1, maxNetworks) }
 
-    /// Takes a vote: the search of an account's client in a network has ended with this interval. The vote replaces an
+    /// Counts a vote: the search of an account's client in a network has ended with this interval. The vote replaces an
     /// earlier one of the account.
     package mutating func settled(at interval: Duration, in label: String, by user: UserID) {
         guard let seconds = Int(exactly: interval.components.seconds), Self.believable.contains(seconds),

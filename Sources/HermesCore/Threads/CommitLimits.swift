@@ -9,8 +9,8 @@ package struct CommitLimits: Sendable, Hashable {
     package var maxWaitingBytes: Int
     /// The most operations in one commit.
     package var maxBatch: Int
-    /// The most bytes in one commit; further operations wait for the next commit. All senders wait for the commit that
-    /// runs, so long messages must not make a commit take longer than many short messages do.
+    /// The most bytes in one commit; further operations wait for the next commit. All senders wait for the running
+    /// commit. Therefore, long messages must not make a commit take longer than many short messages do.
     package var maxBatchBytes: Int
     /// The longest time that acknowledgements wait for an operation whose commit they can share.
     package var acknowledgementDelay: Duration
@@ -35,7 +35,7 @@ package struct CommitStatistics: Sendable, Hashable {
     package internal(set) var batches: UInt64 = 0
     package internal(set) var operations: UInt64 = 0
     package internal(set) var failedBatches: UInt64 = 0
-    /// The time that commits took, from taking a batch to telling its results.
+    /// The time that commits took, from taking a batch to reporting its results.
     package internal(set) var committing = Duration.zero
     /// The number of operations that wait or are being committed.
     package internal(set) var waiting = 0

@@ -241,7 +241,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
                 }
                 committed(Committed(batch: batch, operations: operations, outcomes: outcomes, items: items))
             } catch {
-                // As many items fail as a batch holds, because a store that fails would fail for each of them.
+                // A whole batch of items fails, because a failing store would fail for each of them.
                 while let entry = next(isLong: false) { batch.append(entry) }
                 throw Failure(error: error, batch: batch)
             }

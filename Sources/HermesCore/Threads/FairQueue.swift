@@ -11,7 +11,7 @@ struct FairQueue<Item: Sendable>: Sendable {
         let bytes: Int
         let cost: Int
         let endsTurn: Bool
-        /// Whether the source had nothing else under way when the item came.
+        /// Whether the source had nothing else under way when the item was added.
         let isQuiet: Bool
     }
 
@@ -93,7 +93,7 @@ struct FairQueue<Item: Sendable>: Sendable {
     /// reached its limit of items or bytes, or if no source has a further turn in it. The first item of a batch may be
     /// larger than the limit of bytes. Items of one source keep their order.
     ///
-    /// Once several sources have waited at once, each gets at most a sixteenth of the bytes, or one item, because all
+    /// After several sources have waited at once, each gets at most a sixteenth of the bytes, or one item, because all
     /// of them wait for the whole batch.
     ///
     /// - Parameter isDue: returns false if the item, and with it its source, has no turn before the next batch.
@@ -132,7 +132,7 @@ struct FairQueue<Item: Sendable>: Sendable {
             batch.hasQuiet = true
         }
         if first.endsTurn {
-            // This also holds if nothing waits behind the item. Later items of the source go into the next batch,
+            // This also applies if nothing waits behind the item. Later items of the source go into the next batch,
             // because this item may have parts left.
             postpone(source)
         } else if lines.values[index].items.isEmpty {
@@ -148,8 +148,8 @@ struct FairQueue<Item: Sendable>: Sendable {
     }
 
     /// Whether a source waits that would profit if the batch ended now: a source that had nothing else under way when
-    /// its item came. The item is in the batch, or its turn comes soon. If more sources wait than the batch holds
-    /// items, a longer batch is better for all.
+    /// its item was added. The item is in the batch, or its turn comes soon. If the waiting sources outnumber the items
+    /// of the batch, a longer batch is better for all.
     var isBatchAwaited: Bool { (batch.hasQuiet || quietCount > 0) && turns.count <= batch.count }
 
     /// Removes the next item as a batch of its own.

@@ -6,7 +6,7 @@ import DequeModule
 /// A bounded queue with two lanes. The first lane has priority.
 ///
 /// Within a lane, sources (such as network addresses) take turns. Within a source, its owners (such as accounts) take
-/// turns. It does not matter how many items each of them has. A full lane still takes an item of a source that has
+/// turns. It does not matter how many items each of them has. A full lane still accepts an item of a source that has
 /// fewer items than another source; the source with the most items then loses an item. Within one source, owners are
 /// compared in the same way. So nobody can fill a lane and shut out others.
 struct LaneQueue<Item> {

@@ -4,7 +4,7 @@
 import DequeModule
 import Synchronization
 
-/// Lets tasks that change the same thing take turns, in the order in which they came.
+/// Lets tasks that change the same thing take turns, in the order in which they arrived.
 ///
 /// Only requests wait here, so the number of requests bounds the queue.
 ///

@@ -85,7 +85,7 @@ final class WorkerThreads: Sendable {
     }
 
     /// The niceness of the threads (Linux). While such a thread and a thread with niceness 0 both want the processor,
-    /// the former gets about a tenth of the latter's time. SCHED_IDLE would give less, which is too little: a thread
+    /// the thread with niceness 0 gets about ten times as much time. SCHED_IDLE would give too little time: a thread
     /// that holds a lock, such as the allocator's, must finish even on a busy machine.
     private static let niceness: Int32 = 10
 

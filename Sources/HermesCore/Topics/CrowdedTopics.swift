@@ -7,15 +7,15 @@ import DequeModule
 /// topic with ``leastDeliveries`` or more subscribers on this loop has a crowd. Does no I/O.
 ///
 /// The publications wait here and are delivered in parts; the topics take turns. In between, the loop serves its
-/// connections. Publications to few subscribers do not wait here, unless there are very many such publications and the
-/// loop's turn has no time left.
+/// connections. Publications to few subscribers wait here only if there are very many of them and the loop's turn has
+/// no time left.
 struct CrowdedTopics {
     /// A publication from another loop that needs at least this many deliveries waits behind the publications that wait
     /// already. Fewer deliveries take only some microseconds.
     static let leastDeliveries = 64
 
-    /// The number of bytes that are copied for crowds before the loop must have written them out. Thousands of peers
-    /// have a copy each, and the copies count toward no budget until they are written.
+    /// The number of bytes that are copied for crowds before the loop must have written them out. Each of thousands of
+    /// peers has a copy, and the copies count toward no budget until they are written.
     static let bytesAtOnce = 64 << 20
 
     /// The publications that wait for one topic.
@@ -51,8 +51,8 @@ struct CrowdedTopics {
     /// Whether the batch with this ticket waits.
     func isWaiting(_ ticket: UInt64) -> Bool { tickets.contains(ticket) }
 
-    /// Appends publications behind other publications of their topic. If none of these wait, the topic comes behind the
-    /// other topics.
+    /// Appends publications behind other publications of their topic. If none of these wait, the topic has its turn
+    /// after the other topics.
     ///
     /// - Parameter isOfCrowd: a value that each part of the batch carries.
     /// - Returns: the ticket.
@@ -86,8 +86,8 @@ struct CrowdedTopics {
         return Part(topic: topic, publications: part, completed: batch.weight, isOfCrowd: isOfCrowd)
     }
 
-    /// Records that the part of a topic is delivered. The topic then comes behind the others, or is forgotten if
-    /// nothing waits for it.
+    /// Records that the part of a topic is delivered. The topic then has its next turn after the others, or is
+    /// forgotten if nothing waits for it.
     mutating func finish(_ topic: TopicName) {
         if topics[topic]?.batches.isEmpty ?? true { topics[topic] = nil } else { turns.append(topic) }
     }

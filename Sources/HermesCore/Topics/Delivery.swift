@@ -31,7 +31,7 @@ package final class Delivery {
     @exclusivity(unchecked)
     private var firstSlot: EncodingSlot?
     private var firstBytes = ByteBuffer()
-    /// The start of ``firstBytes``, once they were borrowed.
+    /// The start of ``firstBytes``, after they were borrowed.
     @exclusivity(unchecked)
     private var firstStart: UnsafeRawPointer?
     @exclusivity(unchecked)
@@ -133,6 +133,6 @@ package protocol TopicSubscriber: AnyObject {
     ///   stands for all of them.
     func deliver(_ delivery: Delivery, for subscription: TopicSubscription)
 
-    /// Receives publications that came together; by default one after the other.
+    /// Receives publications that arrived together; by default one after the other.
     func deliver(_ run: DeliveryRun, for subscription: TopicSubscription)
 }

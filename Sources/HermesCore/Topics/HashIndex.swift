@@ -19,7 +19,7 @@ struct HashIndex: Sendable {
     private var slots: [Slot] = []
     private(set) var count = 0
 
-    /// Returns the number with this hash for which `isWanted` holds.
+    /// Returns the number with this hash for which `isWanted` is true.
     @inline(__always)
     func find(_ hash: UInt32, where isWanted: (UInt32) -> Bool) -> UInt32? {
         guard count > 0 else { return nil }

@@ -19,7 +19,7 @@ package enum NumberedPublication: Sendable, Hashable {
 package struct TopicPush: Sendable, Hashable {
     package let push: Push
     package let topic: TopicName
-    /// Whether subscribers are told when the push expires, and a retained push is removed at that time.
+    /// Whether subscribers are told the time of the push's expiry, and a retained push is removed at that time.
     package let expires: Bool
     /// Whether the payload is JSON; otherwise it is protobuf.
     package let isJSON: Bool

@@ -5,7 +5,7 @@ package import NIOCore
 
 /// Rare attributes of publications: the MQTT 5 properties that are forwarded unchanged.
 ///
-/// They are separate from ``Publication``, so that they cost a publication without them only one word.
+/// They are separate from ``Publication``, so that a publication without them needs only one word for them.
 package final class PublicationDetails: Sendable, Hashable {
     /// The time after which the publication is not delivered; nil: it does not expire.
     package let expiresAt: Timestamp?

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Numbers the pushes to each topic, from 1, within an epoch. For a room's topic, it numbers the notices to the room.
-/// The numbers are only in memory: a restart begins a new epoch, and so does a full table. Numbers of two epochs cannot
-/// be compared. Does no I/O.
+/// The numbers are only in memory. A restart begins a new epoch, and a full table does, too. Numbers of two epochs
+/// cannot be compared. Does no I/O.
 package struct TopicNumbers {
     /// A place in a topic's sequence.
     package struct Place: Hashable, Sendable {
@@ -45,7 +45,7 @@ extension PublicationDetails {
     private static let epochName = "epoch"
     private static let seqName = "seq"
 
-    /// Returns the user properties that tell a place to the topic's subscribers.
+    /// Returns the user properties that contain a place, for the topic's subscribers.
     package static func properties(of place: TopicNumbers.Place) -> [(name: String, value: String)] {
         [(epochName, String(place.epoch)), (seqName, String(place.seq))]
     }

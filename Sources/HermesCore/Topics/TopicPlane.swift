@@ -88,7 +88,7 @@ package final class TopicPlane: Sendable {
     private static let topicsAtOnce = 1_024
 
     /// Returns the topics that begin with `prefix` and have subscribers, and the numbers of their subscribers over all
-    /// loops and nodes. This looks at every topic, so callers that ask often use ``RoomDirectory`` instead.
+    /// loops and nodes. This looks at every topic, so frequent callers use ``RoomDirectory`` instead.
     ///
     /// - Returns: `examined` is the number of places in the tables of this node's loops that were looked at.
     package func subscriberCounts(

@@ -4,7 +4,7 @@
 /// The route from one topic to all its subscribers. A publisher keeps the route that it used last, and so publishes
 /// without a look-up.
 ///
-/// A route is valid as long as somebody holds it. Owner: the loop of the ``TopicShard`` that made it.
+/// A route is valid while somebody holds it. Owner: the loop of the ``TopicShard`` that made it.
 package final class TopicRoute: FilterMembers {
     /// The generation of the shard's wildcard filters that ``resolved`` reflects; 0 if ``resolved`` is out of date.
     var generation: UInt64 = 0

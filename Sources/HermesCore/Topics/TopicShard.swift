@@ -91,9 +91,8 @@ package final class TopicShard {
     /// Publishes: delivers to the subscribers on this loop now, and hands over to the other loops at the end of the
     /// tick.
     ///
-    /// - Returns: the outcome, which also tells whether the publisher should pause.
-    ///
-    /// - Parameter isPaced: whether the caller waits as long as the publication waits (``PublishOutcome/ticket``).
+    /// - Parameter isPaced: whether the caller waits while the publication waits (``PublishOutcome/ticket``).
+    /// - Returns: the outcome, which also shows whether the publisher should pause.
     package func publish(_ publication: Publication, isPaced: Bool = true) -> PublishOutcome {
         assert(loop.isCurrent())
         takeInterest()
@@ -356,8 +355,8 @@ extension TopicShard {
                 deliver(handedOver: shared)
                 for item in shared { inbox.completed(item.publication.weight) }
             case .publish(let publication):
-                // The publisher asked beforehand whether the server is too far behind. It is not known here, so it
-                // cannot be paused.
+                // The publisher checked beforehand whether the server is too far behind. The publisher is not known
+                // here, so it cannot be paused.
                 inbox.completed(publication.weight)
                 _ = publish(publication, isPaced: false)
             case .received(let publications):
@@ -374,8 +373,8 @@ extension TopicShard {
         // The number of deliveries to crowds (``CrowdedTopics``) since the last look at the time. Such a look costs as
         // much as some deliveries.
         var unlooked = 0
-        // The same for publications to few subscribers, weighted by their size. Many of these publications together
-        // wait, too.
+        // The number of deliveries to few subscribers since the last look, weighted by the sizes of the publications.
+        // Many publications to few subscribers wait, too, if there is no time.
         var unlookedFew = 0
         var isLate = false
         for publication in publications {

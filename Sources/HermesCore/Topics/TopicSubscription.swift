@@ -134,7 +134,7 @@ class MergedSubscription: TopicSubscription {
     }
 }
 
-/// A merged subscription that does not keep the subscriber alive. Its parts do this as long as one of them is active.
+/// A merged subscription that does not keep the subscriber alive. Its parts do this while one of them is active.
 private final class UnheldSubscription<Subscriber: TopicSubscriber>: MergedSubscription {
     private let subscriber: Unmanaged<Subscriber>
 

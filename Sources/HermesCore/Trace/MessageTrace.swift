@@ -23,7 +23,7 @@ package struct TracedMessage: Sendable {
     package let senderDevice: DeviceID?
     /// The conversation of the message; nil: it is a push.
     package let conversation: ConversationID?
-    /// When the message came to the core, in the time of ``TimeSource/uptime()``.
+    /// When the message reached the core, in the time of ``TimeSource/uptime()``.
     package let acceptedAt: Duration
     /// When its commit was complete, in the same time.
     package let committedAt: Duration
@@ -84,7 +84,7 @@ package struct TracedMessage: Sendable {
         places += deliveries.prefix(room).map { Place(user: $0.user, seq: $0.entry.seq) }
     }
 
-    /// When the message came to the core, on the wall clock.
+    /// When the message reached the core, on the wall clock.
     package var acceptedTime: Timestamp { committedTime.advanced(by: acceptedAt - committedAt) }
 
     /// Returns what a notification to this user is about: the message's conversation, or the id of the push.

@@ -6,8 +6,9 @@ import Synchronization
 /// Remembers where the last messages and pushes went, for the operator: commit, delivery, acknowledgement, push. The
 /// traces are kept only in memory, and hold no contents.
 ///
-/// A commit costs one lock for all its messages. A delivery to a connection, and an acknowledgement, costs one lock of
-/// the user's shard, for however many entries. Messages and steps are matched only when somebody searches.
+/// A commit costs one lock for all its messages. A delivery to a connection costs one lock of the user's shard, however
+/// many entries it has. An acknowledgement costs one such lock, too. Messages and steps are matched only when somebody
+/// searches.
 ///
 /// State: a `Mutex` around the messages, and one around the steps and times of each ``Shard``; no mutex is taken inside
 /// another.
@@ -147,8 +148,8 @@ package final class MessageTraces: Sendable {
         }
     }
 
-    /// Keeps only the first acknowledgement of each device, because acknowledgements are cumulative. It counts only
-    /// after a delivery to the device, because the steps before may be forgotten.
+    /// Keeps only the first acknowledgement of each device, because acknowledgements are cumulative. An acknowledgement
+    /// counts only after a delivery to the device, because the steps before may be forgotten.
     private static func withFirstAcknowledgements(_ steps: [RecordedStep]) -> [RecordedStep] {
         var delivered: Set<DeviceID> = []
         var acknowledged: Set<DeviceID> = []
@@ -210,7 +211,7 @@ struct RecordedStep: Sendable {
 struct TraceRing<Element: Sendable>: Sendable {
     private let capacity: Int
     private var elements: [Element] = []
-    /// The index of the next element, once the ring is full.
+    /// The index of the next element, when the ring is full.
     private var next = 0
 
     init(capacity: Int) { self.capacity = max(1, capacity) }

@@ -19,7 +19,7 @@ package enum WebhookNotice: Sendable, Hashable {
     case offline(UserID)
     /// No device of the user has acknowledged the entry within the hand-off deadline.
     case messageUndelivered(UserID, InboxEntry)
-    /// A push service has taken or refused a notification.
+    /// A push service has accepted or refused a notification.
     case pushResult(UserID, DeviceID, PushToken.Service, PushNotification, PushSendOutcome)
 
     package var kind: Kind {

@@ -55,7 +55,7 @@ package final class WebhookOutbox: Sendable {
         self.time = time
         self.cluster = cluster
         cluster?.webhooksStored.observe { [stored] in stored.signal() }
-        // From now on, it may be this node that posts.
+        // From now on, this node may be the one that posts.
         cluster?.repaired.observe { [stored] in stored.signal() }
     }
 

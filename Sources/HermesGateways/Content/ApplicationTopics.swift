@@ -19,7 +19,7 @@ package enum ApplicationTopics {
     }
 
     /// Checks a publication before it is published. Only publications to these topics and to rooms are examined. Every
-    /// protocol that publishes to topics calls this, also for wills.
+    /// protocol that publishes to topics calls this function, also for wills.
     ///
     /// - Throws: `.invalidArgument`, `.tooLarge` if the payload cannot be sent to the clients of the topic.
     package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {

@@ -9,12 +9,12 @@ import HermesWire
 // most kinds of event, and shows the other kinds in this schema.
 
 extension Hermes_V1_Event {
-    /// Creates the entry in the form in which a device of its account gets it.
+    /// Creates the entry as a device of its account gets it.
     init(_ entry: InboxEntry, reader principal: Principal) {
         self.init()
         seq = entry.seq
         serverTimeMs = entry.committedAt.rawValue
-        // An entry for another device has no kind: it counts, but there is nothing to show.
+        // An entry for another device has no kind: it has a seq, but there is nothing to show.
         if entry.event.isFor(principal.device) { event = OneOf_Event(entry.event, reader: principal.user) }
     }
 }

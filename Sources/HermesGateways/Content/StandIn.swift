@@ -5,7 +5,7 @@ import HermesWire
 
 /// The replacement for an inbox entry that is too large for the recipient's protocol, or for the limit that the
 /// recipient has set. It names the kind and the size of the entry. The entry keeps its id and its place in the inbox,
-/// and recipients that can take it get it whole.
+/// and recipients that can accept the whole entry get it.
 ///
 /// The value is the same for all protocols. Each protocol writes it in its own form: IMPB as a text with two
 /// attributes, QSIOP as two properties with as much of the text as fits, MQTT as `oversized`.
@@ -45,7 +45,7 @@ struct StandIn: Hashable {
 
     /// Creates the stand-in for an inbox entry.
     ///
-    /// - Parameter packetBytes: the entry's length on the wire. This is the size if the entry has no content.
+    /// - Parameter packetBytes: the entry's length on the wire. It is the stand-in's size if the entry has no content.
     init(for event: Hermes_V1_Event, packetBytes: Int) {
         if case .message(let message) = event.event {
             let bytes: [UInt8]? = try? message.content.wireBytes()

@@ -9,7 +9,7 @@ extension DelimitedConnection {
     func typing(_ request: Hermes_V1_Typing, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
         let user = sender.principal.user
-        // This is checked before anything is read from the store.
+        // The limit on signs of typing is checked before anything is read from the store.
         let now = messenger.time.now()
         guard messenger.typing.admits(conversation, by: user, isStopped: request.stopped, now: now) else {
             return succeed(id)
@@ -118,7 +118,7 @@ extension DelimitedConnection {
         } catch {
             return fail(id, HermesError(.invalidArgument, "the signal cannot be passed on", cause: error))
         }
-        // This also limits host names, and fields of newer versions.
+        // This check also limits host names, and fields of newer versions.
         guard payload.count <= Self.maxSignalBytes else {
             return fail(id, HermesError(.tooLarge, "a signal is at most 17 KiB"))
         }

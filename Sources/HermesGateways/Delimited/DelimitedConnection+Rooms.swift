@@ -92,7 +92,7 @@ extension DelimitedConnection: TopicSubscriber {
         in room: RoomName,
         as user: UserID?
     ) {
-        // This cannot fail, because every member can be encoded. If it failed, the others would go on seeing the
+        // This cannot fail, because every member can be encoded. If it failed, the others would continue to see the
         // member.
         guard let farewell = membership.farewell,
             let publication = try? Publication(RoomEvent(farewell, in: room, sender: user))
@@ -108,7 +108,7 @@ extension DelimitedConnection: TopicSubscriber {
         return true
     }
 
-    /// Removes the connection from rooms that the new rules forbid, and tells the client.
+    /// Removes the connection from rooms that the new rules forbid, and notifies the client.
     package func accessChanged() {
         for room in rooms?.names ?? [] where !may(.subscribe, room) { remove(from: room, .forbidden(room)) }
     }

@@ -14,7 +14,7 @@ package final class DelimitedConnection: GatewayConnection {
     let environment: GatewayEnvironment
     /// The authenticated origin of requests; nil before authentication and after the end.
     private var sender: Sender?
-    /// The connection's rooms; nil until it enters one, as most connections never do.
+    /// The connection's rooms; nil until it enters a room. Most connections never enter one.
     var rooms: RoomMemberships<TopicSubscription>?
     /// The uptime when the client last reported its statistics; nil if it never did.
     var lastReport: Duration?
@@ -32,7 +32,7 @@ package final class DelimitedConnection: GatewayConnection {
     /// The result of writing a packet through a carrier.
     enum Carriage {
         case carried
-        /// The peer can take neither the packet nor a stand-in for it. If the packet is an inbox entry, the entry
+        /// The peer can accept neither the packet nor a stand-in for it. If the packet is an inbox entry, the entry
         /// counts as taken.
         case leftOut
     }
@@ -54,7 +54,7 @@ package final class DelimitedConnection: GatewayConnection {
     /// Whether another protocol carries the packets.
     var isCarried: Bool { carrier != nil }
 
-    /// Whether the entry that is being written belongs to a page that the peer asked for (``InboxLink/isRepeating``).
+    /// Whether the entry that is being written belongs to a page that the peer requested (``InboxLink/isRepeating``).
     var isRepeating: Bool { sender?.link.isRepeating ?? false }
 
     var messenger: Messenger { environment.messenger }
@@ -200,7 +200,8 @@ package final class DelimitedConnection: GatewayConnection {
         write(packet)
     }
 
-    /// Warns the client that the connection ends when its token expires, unless the client sends a new token before.
+    /// Warns the client that the connection ends when its token expires, unless the client sends a new token before
+    /// that.
     func warn(tokenExpiresAt end: Timestamp) {
         var packet = Hermes_V1_Packet()
         packet.notice.kind = .tokenExpires
@@ -225,15 +226,15 @@ package final class DelimitedConnection: GatewayConnection {
             write: { [unowned self] entry in write(entry) }
         )
         sender = Sender(login: login, link: link)
-        // A device may open its inbox again long after its login. Then its cursor may be past the inbox's head at the
-        // login.
+        // A device may open its inbox again long after its login. At that time its cursor may be past the inbox's head
+        // at the login.
         link.open(after: cursor, head: max(login.position.head, cursor))
     }
 
     package func farewell(_ reason: CloseReason) {
         if case .attachment(.revoked) = reason, let id = loggingOut {
-            // The client's log-out revoked the token. Over MQTT, this ends the connection before the answer to the
-            // log-out arrives.
+            // The client's log-out revoked the token. Over MQTT, the revocation ends the connection before the answer
+            // to the log-out arrives.
             loggingOut = nil
             hasLoggedOut = true
             succeed(id)
@@ -297,7 +298,8 @@ extension DelimitedConnection {
         }
     }
 
-    /// Returns the conversation that a request names. If it is not valid, this writes an error and returns nil.
+    /// Returns the conversation that a request names. If it is not valid, this function writes an error and returns
+    /// nil.
     func conversation(_ conversation: Hermes_V1_Conversation, id: UInt64, from sender: Sender) -> ConversationID? {
         do throws(HermesError) {
             return try DelimitedTranslation.conversation(conversation, of: sender.principal.user)

@@ -5,7 +5,7 @@ import HermesCore
 import HermesWire
 import Metrics
 
-/// A login or a registration that a packet of the native protocol asks for. It does not depend on the protocol that
+/// A login or a registration that a packet of the native protocol requests. It does not depend on the protocol that
 /// carries the packet.
 struct DelimitedLogin: Sendable {
     private enum Proof: Sendable {
@@ -45,7 +45,7 @@ struct DelimitedLogin: Sendable {
         network = request.device.networkLabel
     }
 
-    /// Creates the login that a packet asks for; nil if the packet is neither a login nor a registration.
+    /// Creates the login that a packet requests; nil if the packet is neither a login nor a registration.
     init?(_ packet: Hermes_V1_Packet) throws(HermesError) {
         switch packet.body {
         case .register(let request): try self.init(request)
@@ -94,8 +94,8 @@ struct DelimitedLogin: Sendable {
 
     /// Returns the answer to the client, and the seq after which the delivery of its inbox continues.
     ///
-    /// If the client shows the ticket of a stopped server, this counts the ticket. If the client says that it has more
-    /// entries than it has acknowledged, this acknowledges them.
+    /// If the client shows the ticket of a stopped server, this function counts the ticket. If the client says that it
+    /// has more entries than it has acknowledged, this function acknowledges them.
     func welcome(
         _ login: Login,
         on connection: Connection,
@@ -107,8 +107,9 @@ struct DelimitedLogin: Sendable {
             Counter(label: "hermes_reconnect_tickets_total", dimensions: [("valid", isValid ? "yes" : "no")])
                 .increment()
         }
-        // If client and server refer to the same store, the client knows its place better than the server. A cursor
-        // past the end of the inbox belongs to entries that the store has lost; their seqs are assigned again.
+        // If client and server refer to the same store, the client's record of its place takes precedence over the
+        // server's record. A cursor past the end of the inbox belongs to entries that the store has lost; their seqs
+        // are assigned again.
         let isSameEpoch = place.epoch != 0 && place.epoch == login.position.epoch
         let isLost = isSameEpoch && place.acknowledged > login.position.head
         let isSameStore = isSameEpoch && !isLost

@@ -37,8 +37,8 @@ extension IMPBConnection {
         }
     }
 
-    /// Answers the account that asks for a link (the sponsor), and tells the target the sponsor's addresses. The
-    /// sponsor gets the target's addresses once the target agrees by posting them.
+    /// Answers the account that requests a link (the sponsor), and sends the sponsor's addresses to the target. The
+    /// sponsor gets the target's addresses after the target has agreed by posting them.
     private func answerLink(to target: UserID, exists: Bool, seq: UInt32, from sender: Sender) {
         let own = sender.link.attachment.directAddress ?? DirectAddress()
         var answer = IMPB_p2pconnect_response()
@@ -48,8 +48,8 @@ extension IMPBConnection {
         succeed(seq, answer)
         guard answer.isOnline else { return }
         let request = IMPBTranslation.signal(from: sender.principal.user, to: target, own, isReady: false)
-        // If the target has gone meanwhile, it does not post its addresses. How long the sponsor waits for them is up
-        // to its client.
+        // If the target has gone meanwhile, it does not post its addresses. The sponsor's client decides how long it
+        // waits for them.
         guard let event = event(request, from: sender) else { return }
         connection.chargeForEvent(toldTo: messenger.devices.notify(target, event))
     }

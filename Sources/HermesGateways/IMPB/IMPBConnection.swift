@@ -14,7 +14,7 @@ package final class IMPBConnection: GatewayConnection {
     let environment: GatewayEnvironment
     private(set) var link: InboxLink?
     private(set) var login: Login?
-    /// The login of the account that was registered on this connection; nil once an account logs in.
+    /// The login of the account that was registered on this connection; nil after an account has logged in.
     var registration: Login?
     /// Whether the client has ever acknowledged or pulled entries. If so, its other frames acknowledge nothing.
     private var isAcknowledgingItself = false
@@ -111,7 +111,7 @@ package final class IMPBConnection: GatewayConnection {
 
     // MARK: Bodies
 
-    /// Parses a frame's body. If it cannot be parsed, this writes an error and returns nil.
+    /// Parses a frame's body. If it cannot be parsed, this function writes an error and returns nil.
     func parse<Body: WireMessage>(_ body: ByteBuffer, _ seq: UInt32) -> Body? {
         do {
             return try Body(wire: body) { connection.charge(.parts($0)) }
@@ -121,7 +121,7 @@ package final class IMPBConnection: GatewayConnection {
         }
     }
 
-    /// Parses a nested message. If it cannot be parsed, this writes an error and returns nil.
+    /// Parses a nested message. If it cannot be parsed, this function writes an error and returns nil.
     func parse<Body: WireMessage>(_ body: some SwiftProtobufContiguousBytes, _ seq: UInt32) -> Body? {
         do {
             return try Body(wire: body) { connection.charge(.parts($0)) }

@@ -56,8 +56,8 @@ extension IMPBTranslation {
 
     /// Returns the newest messages of a page, as many as fit into a frame.
     static func history(_ page: HistoryPage, reader: Principal) -> IMPB_history_response {
-        // This is the room besides the answer's own fields. The first message always fits; otherwise no client could
-        // get past it.
+        // This is the room besides the answer's own fields. The first message always fits. If it did not, no client
+        // could get past it.
         var room = IMPBFrame.maxBodyBytes - 64
         var messages: [IMPB_History_msg] = []
         for message in page.messages.reversed() {

@@ -5,11 +5,12 @@ import HermesCore
 
 /// The budget for telling rooms about joins and leaves. All loops and protocols share one budget.
 ///
-/// Each join, and each leave, goes to everybody in the room. So the work in one room grows with the square of the
+/// Each join, and each leave, is sent to everybody in the room. So the work in one room grows with the square of the
 /// number of joins. A client pays for its own join, but many addresses may join at once. So each loop sends only a
-/// limited number of frames per second for joins and leaves, no matter on which loops these arrive. If one of the loops
-/// has no frames left for a join, the room is not told of the join, and so not of its leave. Only in MQTT, a leave
-/// without an announced join is charged like a join and may be told. This budget never holds back texts.
+/// limited number of frames per second for joins and leaves, regardless of the loops on which these arrive. If one of
+/// the loops has no frames left for a join, the room is not told of the join. In the native protocol, the room is then
+/// not told of the leave either. In MQTT and LiveRoom, a leave for which no announced join is recorded is charged like
+/// a join, and the room may be told of it. This budget never holds back texts.
 ///
 /// One source uses at most an eighth of the budget, and one room half of it, so that no source or room hides the
 /// arrivals of others. The last quarter is reserved for sources that have used nothing for some seconds.

@@ -6,7 +6,7 @@ import HermesCore
 import NIOCore
 import NIOSSL
 
-/// A connection that began with a client's certificate lasts as long as the certificate is valid.
+/// A connection that began with a client's certificate ends when the certificate expires.
 extension Connection {
     /// The longest time between two checks of the wall clock, because somebody may set the clock.
     private static let longestLook = TimeAmount.minutes(10)

@@ -51,8 +51,8 @@ extension Connection {
         chargeInTheEnd(.devices(max(0, devices - users), bytes: bytes))
     }
 
-    /// Charges a cost that may become known only after the connection has ended. In that case its account and address
-    /// pay. Otherwise a client that connects and leaves again and again would pay nothing for it.
+    /// Charges a cost that may become known only after the connection has ended. In that case the connection's account
+    /// and address pay, so that a client that connects and leaves again and again pays, too.
     func chargeInTheEnd(_ cost: RequestCost) {
         guard phase != .open else { return charge(cost) }
         unsettled &+= cost.units

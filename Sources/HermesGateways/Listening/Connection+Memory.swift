@@ -11,7 +11,7 @@ extension Connection {
     static let frameOverhead = 64
 
     /// The size in bytes from which a write is counted as memory until the operating system has taken it. Smaller
-    /// writes are counted once several of them wait (``heldWrites``).
+    /// writes are counted only if several of them wait (``heldWrites``).
     static let countWrittenFrom = 65_536
     /// The approximate memory of the small writes that waited uncounted before the first held write.
     private static let bytesBeforeHeld = flushesPerLook * BufferPool.newBufferBytes
@@ -127,7 +127,8 @@ struct MemoryHolding: Sendable {
     let consumer: Consumer
     let bytes: Int
 
-    /// - Parameter sharedPart: the part of the connection's shared bytes that it counts for (``SharedFrames/part``).
+    /// - Parameter sharedPart: the part of its shared bytes with which the connection is charged
+    ///   (``SharedFrames/part``).
     /// - Returns: nil if the memory is not worth freeing.
     init?(_ connection: Connection, sharedPart: Double) {
         guard connection.isOpen, connection.heldBytes >= Self.minBytes else { return nil }

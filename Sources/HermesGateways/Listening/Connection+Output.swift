@@ -227,7 +227,7 @@ extension Connection {
         measureMemory()
     }
 
-    /// Requests a call of ``ConnectionEvents/written(_:)`` once the operating system has taken everything written so
+    /// Requests a call of ``ConnectionEvents/written(_:)`` after the operating system has taken everything written so
     /// far. A later request replaces one that waits.
     package func reportWritten(_ mark: UInt64) {
         guard phase == .open else { return }
@@ -299,7 +299,7 @@ extension Connection {
     }
 
     /// Counts a write that waits behind output that the operating system has not taken. While there are such writes,
-    /// further output is collected; once they are done, output is again written without delay.
+    /// further output is collected. After they are done, output is again written without delay.
     ///
     /// - Returns: the promise for the write.
     private func hold(_ out: ByteBuffer, _ promise: EventLoopPromise<Void>?) -> EventLoopPromise<Void> {
@@ -344,8 +344,8 @@ extension Connection {
             return
         }
         guard isWriting else { return goOn() }
-        // This happens in the middle of a write. Other frames must not come between its pieces, and the protocol's side
-        // expects neither to be asked for more output nor to get frames.
+        // NIO reports the change in the middle of a write. Other frames must not be written between its pieces. During
+        // a write, the protocol's side expects neither requests for more output nor frames.
         guard !goesOnLater else { return }
         goesOnLater = true
         loop.eventLoop.execute { [self] in
@@ -391,7 +391,7 @@ extension Connection {
 }
 
 extension ByteBuffer {
-    /// Whether the readable bytes are a large part of the memory that the buffer keeps alive; otherwise it is better to
+    /// Whether the readable bytes are a large part of the memory that the buffer keeps alive. If not, it is better to
     /// keep a copy.
     var isWorthKeeping: Bool { storageCapacity / 4 <= readableBytes }
 }

@@ -63,7 +63,7 @@ extension Connection {
     ///   - count: the number of items. Up to `size` items are handled at once, before this returns.
     ///   - size: the number of items that are handled in one turn.
     ///   - body: gets the indices of the next slice.
-    ///   - finish: called once all items are handled.
+    ///   - finish: called after all items are handled.
     package func inSlices(
         _ count: Int,
         of size: Int,
@@ -102,7 +102,7 @@ extension Connection {
         release()
     }
 
-    /// Takes back the last frames of the run that the protocol's side is handling. They are decoded again once other
+    /// Takes back the last frames of the run that the protocol's side is handling. They are decoded again after other
     /// connections have had their turn.
     func giveBack(_ bytes: Int, frames: Int) {
         givenBack = bytes
@@ -143,8 +143,8 @@ extension Connection {
         readOn(in: time)
     }
 
-    /// Continues reading once the pause, which may have been extended, is over and the connection has its turn. It
-    /// waits for its turn because many connections with much to do may end their pauses together.
+    /// Continues reading after the pause, which may have been extended, as soon as the connection has its turn. The
+    /// connection waits for its turn because many connections with much to do may end their pauses together.
     private func readOn(in time: TimeAmount) {
         loop.eventLoop.scheduleTask(in: time) { [self] in
             loop.inTurn { [self] in

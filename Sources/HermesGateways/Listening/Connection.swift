@@ -60,13 +60,13 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var isWriting = false
     /// Whether output is to be continued later, because the channel became writable in the middle of a write.
     var goesOnLater = false
-    /// The mark to report once the operating system has taken everything written so far; nil: none.
+    /// The mark to report after the operating system has taken everything written so far; nil: none.
     var writtenMark: UInt64?
 
     // Input.
     @exclusivity(unchecked)
     private(set) var pauses: Pause = []
-    /// The bytes of the peer's publications that wait for crowds. Reading resumes once there are none.
+    /// The bytes of the peer's publications that wait for crowds. Reading resumes when there are none.
     var crowdBytes = 0
     private var holds = 0
     private var unanswered = 0
@@ -112,8 +112,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// Whether TLS is in the pipeline and copies all output. Without TLS, connections share large frames until the
     /// operating system has taken them.
     var isOutputCopied = false
-    /// Whether TLS is the next handler. It then gets large frames in pieces, because it keeps a buffer of the largest
-    /// size that it ever needed for as long as the connection lasts. WebSocket frames are not cut.
+    /// Whether TLS is the next handler. TLS then gets large frames in pieces: until the connection ends, TLS keeps a
+    /// buffer of the largest size that it ever needed. WebSocket frames are not cut.
     var isOutputCut = false
 
     /// The connection's share in the budget of bytes before the login; nil if it has none.
@@ -258,7 +258,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     }
 
     /// Allows long reads. They are not allowed before the login, because a loop may read from all its connections
-    /// before it hears which of them have to end.
+    /// before it learns which of them have to end.
     func readsLong() {
         guard let channel = context?.channel else { return }
         switch carrier {
@@ -343,8 +343,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         loop.schedule(self, due: due)
     }
 
-    /// Ends the connection: writes the farewell, flushes the output, and closes once the peer has had some time to read
-    /// it all. Repeated calls do nothing.
+    /// Ends the connection: writes the farewell, flushes the output, and closes after the peer has had some time to
+    /// read it all. Repeated calls do nothing.
     package func end(_ reason: CloseReason) {
         guard phase == .open, let context else { return }
         listener.metrics.ended(reason)
@@ -374,8 +374,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         resumeForGood()
     }
 
-    /// Whether the connection is closed without a farewell, because the peer does not read and the output would take
-    /// memory until it does.
+    /// Whether the connection is closed without a farewell, because the peer does not read, and the output would take
+    /// memory until the peer reads it.
     private func isCutOff(_ reason: CloseReason) -> Bool {
         switch reason {
         case .slowReader: true
@@ -424,7 +424,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
                 loop.post(.run { self.end(.loginBudget) })
             }
         loginShare = share
-        // Ended here and not only by the posted event, because a busy loop may read more before it delivers that.
+        // Ended here and not only by the posted event, because a busy loop may read more before it delivers the event.
         if !budget.charge(bytes, to: share) { end(.loginBudget) }
     }
 
@@ -472,7 +472,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     // MARK: Sending messages
 
     /// Sends a message through the core. The result arrives as ``ConnectionEvents/sent(_:_:)`` on the loop, in the
-    /// order of the calls. While too many are unanswered, the connection is not read from.
+    /// order of the calls. While too many messages are unanswered, the connection is not read from.
     ///
     /// - Parameter correlation: the caller's own value, returned with the result.
     package func send(_ draft: MessageDraft, from principal: Principal, correlation: UInt64, messages: MessageService) {
@@ -521,7 +521,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// Whether frames wait, and only for the connection's turn or for a crowd.
     var waitsOnlyForTurn: Bool { !pauses.isEmpty && pauses.isSubset(of: [.turn, .crowds]) && phase == .open }
 
-    /// Has the frames examined now that wait only for the connection's turn or for a crowd.
+    /// Examines the frames that wait only for the connection's turn or for a crowd.
     func takeTurn() {
         pauses.remove(.crowds)
         pauses.insert(.turn)

@@ -55,10 +55,10 @@ package final class ConnectionAcceptor: Sendable {
     /// The number of open connections.
     package var openConnections: Int { state.openCount }
 
-    /// Counts a channel and has it served; its connection is counted until it is closed.
+    /// Counts a channel and has it served. The channel is counted until it is closed.
     ///
     /// - Parameter serve: must call ``serve(_:for:countedAs:carrier:)`` with the address that it gets.
-    /// - Throws: if the limit is reached. Then close the channel without sending anything.
+    /// - Throws: if the limit is reached. In that case, close the channel without sending anything.
     func admit(_ channel: any Channel, _ serve: (ConnectionCounter.Address) throws -> Void) throws {
         let address = ConnectionCounter.Address(channel.remoteAddress)
         try add(address)
@@ -89,7 +89,8 @@ package final class ConnectionAcceptor: Sendable {
 
     /// Charges a TLS handshake, and adds TLS to the pipeline.
     ///
-    /// - Throws: if the address has begun too many handshakes. Then close the channel without sending anything.
+    /// - Throws: if the address has begun too many handshakes. In that case, close the channel without sending
+    ///   anything.
     func addTLS(
         _ handler: any ChannelHandler,
         to channel: any Channel,
@@ -141,8 +142,8 @@ package final class ConnectionAcceptor: Sendable {
     ///
     /// - Parameters:
     ///   - startsInText: whether the client expects text messages.
-    ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives it
-    ///     back in the end.
+    ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives
+    ///     the place back in the end.
     ///   - peer: the client's address, if it is not the remote address.
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(
@@ -173,7 +174,7 @@ package final class ConnectionAcceptor: Sendable {
                     let ended = loop.connections(of: state).filter { connection in
                         guard let certificates = connection.certificates else { return false }
                         // A connection with a resumed TLS session also ends, because its chain is not known. The client
-                        // comes back with a full handshake.
+                        // reconnects with a full handshake.
                         return revocations.isRevoked(certificates) || !certificates.isChainKnown
                     }
                     for start in stride(from: 0, to: ended.count, by: Self.endsPerTurn) {
@@ -188,8 +189,8 @@ package final class ConnectionAcceptor: Sendable {
         }
     }
 
-    /// Sends farewells on all connections and returns when they are closed, at the latest after `deadline`, when the
-    /// remaining ones are cut off.
+    /// Sends farewells on all connections and returns when they are closed. Connections that are still open after
+    /// `deadline` are cut off.
     package func drain(within deadline: Duration) async {
         let state = state
         state.beginDraining()
@@ -206,7 +207,7 @@ package final class ConnectionAcceptor: Sendable {
 
 /// The address under which a connection is counted.
 ///
-/// State: one `Mutex`, taken once when it becomes known and once when the connection is closed.
+/// State: one `Mutex`, taken once when the address becomes known and once when the connection is closed.
 private final class CountedAddress: Sendable {
     let address = Mutex(ConnectionCounter.Address.unknown)
 }

@@ -8,10 +8,10 @@ import Synchronization
 /// the limit on TLS handshakes (``HandshakeBudget``).
 ///
 /// Connections of the HTTP port count for their address like all others, but have a separate total. So HTTP connections
-/// and the gateways' clients do not take connections away from each other. A WebSocket that comes over the connection
-/// of a trusted proxy counts for the client that the proxy names. So does a request over such a connection, while it
-/// lasts. When the total of the HTTP port is reached, an address still gets a few connections, so that an operator can
-/// reach the server while others use up the total.
+/// and the gateways' clients do not take connections away from each other. A WebSocket over the connection of a trusted
+/// proxy counts for the client that the proxy names. A request over such a connection also counts for that client,
+/// until it is answered. When the total of the HTTP port is reached, an address still gets a few connections, so that
+/// an operator can reach the server while others use up the total.
 ///
 /// State: one `Mutex`, taken once per accept and once per close.
 package final class ConnectionCounter: Sendable {
@@ -111,8 +111,8 @@ package final class ConnectionCounter: Sendable {
     /// Returns the largest limit on gateway connections with which all kinds of connections fit into `files`
     /// descriptors; at least 64.
     ///
-    /// For the console and the server's own files, ``ownFiles`` of the descriptors are left, but at most a third of
-    /// them.
+    /// ``ownFiles`` of the descriptors, but at most a third of them, are left for the console and the server's own
+    /// files.
     package static func total(fitting files: Int) -> Int {
         let left = files - min(ownFiles, files / 3) - httpReserve.all
         // A fifth for HTTP is a quarter of the other four fifths.
@@ -133,7 +133,7 @@ package final class ConnectionCounter: Sendable {
 
     /// Counts a connection, unless the limit is reached.
     ///
-    /// - Returns: nil if it was counted; then ``remove(_:)`` must be called once the connection is closed.
+    /// - Returns: nil if it was counted; then ``remove(_:)`` must be called after the connection is closed.
     package func add(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }
@@ -224,7 +224,7 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// Counts a request that came over a proxy's connection, for the client behind the proxy, unless that client has
+    /// Counts a request that arrived over a proxy's connection, for the client behind the proxy, unless that client has
     /// reached its limit.
     ///
     /// - Returns: nil if the request was counted; then ``endRequest(of:)`` must follow.
@@ -236,7 +236,7 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// Removes a request from the count that is answered, or whose connection is closed.
+    /// Removes a request from the count after it was answered or its connection was closed.
     package func endRequest(of address: Address) { counts.withLock { Self.removeOne(address, &$0) } }
 
     /// Counts a connection of the HTTP port as a gateway's from now on, because it has become a WebSocket.
@@ -263,7 +263,8 @@ package final class ConnectionCounter: Sendable {
 
 /// The place of an HTTP connection in the count of connections. It is given back exactly once.
 ///
-/// State: one `Mutex`; all calls are on the channel's event loop, so nothing comes between reading and writing it.
+/// State: one `Mutex`; all calls are on the channel's event loop, so nothing can intervene between reading and writing
+/// it.
 package final class HTTPPlace: Sendable {
     private enum State {
         case http(ConnectionCounter.Address)

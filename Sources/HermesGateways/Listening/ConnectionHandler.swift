@@ -34,8 +34,8 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private var isCutting = false
     /// Whether a read was requested during a pause.
     private var isReadWaiting = false
-    /// The number of frames that were examined since ``doneSince``, plus their further cost. It begins anew with the
-    /// first read that is ``TurnQueue/silence`` or more after ``doneSince``.
+    /// The number of frames that were examined since ``doneSince``, plus their further cost. The count begins anew with
+    /// the first read that is ``TurnQueue/silence`` or more after ``doneSince``.
     @exclusivity(unchecked)
     private var done = 0
     private var doneSince: NIODeadline
@@ -178,7 +178,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private static var lastFrames: Int { 64 }
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A reset, a failed handshake: nothing more can be said on this connection.
+        // A reset, a failed handshake: nothing more can be sent on this connection.
         context.close(promise: nil)
     }
 
@@ -223,7 +223,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Closes the connection of a peer that goes on sending too much after it was told to leave.
+    /// Closes the connection of a peer that continues to send too much after it was told to leave.
     private func discard(_ bytes: Int, _ context: ChannelHandlerContext) {
         discardedBytes += bytes
         if discardedBytes > Self.maxDiscardedBytes { context.close(promise: nil) }

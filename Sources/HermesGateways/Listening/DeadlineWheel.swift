@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry with an occasional deadline. It knows its own place in the wheel, so that it can be removed at once.
+/// An entry with an occasional deadline. The entry records its own place in the wheel, so that it can be removed at
+/// once.
 package protocol DeadlineWheelEntry: AnyObject {
     /// The entry's position, which the wheel sets; nil while the entry is not in the wheel.
     var wheelPosition: DeadlineWheelPosition? { get set }
@@ -15,9 +16,9 @@ package struct DeadlineWheelPosition: Sendable, Hashable {
 
 /// The deadlines of many connections, for which one timer is enough: a ring of slots, one slot for each tick.
 ///
-/// If a deadline moves, for example because a frame arrived, nothing changes in the wheel. When an entry's slot comes
-/// up, its owner checks whether the deadline has really passed, and puts the entry back if not. So a sign of life costs
-/// one write to memory, and an idle connection at most one check in each turn of the ring.
+/// If a deadline moves, for example because a frame arrived, nothing changes in the wheel. When the wheel reaches an
+/// entry's slot, the entry's owner checks whether the deadline has really passed, and puts the entry back if not. So a
+/// sign of life costs one write to memory, and an idle connection costs at most one check in each turn of the ring.
 package struct DeadlineWheel<Entry: DeadlineWheelEntry> {
     private var slots: [[Entry]]
     /// The tick up to which all entries were handed out.

@@ -7,7 +7,8 @@ package import HermesWire
 /// The server's side of one connection of one protocol. Lives on the connection's event loop and is touched only there:
 /// no locks, and no tasks except those for slow requests (``Connection/hold()``).
 ///
-/// It keeps its ``Connection`` as a `let` and writes to it; the connection releases this object once it is closed.
+/// This object keeps its ``Connection`` as a `let` and writes to it. The connection releases this object after the
+/// connection is closed.
 package protocol GatewayConnection: AnyObject, ConnectionEvents {
     /// Decodes input into frames.
     associatedtype Decoder: FrameDecoder
@@ -23,7 +24,7 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
     static var pausesReadingWhenStuck: Bool { get }
 
     /// The longest body of a frame before the login, in bytes; ``ConnectionLimits/maxLoginFrameBytes`` may set a lower
-    /// limit. It is no more than a login may need, because nobody pays for these bytes yet.
+    /// limit. The limit is no more than a login may need, because nobody pays for these bytes yet.
     static var maxLoginFrameBytes: Int { get }
 
     /// Creates a decoder of the connection's input.
@@ -34,12 +35,12 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
     /// Handles a frame. Bodies are slices of the read buffer, so an implementation must copy what it keeps.
     func received(_ frame: Decoder.Frame)
 
-    /// Handles a frame that arrived before the peer closed and was not examined then. Now it matters only for how the
-    /// connection ended.
+    /// Handles a frame that arrived before the peer closed and was not examined then. The frame now matters only for
+    /// how the connection ended.
     func receivedLast(_ frame: Decoder.Frame)
 
-    /// Whether the peer has not yet confirmed everything that it was sent. If so, the next bytes from it are most
-    /// likely a confirmation.
+    /// Whether the peer still has to confirm something that it was sent. If so, the next bytes from it are most likely
+    /// a confirmation.
     var awaitsConfirmation: Bool { get }
 }
 
@@ -94,9 +95,9 @@ package protocol ConnectionEvents: AnyObject {
     /// Returns the code of the WebSocket close frame (RFC 6455, section 7.4.1) for a connection that the server ends.
     func webSocketCode(for reason: CloseReason) -> UInt16
 
-    /// Removes the client from a room, if an operator's removal of one user, or of everybody, is meant for it.
+    /// Removes the client from a room, if an operator removes the client's user, or everybody, from the room.
     ///
-    /// - Returns: whether the removal is meant for this connection and it was in that room.
+    /// - Returns: whether the removal is meant for this connection, and the connection was in that room.
     func removed(by expulsion: RoomExpulsion) -> Bool
 
     /// The client as operators see it; nil if there is no client yet, or if the protocol's clients are not shown to

@@ -5,8 +5,8 @@ import HermesCore
 import Synchronization
 
 /// Limits the TLS handshakes of each address. A handshake costs the server up to some milliseconds of an event loop,
-/// and its client nothing. So it is charged before its first byte. At that time nobody knows whether the client resumes
-/// a session, so a resumption costs the same.
+/// and costs the client nothing. So the handshake is charged before its first byte. At that time it is unknown whether
+/// the client resumes a session, so a resumption costs the same.
 ///
 /// State: a `Mutex` around ``TokenBuckets``, taken once per handshake.
 package final class HandshakeBudget: Sendable {
@@ -24,8 +24,8 @@ package final class HandshakeBudget: Sendable {
     /// Takes one handshake. Local sockets, and peers whose address is not known, are not limited.
     ///
     /// - Parameter now: the present time of a clock that never goes back.
-    /// - Returns: false if the address has used up its handshakes. Then nothing is charged, so a client that waits gets
-    ///   in later.
+    /// - Returns: false if the address has used up its handshakes. In that case nothing is charged, so a client that
+    ///   waits gets in later.
     package func take(of address: ConnectionCounter.Address, now: Duration) -> Bool {
         guard address != .local, address != .unknown else { return true }
         return buckets.withLock { buckets in

@@ -8,7 +8,7 @@ import NIOTLS
 import Synchronization
 
 /// Lets the TLS handshakes of all listeners take turns, because a handshake may cost some milliseconds of an event
-/// loop, and its client nothing. Each loop works on one handshake at a time, and serves its other connections in
+/// loop, and costs the client nothing. Each loop works on one handshake at a time, and serves its other connections in
 /// between. The clients' addresses take turns.
 ///
 /// State: a `Mutex` around the queues of the loops, taken once for each handshake.
@@ -120,8 +120,8 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        // The held bytes may be the last ones that the peer wanted to send. Those of a handshake that has not had a
-        // turn are dropped, because its beginning says nothing.
+        // The held bytes may be the last ones that the peer wanted to send. If the handshake has not had a turn, they
+        // are dropped, because the beginning of a handshake says nothing.
         if hadTurn { pass(context) }
         context.fireChannelInactive()
     }
@@ -149,7 +149,7 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
     /// Has this handler removed, because the handshake is complete.
     func end() {
         isOver = true
-        // Not removed at once, because the bytes that it held are being read now.
+        // The handler is not removed at once, because the bytes that it held are being read now.
         context?.eventLoop.assumeIsolated().execute { [self] in
             if let context { context.pipeline.syncOperations.removeHandler(self, promise: nil) }
         }

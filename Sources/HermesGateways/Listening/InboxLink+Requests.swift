@@ -5,13 +5,13 @@ import HermesCore
 
 /// The peer's requests to its inbox, its conversations and its groups, in every protocol.
 extension InboxLink {
-    /// Asks the core, as a slow request: nothing is read from the peer until the answer is there, and the connection
+    /// Asks the core, as a slow request: nothing is read from the peer until the answer arrives, and the connection
     /// pays.
     ///
     /// - Parameters:
     ///   - request: the request.
     ///   - then: writes the answer in the form of the protocol; not called if the connection has ended meanwhile. After
-    ///     it, this function writes the entries of a requested page in the same way as all other entries.
+    ///     that call, this function writes the entries of a requested page in the same way as all other entries.
     func ask(_ request: InboxRequest, then: @escaping (Result<InboxAnswer, HermesError>) -> Void) {
         let inbox = messenger.inbox
         let source = connection.source(of: principal)

@@ -32,11 +32,11 @@ package final class InboxLink {
     private var lastWrittenSeq: UInt64 = 0
     /// Whether the protocol's side left out the current or the last entry.
     private var isLeftOut = false
-    /// The bytes of a page that the peer asked for, while the page is being written; nothing is read from the peer
+    /// The bytes of a page that the peer requested, while the page is being written; nothing is read from the peer
     /// meanwhile.
     private var leavingBytes: Int?
-    /// Whether the entry that is being written belongs to a page that the peer asked for. Such an entry may come before
-    /// earlier entries that the peer does not have yet, so its acknowledgement does not include them.
+    /// Whether the entry that is being written belongs to a page that the peer requested. Such an entry may be written
+    /// before earlier entries that the peer does not have yet, so its acknowledgement does not include them.
     private(set) var isRepeating = false
     /// Whether the rest of a requested page waits for the connection's turn.
     private var waitsForTurn = false
@@ -72,7 +72,8 @@ package final class InboxLink {
     package func open(after cursor: UInt64, head: UInt64) {
         connection.chargeInTheEnd(.watchers(messenger.devices.attach(attachment, by: connection.address)))
         headAtOpen = head
-        // This always reads the store, and so finds entries that were committed between the login and the attachment.
+        // Opening always reads the store, and so finds entries that were committed between the login and the
+        // attachment.
         handle(.opened(after: cursor, head: head))
     }
 
@@ -87,8 +88,8 @@ package final class InboxLink {
     /// Takes committed entries. Called from ``ConnectionEvents/inboxAdvanced(_:)``.
     package func advanced(_ entries: [InboxEntry]) { handle(.entriesCommitted(entries)) }
 
-    /// Notes that the peer cannot take the entry that is being written. Called from `write`. The entry counts as taken
-    /// once the peer has taken all entries before it.
+    /// Notes that the peer cannot accept the entry that is being written. Called from `write`. The entry counts as
+    /// taken when the peer has taken all entries before it.
     package func leftOut() { isLeftOut = true }
 
     /// The last seq that the peer has.
@@ -109,7 +110,7 @@ package final class InboxLink {
     /// Notes that the operating system has taken all entries up to this seq.
     package func written(upTo seq: UInt64) { handle(.written(upTo: seq)) }
 
-    /// Writes the entries that the peer asked for. If not all of them fit at once, nothing is read from the peer until
+    /// Writes the entries that the peer requested. If not all of them fit at once, nothing is read from the peer until
     /// all have been written.
     func write(requested page: InboxPage) {
         guard !isClosed else { return }
@@ -160,7 +161,7 @@ package final class InboxLink {
 
     private var writability: InboxFeed.Event { connection.keepsUp ? .writable : .unwritable }
 
-    /// Writes entries again that the peer asked for. This does not count as a delivery.
+    /// Writes again the entries that the peer requested. This does not count as a delivery.
     ///
     /// - Returns: the first entry that was not written; nil if all were.
     private func writeWhatFits(_ entries: ArraySlice<InboxEntry>) -> InboxEntry? {
@@ -192,7 +193,7 @@ package final class InboxLink {
     /// - Returns: the first entry that was not written; nil if all were.
     private func deliverWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {
         isLeftOut = false
-        // The entries that were written one after the other, with none between them that was left out.
+        // The entries that were written in succession, without a left-out entry between them.
         var run = 0..<0
         defer { noteDelivery(entries[run]) }
         for (index, entry) in entries.enumerated() {

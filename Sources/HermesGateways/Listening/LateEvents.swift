@@ -7,9 +7,9 @@ import HermesCore
 /// Events of other threads for which a loop had no time yet. Does no I/O.
 ///
 /// The events of one connection stay in order, except for ephemeral events (signs of typing, presence, signals and
-/// commands). These come after all other events, because they may be lost. One sign of typing in a large group is an
-/// event for each member; if such events did not come last, a few large groups would delay everybody's messages and
-/// answers.
+/// commands). Ephemeral events are delivered after all other events, because they may be lost. One sign of typing in a
+/// large group is an event for each member; if such events were not delivered last, a few large groups would delay
+/// everybody's messages and answers.
 struct LateEvents {
     private(set) var events = Deque<LoopEvent>()
     /// The ephemeral events, which may be lost.

@@ -10,7 +10,7 @@ import NIOSSL
 package final class Listener: Sendable {
     /// The listener's name in the configuration.
     package let name: String
-    /// The address on which it listens, with the actual port if any free port was requested.
+    /// The address on which the listener listens, with the actual port if any free port was requested.
     package let address: SocketAddress?
     let acceptor: ConnectionAcceptor
     private let channel: any Channel
@@ -186,7 +186,7 @@ package final class Listener: Sendable {
         if let unixSocketPath { UnixSocket.remove(unixSocketPath) }
     }
 
-    /// Sends farewells on all connections and returns when they are closed, at the latest after `deadline`, when the
-    /// remaining ones are cut off.
+    /// Sends farewells on all connections and returns when they are closed. Connections that are still open after
+    /// `deadline` are cut off.
     package func drain(within deadline: Duration) async { await acceptor.drain(within: deadline) }
 }

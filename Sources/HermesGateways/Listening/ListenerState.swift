@@ -49,7 +49,7 @@ package final class ListenerState: Sendable {
     ///   - maxFrameBytes: the longest body of a frame.
     ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
     ///   - revocations: the revoked certificates of clients; nil: none.
-    ///   - counter: counts its connections.
+    ///   - counter: counts the listener's connections.
     ///   - loginBudget: the bytes that unauthenticated connections may send, over all listeners; nil: no limit.
     ///   - rates: the request rates of accounts and addresses.
     package init(
@@ -107,7 +107,7 @@ package final class ListenerState: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Returns once no connection is open.
+    /// Returns when no connection is open.
     func allClosed() async {
         await withCheckedContinuation { waiter in
             let isDone = openConnections.withLock { open in

@@ -5,7 +5,8 @@ import NIOCore
 
 /// Fairness: connections with much to do give way to those with little (``TurnQueue``).
 extension LoopContext {
-    /// Whether work that can wait may continue in this turn of the loop. Long work asks from time to time.
+    /// Whether work that can wait may continue in this turn of the loop. Long work calls this function from time to
+    /// time.
     func hasTime() -> Bool {
         eventLoop.assertInEventLoop()
         let now = clock()
@@ -32,7 +33,7 @@ extension LoopContext {
     /// - Parameters:
     ///   - lastReadAt: the time at which the connection was last read from, or at which its last pause ended. It
     ///     becomes the present time.
-    ///   - isConfirming: whether the connection only confirms what it was sent. Then it does not end a silence
+    ///   - isConfirming: whether the connection only confirms what it was sent. In that case it does not end a silence
     ///     (``TurnQueue/silence``), because nobody waits for confirmations, and many subscribers of a busy loop confirm
     ///     late.
     func heard(_ lastReadAt: inout NIODeadline, isConfirming: Bool = false) {

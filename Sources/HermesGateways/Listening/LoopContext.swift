@@ -38,7 +38,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// The connections with output, except those in ``flushesOfCrowds``.
     private let flushes = FlushList { $0.flush() }
     /// The connections that got a publication as part of a crowd: the very many subscribers of one topic on this loop.
-    /// Some may have been flushed since.
+    /// Some may have been flushed since then.
     private let flushesOfCrowds = FlushList { $0.flushWithCrowd() }
     private var isFlushScheduled = false
     /// The publishers that wait for crowds, and the tickets of their publications.
@@ -100,7 +100,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private static let eventsAtOnce = 4
     /// The number of connections that are flushed between two checks of the time; some 10 µs each.
     private static let flushesPerLook = 32
-    /// The bytes of long frames from which the time is checked after each connection. A mebibyte may take a millisecond.
+    /// From this many bytes of long frames on, the time is checked after each connection. A mebibyte takes about 1 ms.
     static let longBytesPerLook = 1 << 20
     /// The number of connections that end in one turn of the wheel. More would delay all other connections.
     static let maxEndsPerTurn = 1_024
@@ -140,7 +140,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// The time of a clock that never goes back, for limits.
     package var uptime: Duration { .nanoseconds((eventLoop.now - startedAt).nanoseconds) }
 
-    /// Whether the members of a room are told of a join, or of a leave whose join was not told.
+    /// Whether the members of a room are told of a join, or of a leave whose join was not announced.
     ///
     /// - Parameter source: the source of the join: the client's address, if it is known.
     func tellsArrival(in room: TopicName, by source: CommitSource) -> Bool {
@@ -185,8 +185,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return forATurn(events, begin(&deliveryTime), perLook: 1) { $0.deliver() }
     }
 
-    /// Delivers the rest once the loop has polled its sockets. The rest does not wait in ``turns`` behind busy
-    /// connections, because some of the events are answers to connections that ask for little.
+    /// Delivers the rest after the loop has polled its sockets. The rest does not wait in ``turns`` behind busy
+    /// connections, because some of the events are answers to connections that request little.
     private func deliverMoreSoon() {
         inNextTick { [self] in
             late.removeFirst(deliver(late.events))
@@ -198,7 +198,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         }
     }
 
-    /// Does something once the loop has polled its sockets.
+    /// Does something after the loop has polled its sockets.
     private func inNextTick(_ work: @escaping () -> Void) {
         nextTick.append(work)
         if nextTick.count == 1 { planNextTick(after: ticks) }
@@ -321,7 +321,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     private func flushMore() {
         // Uses the time of the turn, because the new output of each tick may use up the time for flushing. At least one
-        // connection of each kind is flushed in any case, and one of a crowd for seven others.
+        // connection of each kind is flushed in any case, and then seven others for each connection of a crowd.
         var done = 0
         while !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty, done < 2 || hasTime() {
             if done % 8 == 0 || flushes.waiting.isEmpty, let connection = flushesOfCrowds.waiting.popFirst() {
@@ -382,7 +382,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// The time since the loop's start, in steps of ``tick``.
     var now: UInt32 { UInt32(clamping: (eventLoop.now - startedAt).nanoseconds / Self.tick.nanoseconds) }
 
-    /// The time of the wheel's last step, in the unit of ``now``. It costs nothing to read.
+    /// The time of the wheel's last step, in the unit of ``now``. Reading it costs nothing.
     var coarseNow: UInt32 { wheel.tick }
 
     /// Returns the number of steps of ``tick`` that cover a duration, rounded up, plus one for the present step.
@@ -500,7 +500,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     ///
     /// - Parameter finish: gets the number of removed connections.
     func remove(_ expulsion: RoomExpulsion, finish: @escaping (Int) -> Void) {
-        // A copy, because a removed connection may be closed at once.
+        // `open` is copied, because a removed connection may be closed at once.
         remove(expulsion, open[...], removed: 0, finish)
     }
 
@@ -527,7 +527,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 }
 
-/// Breaks the cycles between a loop's context and what calls it: its mailbox and its shard of the topic plane.
+/// Breaks the cycles between a loop's context and the objects that call it: the mailbox and the loop's topic shard.
 private final class WeakLoopContext: @unchecked Sendable {  // Written once, before the mailbox is in use.
     weak var context: LoopContext?
 }

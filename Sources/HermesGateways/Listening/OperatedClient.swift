@@ -13,7 +13,7 @@ package protocol OperatedClient: AnyObject {
 
     func listing() -> ClientListing
 
-    /// Ends the connection, and tells the client that an operator did.
+    /// Ends the connection, and tells the client that an operator ended it.
     func disconnect()
 }
 

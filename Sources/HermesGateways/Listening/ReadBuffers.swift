@@ -4,8 +4,8 @@
 import NIOCore
 
 /// The buffers into which an event loop reads from its plain connections. A connection has such a buffer only during a
-/// read. Otherwise each connection that once sent much would keep a large buffer, which no budget counts. Whatever is
-/// kept of a read is copied (``ConnectionHandler``, ``Publication/owned()``).
+/// read. If connections kept their buffers, each connection that has ever sent much would have a large buffer, which no
+/// budget counts. The part of a read that is kept is copied (``ConnectionHandler``, ``Publication/owned()``).
 ///
 /// Unchecked Sendable because NIO's allocators are Sendable; confined to the event loop.
 final class ReadBuffers: @unchecked Sendable {
@@ -42,7 +42,7 @@ final class ReadBuffers: @unchecked Sendable {
     /// - Parameter isLong: whether a read may be longer than the shortest buffer.
     func read(_ channel: any Channel, isLong: Bool) throws {
         guard let options = channel.syncOptions else { return }
-        // NIO would keep as many buffers as it reads in one go.
+        // NIO would keep as many buffers as it reads in one pass.
         try options.setOption(.maxMessagesPerRead, value: 1)
         try options.setOption(.recvAllocator, value: allocator(isLong: isLong))
     }

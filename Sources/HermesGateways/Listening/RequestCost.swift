@@ -4,11 +4,11 @@
 /// The cost of requests in every protocol, defined only here.
 ///
 /// A unit is about 10 µs of a processor: the cost of a plain request. ``ConnectionLimits/requestsPerSecond`` and the
-/// limits of accounts and addresses are in units per second. Each frame costs 1. The rest of its cost is charged once
-/// it is known. In every protocol this includes the cost of the frame's bytes and of the parts of its message. MQTT
-/// publications cost nothing here, because the subscribers' pace and acknowledgements slow publishers down. Exceptions
-/// are many properties, long topics, topics that very many filters match, retained topics with many levels, and the
-/// queues of kept sessions. docs/security.md has the same table.
+/// limits of accounts and addresses are in units per second. Each frame costs 1. The rest of its cost is charged as
+/// soon as it is known. In every protocol the rest includes the cost of the frame's bytes and of the parts of its
+/// message. MQTT publications cost nothing here, because the subscribers' pace and acknowledgements slow publishers
+/// down. Exceptions are many properties, long topics, topics that very many filters match, retained topics with many
+/// levels, and the queues of kept sessions. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
@@ -43,8 +43,8 @@ package enum RequestCost: Sendable, Hashable {
     case devices(Int, bytes: Int)
     /// Users that get an ephemeral event.
     case listeners(Int)
-    /// Users who are told that the user of the connection has come or gone. Also charged after the connection has
-    /// ended.
+    /// Users who are told that the user of the connection came online or went offline. Also charged after the
+    /// connection has ended.
     case watchers(Int)
     /// Viewers of a room on this loop that get a frame.
     case viewers(Int)
@@ -70,7 +70,7 @@ package enum RequestCost: Sendable, Hashable {
     /// A password that is checked or set, which takes 16 MiB of memory for some 50 ms.
     case password
 
-    /// Whether the connection pays; otherwise only its account and address do, because a connection has one login at a
+    /// Whether the connection pays. If not, only its account and address pay, because a connection has one login at a
     /// time.
     var isOfConnection: Bool {
         switch self {

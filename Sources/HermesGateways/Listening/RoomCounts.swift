@@ -4,7 +4,7 @@
 package import HermesCore
 import Synchronization
 
-/// Counts the members of rooms, for clients that enter. A count asks every event loop. So the number of counts in a
+/// Counts the members of rooms, for clients that enter. A count queries every event loop. So the number of counts in a
 /// second is bounded, for all clients and all rooms together. Beyond the bound, a client gets the last known count of
 /// its room.
 ///

@@ -18,12 +18,12 @@ struct SharedFrames {
     private var writtenBytes = 0
 
     /// The part of the written bytes that really takes memory. If many connections share a frame, each of them is
-    /// counted with little.
+    /// charged with only a small part of it.
     var part: Double { writtenBytes > 0 ? Double(bytes) / Double(writtenBytes) : 1 }
 
     /// Counts the beginning of a write.
     ///
-    /// - Returns: the bytes that the write adds to those of all frames.
+    /// - Returns: the number of bytes by which the write increases the sum for all frames.
     mutating func add(_ place: UInt, bytes: Int) -> Int {
         if let known = frames[place] {
             frames[place]?.writes += 1
@@ -38,7 +38,7 @@ struct SharedFrames {
 
     /// Counts the end of a write.
     ///
-    /// - Returns: the bytes that the write removes from those of all frames.
+    /// - Returns: the number of bytes by which the write reduces the sum for all frames.
     mutating func remove(_ place: UInt) -> Int {
         guard var frame = frames.removeValue(forKey: place) else { return 0 }
         frame.writes -= 1

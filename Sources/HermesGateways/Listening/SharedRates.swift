@@ -6,7 +6,7 @@ package import HermesCore
 /// The shared request rate of all connections of one account or address (``RequestCost``).
 ///
 /// Connections pay in steps, each for many requests, so that one lock is taken for all of them. A connection that pays
-/// a step when nothing is left waits until the budget has refilled. So a connection that asks for little seldom waits,
+/// a step when nothing is left waits until the budget has refilled. So a connection that requests little seldom waits,
 /// no matter who shares its address.
 ///
 /// State: a ``Locked`` around ``TokenBuckets``.

@@ -105,7 +105,7 @@ package final class TLSContextBox: Sendable {
             privateKey: .privateKey(key)
         )
         configuration.minimumTLSVersion = .tlsv12
-        // A peer that sleeps does not confirm the end of TLS, and a server that stops would wait for it.
+        // A peer that sleeps does not confirm the end of TLS, and a server that stops would wait for the confirmation.
         configuration.shutdownTimeout = .seconds(1)
         switch settings.clientCertificates {
         case .none: break

@@ -8,29 +8,29 @@ import NIOCore
 ///
 /// In a turn, a loop serves all connections that are ready, and then runs all its tasks. Connections with little to do
 /// are served at once. Connections with much to do share ``time``. The work for which there is no time waits here, and
-/// later turns do it in the order in which it came. So a thousand busy connections delay the other connections hardly
-/// more than one busy connection does.
+/// later turns do it in its order of arrival. So a thousand busy connections delay the other connections hardly more
+/// than one busy connection does.
 struct TurnQueue {
     /// The time of one turn for connections with much to do, if no other connections are active. It is as much as a
     /// hundred busy connections need for one read each. Cutting work into smaller pieces costs more: with
     /// ``shortTime``, publications of QoS 1 by ten publishers to a hundred subscribers take a quarter more processor
     /// time.
     static let time = TimeAmount.milliseconds(20)
-    /// The time of one turn while there are connections that send something only now and then. A message of theirs
-    /// waits for several turns on its way: four to six turns of loops, and the turns of the store. A turn of half a
-    /// millisecond costs no more processor time than one of two milliseconds.
+    /// The time of one turn while there are connections that send something only now and then. A message of such a
+    /// connection waits for several turns on its way: four to six turns of loops, and the turns of the store. A turn of
+    /// half a millisecond costs no more processor time than one of two milliseconds.
     static let shortTime = TimeAmount.microseconds(500)
     /// The time in which one tick (one pass of the event loop) writes output to crowds, if no other connections are
     /// active. A crowd is the very many subscribers of one topic on this loop. In this time, a thousand subscribers get
-    /// a whole batch of publications. Cutting the work costs more: the next publications come before the rest is
+    /// a whole batch of publications. Cutting the work costs more: the next publications arrive before the rest is
     /// written, and make a batch of their own. With ``time`` instead, publications of QoS 1 to a thousand subscribers
     /// take a quarter more processor time.
     static let crowdTime = TimeAmount.milliseconds(50)
-    /// A connection that sends something after it was silent for this long, and not because it had to wait, counts as
-    /// one that sends something now and then.
+    /// The silence after which a connection counts as one that sends something now and then. A silence during which the
+    /// connection had to wait does not count.
     static let silence = TimeAmount.milliseconds(100)
-    /// The time for which turns are short after such a connection has sent something, because its message is on the
-    /// way.
+    /// The time for which turns are short after such a connection has sent something, because the connection's message
+    /// is on its way.
     static let attention = TimeAmount.milliseconds(300)
     /// The pause between two turns. It is not zero, because a loop runs all due tasks, including those that these tasks
     /// add, before it serves its connections. If other tasks take as long as the pause, the turn waits until the loop
@@ -66,7 +66,8 @@ struct TurnQueue {
     /// Ends the time of the present turn.
     mutating func end() { endsAt = nil }
 
-    /// Interrupts the present turn for another one. ``resume(_:)`` continues it with the time that this returns.
+    /// Interrupts the present turn for another one. ``resume(_:)`` continues it with the time that this function
+    /// returns.
     mutating func suspend() -> NIODeadline? {
         defer { endsAt = nil }
         return endsAt
@@ -85,8 +86,8 @@ struct TurnQueue {
     mutating func next(now: NIODeadline) -> (() -> Void)? { hasTime(now: now) ? waiting.popFirst() : nil }
 }
 
-/// The time of one kind of work in one tick of the loop. It is one and the same time however often such work comes up
-/// before the loop serves its sockets again. Does no I/O.
+/// The time of one kind of work in one tick of the loop. If such work occurs again before the loop serves its sockets,
+/// the time does not begin anew. Does no I/O.
 struct TickTime {
     private var tick: UInt64?
     private var endsAt = NIODeadline.distantPast
@@ -94,8 +95,8 @@ struct TickTime {
     /// - Parameters:
     ///   - tick: the tick; nil if nobody counts the ticks. In that case the time begins anew with each call.
     ///   - duration: the time that begins if the tick is a new one.
-    /// - Returns: the end of the time, and whether the time begins now. If it does, some work must be done, however
-    ///   long it takes.
+    /// - Returns: the end of the time, and whether the time begins now. If the time begins now, some work must be done,
+    ///   however long it takes.
     mutating func end(in tick: UInt64?, now: NIODeadline, _ duration: TimeAmount) -> (endsAt: NIODeadline, isNew: Bool)
     {
         if let tick, tick == self.tick { return (endsAt, false) }

@@ -79,8 +79,8 @@ package enum UnixSocket {
         return descriptor
     }
 
-    /// Whether a socket in a directory is safe from the directory's owner. It is if the owner is the server's user or
-    /// root. A server that runs as root trusts every owner, because the directory may belong to the operator, as in
+    /// Whether a socket in a directory is safe from the directory's owner. It is safe if the owner is the server's user
+    /// or root. A server that runs as root trusts every owner, because the directory may belong to the operator, as in
     /// containers.
     ///
     /// - Parameters:

@@ -20,9 +20,9 @@ final class VerifiedChain: ChannelInboundHandler, RemovableChannelHandler {
     /// - Parameter context: the context of the connection.
     init(_ context: NIOSSLContext) { self.context = context }
 
-    /// Whether the revocation lists in force cover the client. They do if the certificates of the chain are known,
-    /// because these are then checked now, or if the resumed session began under these lists, because the certificates
-    /// were checked at that time.
+    /// Whether the revocation lists in force cover the client. They do in two cases. Either the certificates of the
+    /// chain are known, so that they are checked now. Or the resumed session began under these lists, so that its
+    /// certificates were checked at that time.
     func isFresh(in box: TLSContextBox) -> Bool { !certificates.isEmpty || box.isCurrent(context) }
 
     /// Creates a TLS handler that reports the chain to this object. Both must be added to the pipeline, this object

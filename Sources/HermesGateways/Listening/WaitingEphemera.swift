@@ -5,12 +5,12 @@ import HermesCore
 import Synchronization
 
 /// Counts the ephemeral events that wait for one event loop. Such events may be lost, and a busy loop delivers them
-/// late. So this bounds the waiting signs of typing, signals and commands. Notices of presence are always accepted,
-/// because their sender checks first whether the loop is behind.
+/// late. So this object bounds the waiting signs of typing, signals and commands. Notices of presence are always
+/// accepted, because their sender checks first whether the loop is behind.
 ///
 /// State: an atomic number; callable on any thread.
 final class WaitingEphemera: Sendable {
-    /// The weight of all events above which no sign of typing is added, and presence is told later.
+    /// The weight of all events above which no sign of typing is added, and presence is reported later.
     static let maxSmall = 16_384
     /// The weight of all events above which no signal or command is added: some 32 MiB.
     static let max = 32_768

@@ -43,8 +43,8 @@ package struct WebSocketEndpoint: Sendable {
     ///
     /// - Parameters:
     ///   - subprotocol: the subprotocol that was agreed on.
-    ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives it
-    ///     back in the end.
+    ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives
+    ///     the place back in the end.
     ///   - peer: the client's address, if it is not the remote address.
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(

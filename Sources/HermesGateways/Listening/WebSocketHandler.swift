@@ -99,8 +99,8 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
-    /// Answers the last ping: one pong answers all before it (RFC 6455, section 5.5.3). So at most one pong waits for a
-    /// peer that does not read.
+    /// Answers the last ping. One pong also answers all earlier pings (RFC 6455, section 5.5.3). So at most one pong
+    /// waits for a peer that does not read.
     private func answerPing(_ context: ChannelHandlerContext) {
         guard !isPongUnderWay, let text = unansweredPing else { return }
         unansweredPing = nil
@@ -118,7 +118,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         context.writeAndFlush(wrapOutboundOut(pong), promise: written)
     }
 
-    /// Sends a close frame, and closes once it is written.
+    /// Sends a close frame, and closes the channel after the frame is written.
     private func end(_ context: ChannelHandlerContext, _ code: UInt16) {
         isOver = true
         unread = ByteBuffer()

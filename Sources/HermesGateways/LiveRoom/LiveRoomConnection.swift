@@ -67,7 +67,7 @@ package struct LiveRoomConnection: Sendable {
 
     package let rules: LiveRoomRules
     package internal(set) var state: State
-    /// The viewer's room, or the room that it enters once it has an account.
+    /// The viewer's room, or the room that it enters as soon as it has an account.
     package internal(set) var room: RoomName
     /// Whether the viewer ever sent *enter*. Only such a viewer knows the server's own types. Other viewers get no
     /// frames of these types from the server, and if they send such frames, these belong to the application.

@@ -19,8 +19,8 @@ enum LiveRoomTranslation {
 
     /// Parses the body of an enter frame.
     ///
-    /// The device is `liveroom`, or `liveroom:` and the device id that the viewer gives. The prefix keeps it apart from
-    /// the devices that other protocols serve, because a viewer is not a device with an inbox.
+    /// The device is `liveroom`, or `liveroom:` and the device id that the viewer gives. The prefix distinguishes it
+    /// from the devices that other protocols serve, because a viewer is not a device with an inbox.
     static func entry(from body: ByteBuffer, defaultRoom: RoomName) -> Entry {
         let message: LiveRoom_Enter
         do {

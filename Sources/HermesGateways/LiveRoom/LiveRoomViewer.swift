@@ -62,7 +62,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         // If the listener or the topic rules require an account, the login deadline applies until the connection has
         // one.
         guard !session.rules.requiresAccount, may(.subscribe, session.room) else { return }
-        // Otherwise there is no login to wait for.
+        // No account is required, so there is no login to wait for.
         connection.authenticated()
         perform(session.accepted())
     }
@@ -199,7 +199,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         guard let departure, let announcement = departure.announcement, !isServerStopping else { return }
         let leave = Publication(.left, announcement, to: departure.room.topic, sender: session.principal?.user)
         let outcome = topics.publish(leave)
-        // The connection may go on, because the viewer may only change rooms.
+        // The connection may continue, because the viewer may only be changing rooms.
         connection.keepPace(with: outcome)
         connection.chargeInTheEnd(.viewers(outcome.localCount))
     }

@@ -11,6 +11,6 @@ extension EncodingSlot {
     /// The slot of a PUBLISH packet of QoS 1 or 2 for MQTT 3.1.1. Subscribers share everything except the header's
     /// flags and the packet identifier, which are set for each subscriber.
     static var mqttV311Acknowledged: Self { Self(rawValue: 4) }
-    /// The same as ``mqttV311Acknowledged``, for MQTT 5.
+    /// The slot of a PUBLISH packet of QoS 1 or 2 for MQTT 5, shared in the same way as ``mqttV311Acknowledged``.
     static var mqttV5Acknowledged: Self { Self(rawValue: 5) }
 }

@@ -271,7 +271,7 @@ extension MQTTConnection {
         return seconds == 0 ? most : min(seconds, most)
     }
 
-    /// Sends CONNACK once the session is attached.
+    /// Sends CONNACK after the session is attached.
     func connected(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool, sessionPresent: Bool) {
         guard phase == .connecting, connection.isOpen else { return }
         var packet = MQTTConnack(sessionPresent: sessionPresent, reason: .success)

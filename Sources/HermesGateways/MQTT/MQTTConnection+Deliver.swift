@@ -47,8 +47,8 @@ extension MQTTConnection {
         noteLag(of: subscription)
     }
 
-    /// Notes for a shared subscription that this client does not keep up. Its other members get further messages until
-    /// this client has taken its output.
+    /// Records, for a shared subscription, that this client does not keep up. Until this client has taken its output,
+    /// further messages go to the subscription's other members.
     private func noteLag(of subscription: TopicSubscription) {
         if !connection.keepsUp, subscription.isShared { client?.shared.load.fallBehind() }
     }
@@ -182,7 +182,7 @@ extension MQTTConnection {
         client.shared.load.add()
     }
 
-    /// Forgets a message that is complete or that the client has received, if the message came through a shared
+    /// Forgets a message that is complete or that the client has received, if the message belongs to a shared
     /// subscription.
     private func forgetShared(_ number: UInt64) {
         guard let client, client.hasShared, client.shared.forget(number) != nil else {
@@ -369,13 +369,14 @@ extension MQTTConnection {
                 writeAcknowledgement(.pubrel, packetID)
             }
         case .releaseAwaited:
-            // PUBREL follows once the store has recorded the PUBREC.
+            // PUBREL follows after the store has recorded the PUBREC.
             break
         case .alreadyReceived:
             writeAcknowledgement(.pubrel, packetID)
         case .unknown:
-            // This can happen after the server lost a session; in 5.0 the answer says so. A PUBREC with a reason code
-            // of 0x80 or above ends the exchange, so PUBREL answers only a PUBREC with a lower code [MQTT-4.3.3-4].
+            // This can happen after the server lost a session; in 5.0 the answer reports it. A PUBREC with a reason
+            // code of 0x80 or above ends the exchange, so PUBREL answers only a PUBREC with a lower code
+            // [MQTT-4.3.3-4].
             guard type == .pubrec, !reason.isFailure else { return }
             writeAcknowledgement(.pubrel, packetID, .packetIdentifierNotFound)
         }

@@ -200,10 +200,10 @@ extension MQTTConnection {
         return true
     }
 
-    /// Whether the client may read a message of its queue by the present rules. A name that its account got only after
-    /// the message was queued does not count.
+    /// Whether the client may read a message of its queue by the present rules. A name that the client's account got
+    /// only after the message was queued does not count.
     private func mayRead(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) -> Bool {
-        // Messages that were queued before this connection may have come through a subscription that has ended.
+        // Messages that were queued before this connection may belong to a subscription that has ended.
         guard client.subscriptions.hasFiltered || queued.seq <= durable.waitedBefore else { return true }
         guard mayRead(queued.publication.topic) else { return false }
         // If the account had another name when the message was queued, the present name gives no right to the message.
@@ -215,7 +215,7 @@ extension MQTTConnection {
     private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool, wasSent: Bool) {
         let isForOthers =
             queued.share != nil && !queued.publication.hasExpired(at: now())
-            // By this length the core knows for which members the message is too large.
+            // With this length, the core determines for which members the message is too large.
             && (!isTooLarge || !wasSent && Publication(queued.publication).leastMessageBytes > outbound.maxPacketBytes)
         guard isForOthers, let link = client.link else { return drop(queued, of: client, isTooLarge: isTooLarge) }
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
@@ -332,7 +332,7 @@ extension MQTTConnection {
 
     // MARK: The end
 
-    /// Whether the present rules allow the will. They may have changed since the client gave it.
+    /// Whether the present rules allow the will. The rules may have changed since the client gave the will.
     private func mayPublish(_ will: PendingWill, of client: MQTTClientState) -> Bool {
         let isAllowed = client.access(environment.access).allows(.publish, will.publication.topic.rawValue)
         if !isAllowed { gateway.metrics.refusedPublishes.increment() }
@@ -370,7 +370,8 @@ extension MQTTConnection {
         outbound.waiting = MQTTWaitingQueue()
         lastTarget = nil
         inboxClosed(client)
-        // Before the session is released, because the session's next connection may cancel the will and must find it.
+        // The will is handed over before the session is released, because the session's next connection may cancel the
+        // will and must find it.
         if let will = client.will { leave(will, of: client) }
         let messenger = environment.messenger
         if let link = client.link, link.id.rawValue != 0 {

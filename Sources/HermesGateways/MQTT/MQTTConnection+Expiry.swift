@@ -6,7 +6,7 @@ import HermesWire
 import NIOCore
 
 /// The end of a token: a connection that logged in with a token lasts until the token expires (`exp`), unless the
-/// client shows a new token before.
+/// client shows a new token before that.
 extension MQTTConnection {
     /// How long before the token's expiry a client of the native protocol is warned.
     static let expiryWarning = Duration.seconds(60)

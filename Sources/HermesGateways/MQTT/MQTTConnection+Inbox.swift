@@ -42,13 +42,13 @@ extension MQTTConnection {
         let packets = DelimitedConnection(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
         packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
-        // From now on the client can be warned that its token expires. The check comes soon, after SUBACK.
+        // From now on the client can be warned that its token expires. The check follows soon, after SUBACK.
         if client.identity.expiresAt != nil { connection.wake(in: .zero) }
     }
 
     /// Registers the client's device. From now on, entries of the account's inbox wait for it.
     ///
-    /// - Parameter then: called with nil once ``MQTTAccountState/login`` is set, or with the error.
+    /// - Parameter then: called with nil after ``MQTTAccountState/login`` is set, or with the error.
     func openDevice(of account: MQTTAccountState, then: @escaping (HermesError?) -> Void) {
         guard !account.isIDAssigned else {
             return then(
@@ -75,7 +75,7 @@ extension MQTTConnection {
 
     /// Sends a packet of the native protocol, or a replacement if it is too long for the client.
     private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> DelimitedConnection.Carriage {
-        // Nothing more is written over this connection; the next one delivers the packet.
+        // Nothing more is written over this connection; the next connection delivers the packet.
         guard phase == .connected, let inbox = client?.inbox, inbox.packets != nil else { return .carried }
         let payload = inbox.payload(of: packet)
         if let payload, writesDown(payload, packet, kind, inbox) { return .carried }
@@ -115,8 +115,8 @@ extension MQTTConnection {
         return true
     }
 
-    /// Handles the PUBACK for an entry of the inbox. It counts even after UNSUBSCRIBE, because deliveries under way are
-    /// completed [MQTT-3.10.4-3].
+    /// Handles the PUBACK for an entry of the inbox. The PUBACK counts even after UNSUBSCRIBE, because deliveries under
+    /// way are completed [MQTT-3.10.4-3].
     func inboxAcknowledged(_ packetID: UInt16) {
         guard let account = client?.account, let inbox = account.inbox, let taken = inbox.acknowledged(packetID) else {
             return

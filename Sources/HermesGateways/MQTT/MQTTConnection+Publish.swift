@@ -100,7 +100,7 @@ extension MQTTConnection {
     /// Whether subscribers of the same MQTT version can get the received bytes. With QoS 1 and 2, the header's flags
     /// and the packet identifier are then set for each subscriber.
     private func passesOn(_ head: MQTTPublishHead, _ details: PublicationDetails?) -> Bool {
-        // Properties prevent this: some are only for the server, and the message expiry is counted down.
+        // Properties prevent such sharing: some are only for the server, and the message expiry is counted down.
         head.propertyBytes == 0 && (head.packetID != 0 || head.flags == 0) && head.topicBytes > 0
     }
 
@@ -117,12 +117,12 @@ extension MQTTConnection {
 
     /// The way in which publications to a target are handled.
     private enum Course {
-        /// They are delivered and acknowledged at once.
+        /// The publications are delivered and acknowledged at once.
         case now
-        /// They are delivered and acknowledged once the client's earlier ones are stored.
+        /// The publications are delivered and acknowledged after the client's earlier publications are stored.
         case later
-        /// They are stored before they are delivered and acknowledged, because they go to kept sessions, are retained,
-        /// or have QoS 2 and come from a kept session.
+        /// The publications are stored before they are delivered and acknowledged, because they go to kept sessions,
+        /// are retained, or have QoS 2 and come from a kept session.
         case store(DurableRoute?)
     }
 
@@ -131,8 +131,8 @@ extension MQTTConnection {
         // Connected subscribers, too, get the publication only after the commit, so that a refused publication reaches
         // nobody.
         if let durable = durableRoute(of: target) { return .store(durable) }
-        // With QoS 2, a kept session (one that outlives its connection) must still know the packet identifier on its
-        // next connection [MQTT-4.3.3-10].
+        // With QoS 2, a kept session (one that outlives its connection) must still have a record of the packet
+        // identifier on its next connection [MQTT-4.3.3-10].
         if isRetained || (qos == .exactlyOnce && client.durable != nil) { return .store(nil) }
         return client.inbound.isBehind ? .later : .now
     }
@@ -337,7 +337,7 @@ extension MQTTConnection {
             return known.targets.isEmpty ? nil : known
         }
         let (route, work) = durable.search(target.topic)
-        // Only the first search is charged. Later ones are due to changes of other clients' subscriptions.
+        // Only the first search is charged. Later searches are caused by changes of other clients' subscriptions.
         if target.isSearched { connection.worked(.matches(work)) } else { connection.charge(.matches(work)) }
         target.isSearched = true
         target.durable = route

@@ -121,7 +121,7 @@ extension MQTTConnection {
         }
     }
 
-    /// Continues once messages were stored. Messages that could not be queued, because the queue is full or the store
+    /// Continues after messages were stored. Messages that could not be queued, because the queue is full or the store
     /// failed, are tried again while the connection lasts. For each topic, the message that is retained at that later
     /// time is queued.
     private func retainedStored(but left: [TopicName], of count: Int) {

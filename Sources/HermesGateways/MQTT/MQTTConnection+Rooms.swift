@@ -8,7 +8,7 @@ import NIOCore
 
 /// Removal of a client from a room by an operator. The client stays connected and may return by subscribing again.
 ///
-/// A subscription to the room's topic ends, in the store, too. A wildcard subscription stays but excludes the room,
+/// A subscription to the room's topic ends, also in the store. A wildcard subscription stays but excludes the room,
 /// until the client subscribes to a filter that matches the room, or reconnects.
 extension MQTTConnection {
     /// The most rooms that can be closed for one connection. A removal from one more room ends the connection.
@@ -72,7 +72,7 @@ extension MQTTConnection {
     func reopenRooms(matching filters: [TopicFilter], of client: MQTTClientState) {
         guard !client.closedRooms.isEmpty else { return }
         let closed = client.closedRooms.filter { topic in !filters.contains { $0.matches(topic) } }
-        // Only after a change, because all subscriptions are checked again.
+        // Continue only after a change, because all subscriptions are checked again.
         guard closed.count < client.closedRooms.count else { return }
         client.closedRooms = closed
         refilter(client)
@@ -143,11 +143,12 @@ extension MQTTTranslation {
     /// Returns a publication's kind: the declared kind of event for a message to a room that declares one; otherwise
     /// plain.
     ///
+    /// The properties are forwarded as they are [MQTT-3.3.2-17]. So a second declaration, or a declaration that only
+    /// the server may make, is refused: a subscriber that reads it could take the publication for an event of the
+    /// server.
+    ///
     /// - Parameter counted: called with the number of parts of a payload (``MessageParts``) that has to fit its kind,
     ///   before the payload is parsed.
-    /// The properties are forwarded as they are [MQTT-3.3.2-17]. So a second declaration, or one of the server's own, is
-    /// refused: a subscriber that reads it could take the publication for an event of the server.
-    ///
     /// - Returns: nil if clients may not send the declared type, or if the payload does not fit the kind.
     static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> Publication.Kind? {
         guard publication.topic.rawValue.hasBytes(startingWith: TopicName.roomPrefix),

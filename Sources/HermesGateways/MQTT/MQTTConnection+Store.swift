@@ -7,7 +7,7 @@ import NIOCore
 
 /// Storing a client's publications before they are acknowledged (4.3, 4.4).
 extension MQTTConnection {
-    /// Has a message stored: for kept sessions (those that outlive their connections) and, if RETAIN is set, as the
+    /// Stores a message: for kept sessions (those that outlive their connections) and, if RETAIN is set, as the
     /// retained message of its topic. After that, the message is delivered to connected subscribers and acknowledged.
     func store(
         _ publication: Publication,
@@ -110,7 +110,8 @@ extension MQTTConnection {
         }
         guard client.durable != nil, let link = client.link else { return writeAcknowledgement(.pubcomp, packetID) }
         // After PUBCOMP the client may use the identifier for another message. The store must have removed the
-        // identifier by then. Otherwise, after a restart, the new message would be taken for the old one and be lost.
+        // identifier by then. If the store still had it, the new message would be taken for the old one after a
+        // restart, and be lost.
         connection.requestStarted()
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop

@@ -80,7 +80,7 @@ extension MQTTConnection {
     ///
     /// - Returns: the number of the filter's levels; 0 for a filter without wildcards.
     private func decide(_ wanted: MQTTSubscription, _ request: Request, of client: MQTTClientState) -> Int {
-        // If a packet has more filters than a session may have, it repeats filters: the rest is refused.
+        // A packet that has more filters than a session may have repeats filters, so the rest is refused.
         guard request.granted.count < gateway.settings.maxSubscriptionsPerSession else {
             gateway.metrics.subscriptionsWithoutRoom.increment()
             request.reasons.append(.quotaExceeded)
@@ -269,7 +269,7 @@ extension MQTTConnection {
             reopenRooms(matching: granted[slice].map(\.filter.filter), of: client)
             for granted in granted[slice] {
                 let isKnown = hold(granted.filter, granted.options, at: granted.place, of: client)
-                // The filter came twice in one packet, or in two packets that were under way together.
+                // The filter arrived twice: in one packet, or in two packets that were under way together.
                 if isKnown { giveBack(granted, of: client) }
             }
             measureMemory()
@@ -291,8 +291,8 @@ extension MQTTConnection {
     /// (``adjustInbox(of:)``).
     ///
     /// - Parameter place: the membership of a shared subscription in the quota. It is nil for a shared subscription
-    ///   that is restored with a kept session: that one takes a membership if there is room. Without a membership the
-    ///   session gets only messages that are stored for it.
+    ///   that is restored with a kept session. A restored subscription takes a membership if there is room. Without a
+    ///   membership, the session gets only messages that are stored for it.
     /// - Returns: whether the client already had a subscription with this text.
     @discardableResult
     func hold(
@@ -400,7 +400,7 @@ extension MQTTConnection {
         guard phase == .connected else { return }
         guard let error = change.error else { return drop(gone, unsuback, of: client) }
         guard version == .v5 else {
-            // 3.1.1 has no refusal: the client has to ask again over another connection.
+            // 3.1.1 has no refusal: the client has to repeat the request over another connection.
             parting = (.unspecifiedError, error.message)
             return connection.end(.finished)
         }

@@ -12,11 +12,11 @@ import NIOCore
 package final class MQTTConnection: GatewayConnection, SharedMember {
     package typealias Decoder = MQTTInputDecoder
 
-    /// Whether reading pauses while the client does not read. It does not, because such a client must still be able to
-    /// acknowledge.
+    /// Whether reading pauses while the client does not read. Reading does not pause, because such a client must still
+    /// be able to acknowledge.
     package static let pausesReadingWhenStuck = false
-    /// Whether the request limit applies. It does not: publishers wait for acknowledgements, and are not read from
-    /// while their subscribers are behind.
+    /// Whether the request limit applies. The limit does not apply: publishers wait for acknowledgements, and the
+    /// server does not read from them while their subscribers are behind.
     package static let hasRequestLimit = false
     /// Not limited here, because will, user name and password may have 65,535 bytes each.
     package static let maxLoginFrameBytes = Int.max
@@ -50,7 +50,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     /// The target of the last PUBLISH, kept because publishers often repeat a topic.
     @exclusivity(unchecked)
     var lastTarget: MQTTPublishTarget?
-    /// The reason for the end that the client is told, if it is not simply derived from the ``CloseReason``.
+    /// The reason that the client gets for the end; nil if the ``CloseReason`` determines it.
     var parting: (reason: MQTTReasonCode, text: String)?
 
     init(connection: Connection, gateway: MQTTGateway) {
@@ -172,8 +172,8 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     }
 
     /// Writes the last packet of a connection. If the packet with its reason string is too large for the client, the
-    /// shorter packet is written instead [MQTT-3.2.2-19], [MQTT-3.14.2-3]. If that is too large as well, nothing is
-    /// written.
+    /// shorter packet is written instead [MQTT-3.2.2-19], [MQTT-3.14.2-3]. If the shorter packet is also too large,
+    /// nothing is written.
     func writeLast(_ packet: MQTTPacket, orShorter shorter: MQTTPacket) {
         if let bytes = bytes(of: packet) ?? bytes(of: shorter) { connection.write(frame: bytes) }
     }
@@ -246,9 +246,9 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     package func farewell(_ reason: CloseReason) {
         defer {
             phase = .ended
-            // With these reasons everything is released at once, because a client that does not read can delay the
-            // close, while memory is needed or another connection waits for the session. Nothing is read from this
-            // connection any more.
+            // With these reasons everything is released at once: memory is needed, or another connection waits for the
+            // session, and a client that does not read can delay the close. Nothing is read from this connection any
+            // more.
             switch reason {
             case .memory, .attachment: letGo()
             default: break

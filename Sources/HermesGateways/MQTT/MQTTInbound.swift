@@ -54,7 +54,8 @@ struct MQTTInbound {
     private var receivedBeingStored: Set<UInt16> = []
     /// The number of QoS 1 messages that are being stored.
     private var acknowledgedBeingStored = 0
-    /// The acknowledgements to send, in the order of their messages. The message of the first is still being stored.
+    /// The acknowledgements to send, in the order of their messages. The message of the first acknowledgement is still
+    /// being stored.
     private var due = Deque<Acknowledgement>()
     /// The number of the last acknowledgement that was added to ``due``; numbers begin at 1.
     private var lastNumber: UInt64 = 0
@@ -67,8 +68,8 @@ struct MQTTInbound {
     /// The number of due acknowledgements above which the connection is not read from for a while.
     private static let maxDue = 4_096
 
-    /// - Parameter receiveMaximum: the limit from the settings. 3.1.1 cannot tell it to clients, so for 3.1.1 the limit
-    ///   is at least 4,096.
+    /// - Parameter receiveMaximum: the limit from the settings. 3.1.1 cannot announce the limit to clients, so for
+    ///   3.1.1 the limit is at least 4,096.
     init(_ version: MQTTVersion, receiveMaximum: Int) {
         self.version = version
         limit = version == .v311 ? max(receiveMaximum, Self.minLimitOf311) : receiveMaximum
@@ -82,7 +83,7 @@ struct MQTTInbound {
 
     // MARK: Topics
 
-    /// Returns the topic of a PUBLISH with a topic alias, and remembers a new one.
+    /// Returns the topic of a PUBLISH with a topic alias, and records a new alias.
     ///
     /// - Parameters:
     ///   - topic: the topic in the packet; if it is empty, the alias stands for the topic.
@@ -162,7 +163,7 @@ struct MQTTInbound {
         return lastNumber
     }
 
-    /// Adds the acknowledgement of a publication that is not stored but waits for earlier ones.
+    /// Adds the acknowledgement of a publication that is not stored but waits for earlier publications.
     ///
     /// - Parameter publication: the publication; it must own its bytes, because the read buffer is reused.
     mutating func postpones(_ packetID: UInt16, _ qos: MQTTQoS, _ publication: Publication, heldBytes: Int) {

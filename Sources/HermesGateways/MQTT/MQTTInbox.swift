@@ -101,9 +101,9 @@ final class MQTTInbox {
 
     // MARK: The window
 
-    /// Returns the packet identifier for an entry; nil if the entry is sent with QoS 0. Entries that the client asked
-    /// for are sent with QoS 0: a PUBACK acknowledges all entries up to its own, but these may come before earlier
-    /// entries that the client does not have yet. They are sent again in their turn.
+    /// Returns the packet identifier for an entry; nil if the entry is sent with QoS 0. Entries that the client
+    /// requested are sent with QoS 0. A PUBACK acknowledges all entries up to its own, but requested entries may be
+    /// sent before earlier entries that the client does not have yet. Requested entries are sent again in their turn.
     func nextPacketID(for packet: Hermes_V1_Packet) -> UInt16? {
         guard packets?.isRepeating != true, form.qos > .atMostOnce, case .event = packet.body, window.hasRoom else {
             return nil

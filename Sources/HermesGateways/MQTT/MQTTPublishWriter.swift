@@ -39,7 +39,7 @@ struct MQTTPublishWriter {
         now: Timestamp
     ) -> ByteBuffer {
         var bytes = ByteBuffer()
-        // The QoS and the identifier are put in for each subscriber.
+        // The QoS and the identifier are set for each subscriber.
         let writer = MQTTPublishWriter(version: version, qos: acknowledged ? .atLeastOnce : .atMostOnce, now: now)
         writer.write(publication, into: &bytes)
         return bytes

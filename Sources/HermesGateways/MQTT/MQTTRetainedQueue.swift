@@ -27,7 +27,7 @@ final class MQTTRetainedQueue {
     static let stepsAtOnce = 4_096
 
     /// The first pause before the next try to put publications into the queue of a durable session that had no room for
-    /// them. The pause doubles up to ``maxRetryPause`` as long as none of them finds room.
+    /// them. The pause doubles up to ``maxRetryPause`` while none of them finds room.
     static let retryPause = TimeAmount.seconds(1)
     static let maxRetryPause = TimeAmount.seconds(64)
 

@@ -5,14 +5,14 @@ package import HermesCore
 
 /// The settings of the MQTT broker.
 package struct MQTTSettings: GatewayOptions {
-    /// The longest accepted packet, told to clients of 5.0 as Maximum Packet Size.
+    /// The longest accepted packet, announced to clients of 5.0 as Maximum Packet Size.
     package var maxPacketBytes = 1 << 20
-    /// The largest number of unacknowledged QoS 1 and 2 publications from a client; MQTT 5.0 clients are told it as
-    /// Receive Maximum.
+    /// The largest number of unacknowledged QoS 1 and 2 publications from a client; it is announced to clients of 5.0
+    /// as Receive Maximum.
     package var receiveMaximum = 1024
     /// The number of unacknowledged QoS 1 and 2 publications to a client, if its own Receive Maximum is not lower.
     package var maxInflight = 1024
-    /// The number of topic aliases of a client, told to clients of 5.0; 0: none.
+    /// The number of topic aliases of a client, announced to clients of 5.0; 0: none.
     package var topicAliasMaximum: UInt16 = 32
     package var maxSubscriptionsPerSession = 10_000
     /// The most bytes of all filters of one session.
@@ -32,7 +32,7 @@ package struct MQTTSettings: GatewayOptions {
     package var maxClientIDBytes = 1_024
     /// The longest will with its topic and properties, in bytes. The default accepts every will without properties.
     package var maxWillBytes = 128 << 10
-    /// The highest QoS of publications, both ways: 0 … 2; told to clients of 5.0 if it is not 2.
+    /// The highest QoS of publications, both ways: 0 … 2; announced to clients of 5.0 if it is not 2.
     package var maximumQoS = 2
     /// Whether publications can be retained. Clients of 5.0 are told if they cannot.
     package var isRetainAvailable = true

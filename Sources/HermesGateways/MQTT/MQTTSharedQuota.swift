@@ -7,10 +7,10 @@ import Synchronization
 /// Counts the groups of shared subscriptions for each owner: an account, or an address for its clients without an
 /// account.
 ///
-/// Each group is one more receiver of every publication that its filter matches, and makes it cost a microsecond more.
-/// So publishers pay for groups of other owners, and the number of groups of each owner is limited. All members of an
-/// owner in one group count as one group. The number of members is limited, too (``membersPerGroup``), because a
-/// publication that only few members can take may cause a search through many.
+/// Each group is one more receiver of every publication that its filter matches, and makes the publication cost a
+/// microsecond more. So publishers pay for groups of other owners, and the number of groups of each owner is limited.
+/// All members of an owner in one group count as one group. The number of members is limited, too
+/// (``membersPerGroup``), because a publication that only few members can take may cause a search through many.
 ///
 /// State: a `Mutex`; taken when members join and leave.
 final class MQTTSharedQuota: Sendable {

@@ -4,8 +4,8 @@
 import HermesCore
 import Synchronization
 
-/// The permissions of one client, for shared subscriptions: they choose the member that gets a publication, on any
-/// thread.
+/// The permissions of one client, readable on any thread. Shared subscriptions need them to choose the member that gets
+/// a publication.
 ///
 /// State: a `Mutex`; nothing is called under it.
 final class MQTTTopicReader: TopicReader {

@@ -64,8 +64,8 @@ enum MQTTTranslation {
     /// in other protocols.
     static let applicationTypeName = "liveroom-application-type"
 
-    /// Returns the user property with the type of a room event, for 5.0 clients; nil for a plain publication, and for an
-    /// event whose publisher has declared the type, because that property is forwarded.
+    /// Returns the user property with the type of a room event, for 5.0 clients; nil for a plain publication, and for
+    /// an event whose publisher has declared the type, because that property is forwarded.
     static func roomType(of publication: Publication) -> MQTTProperty? {
         guard case .room(let kind) = publication.kind,
             publication.details?.userProperties.contains(where: { $0.name == roomTypeName }) != true

@@ -13,7 +13,7 @@ struct MQTTWaitingQueue {
         let qos: QoS
         let isRetained: Bool
         let identifiers: [UInt32]
-        /// The shared subscription through which the message came; nil for other messages.
+        /// The shared subscription through which the message arrived; nil for other messages.
         var shared: SharedSubscription?
     }
 

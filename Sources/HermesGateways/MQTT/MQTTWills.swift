@@ -121,7 +121,7 @@ final class MQTTWills: Sendable {
     func inherited(_ wills: [StoredWill]) {
         guard let loop = heirLoop else { return }
         for stored in wills {
-            // If the client is back, its will does not wait: the record decides at once what becomes of it.
+            // If the client is back, its will does not wait: the record decides at once whether the will is published.
             let isWaiting =
                 stored.state == .gone && stored.isReplacedByClean == nil
                 && wait(for: stored.delay, stored.will, of: stored.key, on: loop)
@@ -161,7 +161,7 @@ final class MQTTWills: Sendable {
             return (true, !state.isTicking, other)
         }
         // The session's earlier will was left by another node. The client has been back since then, so the record
-        // decides what becomes of that will.
+        // decides whether that will is published.
         if let other, other.will.id != nil { publishSoon(other.will, on: loop) }
         // One timer serves all wills. A timer for each will would stay after its client has returned, for the whole
         // delay that the client chose.
@@ -228,8 +228,8 @@ final class MQTTWills: Sendable {
         will.identity.account.map(accounts.isSuspended) == true
     }
 
-    /// Whether the present rules allow a will. They may have changed while it waited, which can be as long as a session
-    /// lasts.
+    /// Whether the present rules allow a will. The rules may have changed while the will waited. A will can wait as
+    /// long as a session lasts.
     private func isAllowed(_ will: PendingWill) -> Bool {
         let isAllowed = access.current.allows(.publish, will.publication.topic.rawValue, for: will.identity)
         if !isAllowed { metrics.refusedPublishes.increment() }
@@ -302,8 +302,8 @@ final class MQTTWills: Sendable {
         _ = loop.topics.publish(publication, isPaced: false)
     }
 
-    /// Lets a will wait, within its owner's share, because too much waits for the store at the moment. Then it is
-    /// stored again.
+    /// Lets a will wait, within its owner's share, because too much waits for the store at the moment. After the wait,
+    /// the will is stored again.
     ///
     /// - Returns: false if the will cannot wait.
     private func isTriedAgain(_ will: PendingWill, on loop: LoopContext, attempts: Int) -> Bool {

@@ -7,8 +7,8 @@ import DequeModule
 ///
 /// This is pure arithmetic. Each message has a number; the numbers of a session are contiguous from 1. A message's
 /// packet identifier follows from its number, so that neither is looked up or stored. The contents of messages are not
-/// kept here: a session that ends with its connection never sends a message again, and a durable session reads it from
-/// the store. Owner: the connection's event loop.
+/// kept here: a session that ends with its connection never sends a message again, and a durable session reads the
+/// message from the store. Owner: the connection's event loop.
 struct OutboundWindow: Sendable {
     /// The acknowledgement that is awaited.
     private enum Phase: UInt8 {

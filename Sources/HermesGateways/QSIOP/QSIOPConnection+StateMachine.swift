@@ -122,7 +122,7 @@ extension QSIOPConnection {
     }
 
     /// Removes the next queued request, which the caller passes to ``frameReceived(_:)`` again; nil if there is none,
-    /// or it has to go on waiting.
+    /// or if it must continue to wait.
     package mutating func waitingTaken() -> QSIOPFrame? {
         switch state {
         case .checking, .ended:

@@ -199,7 +199,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
 
     private func openInbox(of principal: Principal, _ login: Login) {
         connection.authenticated()
-        // Without a token, anybody can claim to be the account. Then only the client's address is charged.
+        // Without a token, anybody can claim to be the account. In that case only the client's address is charged.
         if principal.isProven { connection.account = principal.user }
         let inbox = InboxLink(
             principal: principal,

@@ -6,7 +6,7 @@ import DequeModule
 /// The inbox entries that were pushed but not acknowledged, from which the device's cursor follows.
 ///
 /// The cursor is one number, but the device acknowledges each push by itself, and in any order. So the cursor moves up
-/// to an entry once that entry and all entries before it are done. The window of the inbox feed limits the number of
+/// to an entry when that entry and all entries before it are done. The window of the inbox feed limits the number of
 /// entries.
 package struct QSIOPWindow: Sendable, Hashable {
     private struct Entry: Sendable, Hashable {
@@ -46,7 +46,8 @@ package struct QSIOPWindow: Sendable, Hashable {
         case advanced(UInt64)
     }
 
-    /// Records that the device acknowledged a push. It may do so again while the push is in the window.
+    /// Records that the device acknowledged a push. The device may acknowledge the push again while it is in the
+    /// window.
     package mutating func acknowledged(_ id: String) -> Acknowledgement {
         guard let index = entries.firstIndex(where: { $0.id == id }) else { return .unknown }
         entries[index].isDone = true

@@ -3,8 +3,8 @@
 
 /// The settings of the services that the server offers to the client SDK besides the protocols.
 package struct ClientSettings: Sendable, Hashable {
-    /// Whether the server suggests heartbeat intervals to clients. It has them from other clients in networks of the
-    /// same name.
+    /// Whether the server suggests heartbeat intervals to clients. The server derives them from other clients in
+    /// networks of the same name.
     package var sharesHeartbeats: Bool
 
     package init(sharesHeartbeats: Bool = false) { self.sharesHeartbeats = sharesHeartbeats }

@@ -6,7 +6,7 @@ package struct ConnectionLimits: Sendable, Hashable {
     /// The most connections of all listeners together.
     package var connections: Int
     package var connectionsPerAddress: Int
-    /// The most TLS handshakes per second of one address, on average. Ten times as many may come at once.
+    /// The most TLS handshakes per second of one address, on average. Ten times as many may arrive at once.
     package var tlsHandshakesPerSecondPerAddress: Int
     /// The longest time that a connection may stay open before the login.
     package var timeToAuthenticate: Duration

@@ -80,7 +80,7 @@ package struct SettingSources: Sendable {
             }
             let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let key = String(parts[0])
-            // Another option is not taken for a value that is missing.
+            // If the value is missing, the next option is not taken for the value.
             let isValueNext = rest.first.map { !$0.hasPrefix("--") } ?? false
             guard let value = parts.count == 2 ? String(parts[1]) : isValueNext ? rest.popFirst() : nil else {
                 problems.append("--\(key) needs a value")

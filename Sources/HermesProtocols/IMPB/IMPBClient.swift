@@ -12,7 +12,7 @@ import SwiftProtobuf
 public final class IMPBClient: Sendable {
     /// The way in which the client acknowledges messages.
     public enum Acknowledgement: Hashable, Sendable {
-        /// With a separate frame, once the app has taken the message.
+        /// With a separate frame, after the app has taken the message.
         case explicit
         /// With any later frame that the client sends, as the old apps do.
         case implicit
@@ -85,9 +85,9 @@ public final class IMPBClient: Sendable {
     /// Connects and logs in. From then on the client stays logged in until `close`, or until the server permanently
     /// ends the login.
     ///
-    /// If the client is logged in with another credential, it is closed first.
+    /// If the client is logged in with another credential, it closes that login first.
     ///
-    /// - Throws: HermesClientError if the login is refused, or if the reconnect policy gives up.
+    /// - Throws: HermesClientError if the login is refused, or if the reconnect policy allows no further try.
     public func logIn(_ credential: Credential) async throws -> IMPBLogin {
         try await driver.start(unless: { $0.isLoggedIn(with: credential) }, prepare: { $0.logIn(credential) })
     }
@@ -99,21 +99,21 @@ public final class IMPBClient: Sendable {
     ///   - uid: the recipient.
     ///   - clientID: the client's id for the message, 1 to 64 bytes; nil: a random id. If the app sends the message
     ///     again with the same id, it arrives only once.
-    /// - Returns: the receipt, once the server has committed the message.
+    /// - Returns: the receipt, after the server has committed the message.
     /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
     @discardableResult
     public func send(_ text: String, to uid: UserID, clientID: String? = nil) async throws -> Receipt {
         try await send(.text(text), to: uid, clientID: clientID)
     }
 
-    /// Sends a content of any kind that IMPB can carry. The data of a custom content must be text.
+    /// Sends content of any kind that IMPB can carry. The data of custom content must be text.
     ///
     /// - Parameters:
     ///   - content: the content; the whole frame is at most 64 KiB.
     ///   - uid: the recipient.
     ///   - clientID: the client's id for the message, 1 to 64 bytes; nil: a random id. If the app sends the message
     ///     again with the same id, it arrives only once.
-    /// - Returns: the receipt, once the server has committed the message.
+    /// - Returns: the receipt, after the server has committed the message.
     /// - Throws: HermesClientError if IMPB cannot carry the content, the server refuses the message or the timeout
     ///   passes; CancellationError.
     @discardableResult
@@ -125,7 +125,7 @@ public final class IMPBClient: Sendable {
         return try await send(.c2C, message)
     }
 
-    /// Sends a content to a group, as ``send(_:to:clientID:)-(MessageContent,_,_)`` does to an account.
+    /// Sends content to a group, as ``send(_:to:clientID:)-(MessageContent,_,_)`` does to an account.
     @discardableResult
     public func send(_ content: MessageContent, toGroup id: GroupID, clientID: String? = nil) async throws -> Receipt {
         var message = IMPB_Group_msg()
@@ -135,7 +135,7 @@ public final class IMPBClient: Sendable {
         return try await send(.group, message)
     }
 
-    /// Sends a content to everyone who is connected over IMPB, this device included. The server does not store it, and
+    /// Sends content to everyone who is connected over IMPB, this device included. The server does not store it, and
     /// the client does not send it again after a lost connection.
     ///
     /// - Throws: HermesClientError `.forbidden` if the server's rules do not let this account publish to
@@ -221,7 +221,7 @@ public final class IMPBClient: Sendable {
     /// Closes the connection. The last event counts as taken.
     public func close() async { await driver.close(takesLast: true) }
 
-    /// Waits until the client has stopped. If the task is cancelled, closes the client; then the last event arrives
+    /// Waits until the client has stopped. If the task is cancelled, closes the client. The last event then arrives
     /// again after the next login.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.

@@ -62,7 +62,7 @@ public struct IMPBMessage: Hashable, Sendable {
     public var inboxSeq: UInt64
     /// When the server committed the message, by the server's clock.
     public var date: Date
-    /// Whether another device of this account sent it.
+    /// Whether another device of this account sent the message.
     public var isOwn: Bool
 
     /// The text; nil for other content.
@@ -182,8 +182,8 @@ extension IMPBMessage {
 }
 
 extension MessageContent {
-    /// - Throws: `notEncodable` if IMPB cannot carry the content: a custom content whose data is not text, or a content
-    ///   of an unknown kind.
+    /// - Throws: `notEncodable` if IMPB cannot carry the content: custom content whose data is not text, or content of
+    ///   an unknown kind.
     func impb<Bytes: SwiftProtobufContiguousBytes>() throws -> (type: IMPB_Content_type, content: Bytes) {
         func encoded(_ type: IMPB_Content_type, _ body: some SwiftProtobuf.Message) throws -> (IMPB_Content_type, Bytes)
         {

@@ -86,7 +86,7 @@ public final class LiveRoomClient: Sendable {
 
     /// Connects and joins the room. The viewer reconnects by itself until `leave` or `close`.
     ///
-    /// - Throws: HermesClientError if the reconnect policy gives up.
+    /// - Throws: HermesClientError if the reconnect policy allows no further try.
     public func join() async throws { _ = try await driver.start() }
 
     /// Sends a text to the room. Everyone in the room gets it, including the sender.

@@ -79,7 +79,7 @@ public final class QSIOPClient: Sendable {
 
     /// Connects and reports the account. The device reconnects by itself until `close`.
     ///
-    /// - Throws: HermesClientError if the report is refused, or if the reconnect policy gives up.
+    /// - Throws: HermesClientError if the report is refused, or if the reconnect policy allows no further try.
     public func connect() async throws { _ = try await driver.start() }
 
     /// Pings the server and returns the round-trip time.
@@ -101,7 +101,7 @@ public final class QSIOPClient: Sendable {
     /// - Parameter takingLastPush: whether the app is done with the last push; if not, the push arrives again.
     public func close(takingLastPush: Bool) async { await driver.close(takesLast: takingLastPush) }
 
-    /// Waits until the device has stopped. If the task is cancelled, closes the device; then the last push arrives
+    /// Waits until the device has stopped. If the task is cancelled, closes the device. The last push then arrives
     /// again.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the device.

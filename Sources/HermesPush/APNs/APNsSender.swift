@@ -19,7 +19,7 @@ package final class APNsSender: PushSender {
         package var teamID: String
         /// The app's bundle id, for tokens without one.
         package var topic: String
-        /// Whether tokens belong to Apple's sandbox if the app does not say so.
+        /// Whether a token belongs to Apple's sandbox if the app has not specified this.
         package var isSandbox: Bool
         /// The origin to use instead of Apple's hosts; empty: Apple's hosts.
         package var endpoint: String
@@ -140,7 +140,7 @@ package final class APNsSender: PushSender {
             // Too many notifications were sent to this one device.
             return .retry(after: answer.retryAfter, isService: false, reason: reason)
         case (403, _):
-            // The key, the team or the clock is wrong. Sending works again once an operator has fixed it.
+            // The key, the team or the clock is wrong. Sending works again after an operator has fixed it.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: reason)
         case (429, _), (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: reason)

@@ -126,8 +126,8 @@ package final class FCMSender: PushSender {
         guard (1...16_384).contains(token.accessToken.utf8.count),
             token.accessToken.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { throw TokenRefused(description: "the access token is not of visible ASCII") }
-        // This is slightly shorter than the token's actual lifetime, so that the token does not expire on the way. The
-        // number comes from outside and may be anything.
+        // The assumed lifetime is slightly shorter than the token's actual lifetime, so that the token does not expire
+        // on the way. The number comes from outside and may be anything.
         let lifetime = min(max(0, token.expiresIn), longestLifetime) - 120
         return .init(text: token.accessToken, lifetime: .seconds(max(30, lifetime)))
     }
@@ -176,10 +176,10 @@ package final class FCMSender: PushSender {
             // notifications are not delayed.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: false, reason: code)
         case (401, _), (403, "PERMISSION_DENIED"):
-            // The service account is wrong. Sending works again once an operator has fixed it.
+            // The service account is wrong. Sending works again after an operator has fixed it.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: code)
         case (429, _):
-            // This may concern only the one device, if somebody sends too much to it.
+            // This answer may concern only the one device, if somebody sends too much to it.
             return .retry(after: answer.retryAfter, isService: false, reason: code)
         case (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: code)

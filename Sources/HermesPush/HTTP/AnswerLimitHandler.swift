@@ -4,10 +4,10 @@
 import NIOCore
 import NIOHTTP1
 
-/// Closes an HTTP/1.1 connection whose peer sends more bytes for one request than any answer of a push service has. The
-/// limit of the body alone would leave heads, trailers and interim answers (1xx) without end.
+/// Closes an HTTP/1.1 connection whose peer sends more bytes for one request than any answer of a push service has. A
+/// limit for the body alone would leave heads, trailers and interim answers (1xx) unbounded.
 ///
-/// It is the first handler, so with TLS it counts encrypted bytes.
+/// This handler is the first in the pipeline, so with TLS it counts encrypted bytes.
 final class AnswerLimitHandler: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = IOData
@@ -33,16 +33,11 @@ final class AnswerLimitHandler: ChannelDuplexHandler {
 extension AnswerLimitHandler: Sendable {}
 
 /// Drops interim answers (1xx), whose number ``AnswerLimitHandler`` bounds. Closes an HTTP/1.1 connection whose peer
-/// answers with a status that is not valid, or that changes the protocol (101). AsyncHTTPClient ends the process at some
-/// of them.
+/// answers with a status that is not valid, or that changes the protocol (101). Some of these statuses would make
+/// AsyncHTTPClient end the process.
 final class AnswerStatusHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias InboundOut = HTTPClientResponsePart
-
-    private struct BadStatus: Error, CustomStringConvertible {
-        let code: UInt
-        var description: String { "the answer is not valid: status \(code)" }
-    }
 
     private var isBroken = false
 
@@ -54,7 +49,7 @@ final class AnswerStatusHandler: ChannelInboundHandler {
         case 200..<600: context.fireChannelRead(data)
         default:
             isBroken = true
-            context.fireErrorCaught(BadStatus(code: head.status.code))
+            context.fireErrorCaught(PushHTTPFailure.badAnswer("its status is \(head.status.code)"))
             context.close(promise: nil)
         }
     }

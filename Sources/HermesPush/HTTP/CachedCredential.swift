@@ -36,7 +36,8 @@ actor CachedCredential {
         return fresh.text
     }
 
-    /// Waits for a credential. Callers are cancelled when the server stops; then the credential is not waited for.
+    /// Waits for a credential. Callers are cancelled when the server stops. In that case they do not wait for the
+    /// credential.
     private static func value(of task: Task<Fresh, any Error>) async throws -> Fresh {
         try await withTaskCancellationHandler {
             try await task.value

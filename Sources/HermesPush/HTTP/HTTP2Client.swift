@@ -10,7 +10,7 @@ import Synchronization
 /// Posts over HTTP/2, with one connection for each origin. A connection that does not answer, is leaving (GOAWAY) or is
 /// closed is replaced by the next request. Thread-safe; ends with ``shutdown()``.
 ///
-/// AsyncHTTPClient is not used here: a server that says nothing after the TLS handshake holds up all its requests, and
+/// AsyncHTTPClient is not used here: a server that sends nothing after the TLS handshake holds up all its requests, and
 /// some answers end the process.
 ///
 /// State: a `Mutex` around the connections; nothing is called under it.
@@ -72,7 +72,7 @@ final class HTTP2Client: Sendable {
     /// - Throws: any failure to get an answer: no connection, no trust, no HTTP/2, no answer in time.
     func post(_ url: String, headers: [(String, String)], body: ByteBuffer) async throws -> PushHTTPClient.Answer {
         guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty else {
-            throw HTTP2Failure.badURL
+            throw PushHTTPFailure.badURL
         }
         let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         let origin = Origin(host: name, port: parts.port ?? 443)
@@ -83,26 +83,26 @@ final class HTTP2Client: Sendable {
             headers: headers,
             body: body
         )
-        // A connection may begin to leave between the look at it and the request.
+        // A connection may begin to leave between the check and the request.
         for _ in 0..<3 {
             let connection = try await connection(to: origin)
             do {
                 return try await connection.post(request, until: end)
-            } catch HTTP2Failure.leaving {
+            } catch PushHTTPFailure.leaving {
                 continue
             }
         }
-        throw HTTP2Failure.leaving
+        throw PushHTTPFailure.leaving
     }
 
-    /// Returns the connection to an origin. If there is none that takes requests, opens one.
+    /// Returns the connection to an origin. If no connection takes requests, opens one.
     ///
-    /// - Throws: ``HTTP2Failure/leaving`` if the service ends the new connection at once.
+    /// - Throws: ``PushHTTPFailure/leaving`` if the service ends the new connection at once.
     private func connection(to origin: Origin) async throws -> HTTP2Connection {
         var stale: UInt64?
         for _ in 0..<2 {
             let entry = try state.withLock { state in
-                guard !state.isClosed else { throw HTTP2Failure.closed }
+                guard !state.isClosed else { throw PushHTTPFailure.closed }
                 if let entry = state.entries[origin], entry.number != stale { return entry }
                 state.lastNumber += 1
                 let entry = Entry(number: state.lastNumber, connection: open(origin, as: state.lastNumber))
@@ -116,7 +116,7 @@ final class HTTP2Client: Sendable {
             if connection.takesRequests { return connection }
             stale = entry.number
         }
-        throw HTTP2Failure.leaving
+        throw PushHTTPFailure.leaving
     }
 
     /// Opens a connection. If that fails, its entry is removed.
@@ -132,32 +132,5 @@ final class HTTP2Client: Sendable {
             }
         }
         return opened
-    }
-}
-
-/// The reason why a request over HTTP/2 has no answer.
-enum HTTP2Failure: Error, Hashable, CustomStringConvertible {
-    case badURL
-    /// The client was shut down.
-    case closed
-    /// The connection takes no further requests.
-    case leaving
-    case noHTTP2
-    case noSettings
-    case noAnswer
-    case connectionClosed
-    case badAnswer(String)
-
-    var description: String {
-        switch self {
-        case .badURL: "the URL has no host"
-        case .closed: "the server is stopping"
-        case .leaving: "the service closes the connection"
-        case .noHTTP2: "the service does not speak HTTP/2"
-        case .noSettings: "the service did not begin HTTP/2 in time"
-        case .noAnswer: "the service did not answer in time"
-        case .connectionClosed: "the service closed the connection"
-        case .badAnswer(let reason): "the answer is not valid: \(reason)"
-        }
     }
 }

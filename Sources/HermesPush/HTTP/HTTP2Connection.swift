@@ -33,7 +33,7 @@ struct HTTP2Request: Sendable {
 /// State: a `Mutex` around the figures that requests on other threads read; the rest is confined to the event loop.
 final class HTTP2Connection: Sendable {
     struct State {
-        /// Whether the server has closed the connection or announced that.
+        /// Whether the server has closed the connection, or has announced that it will.
         var isLeaving = false
         /// The time at which the server last sent a part of an answer.
         var answeredAt = NIODeadline.now()
@@ -45,11 +45,13 @@ final class HTTP2Connection: Sendable {
 
     private let channel: any Channel
     private let streams: NIOLoopBound<HTTP2StreamMultiplexer>
+    private let allowance: NIOLoopBound<AllowanceHandler>
     private let state: Mutex<State>
 
-    private init(_ channel: any Channel, _ streams: HTTP2StreamMultiplexer) {
+    private init(_ channel: any Channel, _ streams: HTTP2StreamMultiplexer, _ allowance: AllowanceHandler) {
         self.channel = channel
         self.streams = NIOLoopBound(streams, eventLoop: channel.eventLoop)
+        self.allowance = NIOLoopBound(allowance, eventLoop: channel.eventLoop)
         state = Mutex(State())
     }
 
@@ -82,7 +84,7 @@ final class HTTP2Connection: Sendable {
             throw error
         }
         let timer = loop.scheduleTask(deadline: end) {
-            begun.fail(HTTP2Failure.noSettings)
+            begun.fail(PushHTTPFailure.noSettings)
             connection.close()
         }
         defer { timer.cancel() }
@@ -98,13 +100,15 @@ final class HTTP2Connection: Sendable {
     ) throws -> HTTP2Connection {
         let streams = HTTP2StreamMultiplexer(mode: .client, channel: channel) { stream in
             // Push was switched off in SETTINGS.
-            stream.eventLoop.makeFailedFuture(HTTP2Failure.badAnswer("a pushed stream"))
+            stream.eventLoop.makeFailedFuture(PushHTTPFailure.badAnswer("a pushed stream"))
         }
-        let connection = HTTP2Connection(channel, streams)
+        let allowance = AllowanceHandler()
+        let connection = HTTP2Connection(channel, streams, allowance)
         let settings = nioDefaultSettings + [HTTP2Setting(parameter: .enablePush, value: 0)]
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: serverName))
         try pipeline.addHandler(ProtocolCheck())
+        try pipeline.addHandler(allowance)
         try pipeline.addHandler(NIOHTTP2Handler(mode: .client, initialSettings: settings))
         try pipeline.addHandler(IdleStateHandler(allTimeout: idleTime))
         try pipeline.addHandler(RootHandler(connection, begun))
@@ -121,12 +125,12 @@ final class HTTP2Connection: Sendable {
     /// Sends a request and waits for its answer.
     ///
     /// If the deadline passes and the server has answered nothing at all since the request, the connection takes no
-    /// further requests, and the next one opens another connection.
+    /// further requests, and the next request opens another connection.
     ///
-    /// - Throws: ``HTTP2Failure/leaving`` if the connection takes no further requests; then nothing was sent.
+    /// - Throws: ``PushHTTPFailure/leaving`` if the connection takes no further requests; then nothing was sent.
     func post(_ request: HTTP2Request, until end: NIODeadline) async throws -> PushHTTPClient.Answer {
         try state.withLock { state in
-            guard !state.isLeaving else { throw HTTP2Failure.leaving }
+            guard !state.isLeaving else { throw PushHTTPFailure.leaving }
             state.requests += 1
         }
         defer { ended() }
@@ -134,11 +138,12 @@ final class HTTP2Connection: Sendable {
         let answer = channel.eventLoop.makePromise(of: PushHTTPClient.Answer.self)
         let accepted = Accepted()
         let timer = channel.eventLoop.scheduleTask(deadline: end) { [self] in
-            accepted.end(answer, HTTP2Failure.noAnswer)
+            accepted.end(answer, PushHTTPFailure.noAnswer)
             state.withLock { if $0.answeredAt < begin { $0.isLeaving = true } }
         }
         defer { timer.cancel() }
         channel.eventLoop.execute { [self] in
+            allowance.value.requestBegan()
             let stream = channel.eventLoop.makePromise(of: (any Channel).self)
             stream.futureResult.whenFailure { answer.fail($0) }
             streams.value.createStreamChannel(promise: stream) { stream in
@@ -168,14 +173,43 @@ final class HTTP2Connection: Sendable {
 
         func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
             if case .handshakeCompleted(let agreed)? = event as? TLSUserEvent, agreed != "h2" {
-                context.fireErrorCaught(HTTP2Failure.noHTTP2)
+                context.fireErrorCaught(PushHTTPFailure.noHTTP2)
                 return context.close(promise: nil)
             }
             context.fireUserInboundEventTriggered(event)
         }
     }
 
-    /// Handles what concerns the whole connection: the first SETTINGS, GOAWAY, the end.
+    /// Closes the connection if the service sends many more bytes than its answers need. The limits of one answer do
+    /// not bound frames that belong to no answer, such as PING, SETTINGS, and frames of unknown types.
+    private final class AllowanceHandler: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+        typealias InboundOut = ByteBuffer
+
+        /// The bytes that the service may send before the first request.
+        private static let first = 1 << 20
+        /// The bytes that each request adds.
+        private static let perRequest = PushHTTPClient.maxBodyBytes
+        /// The largest allowance, in bytes.
+        private static let most = 16 << 20
+
+        private var left = first
+
+        func requestBegan() { left = min(left + Self.perRequest, Self.most) }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            // Bytes that were read together with the excess may still arrive here.
+            guard left > 0 else { return }
+            left -= unwrapInboundIn(data).readableBytes
+            guard left > 0 else {
+                context.fireErrorCaught(PushHTTPFailure.badAnswer("the service sends far too many bytes"))
+                return context.close(promise: nil)
+            }
+            context.fireChannelRead(data)
+        }
+    }
+
+    /// Handles the events that concern the whole connection: the first SETTINGS, GOAWAY, the end.
     private final class RootHandler: ChannelInboundHandler {
         typealias InboundIn = HTTP2Frame
         typealias InboundOut = HTTP2Frame
@@ -194,7 +228,7 @@ final class HTTP2Connection: Sendable {
             case .settings(.settings): begun.succeed()
             case .goAway:
                 connection.noteLeaving()
-                begun.fail(HTTP2Failure.leaving)
+                begun.fail(PushHTTPFailure.leaving)
                 context.fireChannelRead(data)
                 return closeIfIdle(context)
             default: break
@@ -223,7 +257,7 @@ final class HTTP2Connection: Sendable {
 
         func channelInactive(context: ChannelHandlerContext) {
             connection.noteLeaving()
-            begun.fail(HTTP2Failure.connectionClosed)
+            begun.fail(PushHTTPFailure.connectionClosed)
             context.fireChannelInactive()
         }
     }
@@ -283,7 +317,7 @@ extension HTTP2Connection {
                 guard status != nil else { return fail("its body is before its head") }
                 if case .byteBuffer(let bytes) = frame.data { body.writeImmutableBuffer(bytes) }
                 if frame.endStream || body.readableBytes >= PushHTTPClient.maxBodyBytes { finish() }
-            case .rstStream: accepted.end(answer, HTTP2Failure.connectionClosed)
+            case .rstStream: accepted.end(answer, PushHTTPFailure.connectionClosed)
             default: break
             }
         }
@@ -308,7 +342,7 @@ extension HTTP2Connection {
             answer.succeed(.init(status: status, headers: headers, body: Data(buffer: body)))
         }
 
-        private func fail(_ reason: String) { answer.fail(HTTP2Failure.badAnswer(reason)) }
+        private func fail(_ reason: String) { answer.fail(PushHTTPFailure.badAnswer(reason)) }
 
         func errorCaught(context: ChannelHandlerContext, error: any Error) {
             accepted.end(answer, error)
@@ -316,13 +350,13 @@ extension HTTP2Connection {
         }
 
         func channelInactive(context: ChannelHandlerContext) {
-            accepted.end(answer, HTTP2Failure.connectionClosed)
+            accepted.end(answer, PushHTTPFailure.connectionClosed)
             context.fireChannelInactive()
         }
     }
 
-    /// The head of an answer of success. After such a head, the request was accepted, even if the rest of the answer
-    /// does not arrive.
+    /// The head of an answer of success. If such a head has arrived, the request was accepted, even if the rest of the
+    /// answer does not arrive.
     private final class Accepted: Sendable {
         private let head = Mutex<PushHTTPClient.Answer?>(nil)
 

@@ -13,7 +13,7 @@ import NIOPosix
 /// - Nobody waits longer than the deadline.
 /// - Lookups run on threads of their own.
 /// - Accounts take turns, and each has only a few lookups at once.
-/// - Names that have led somewhere go first, with some threads that other names cannot take.
+/// - Names that have led somewhere go first, and some threads are reserved for them.
 ///
 /// State: protected by the actor.
 package actor PublicNames {
@@ -32,7 +32,7 @@ package actor PublicNames {
         case address(String)
         /// The name does not exist or has a private address. All answers have said so for this long.
         case nowhere(Duration)
-        /// The address is not known at present. It makes sense to ask again after this time.
+        /// The address is not known at present. A new lookup makes sense after this time.
         case unknown(Duration)
     }
 
@@ -181,7 +181,8 @@ package actor PublicNames {
         if !queue.contains(host) {
             guard queue.count < settings.perAccount.waiting else { return false }
             if queue.isEmpty { turns.append(owner) }
-            // This happens even if the host waits in another owner's queue, because that turn may come much later.
+            // This happens even if the host waits in another owner's queue, because that owner's turn may begin much
+            // later.
             queue.append(host)
             queues[owner] = queue
         }
@@ -259,8 +260,8 @@ package actor PublicNames {
             nowhere[host] = nil
             failed[host] = nil
             var texts = addresses.map(PublicAddress.text(of:))
-            // Services rotate their addresses. The address in use stays in front as long as it is in the list, so that
-            // its connections are kept.
+            // Services rotate their addresses. The address in use stays in front while it is in the list, so that its
+            // connections are kept.
             if let used = known[host]?.addresses.first, let index = texts.firstIndex(of: used) {
                 texts.swapAt(0, index)
             }

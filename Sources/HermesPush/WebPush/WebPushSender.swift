@@ -18,7 +18,7 @@ package final class WebPushSender: PushSender {
         package var publicKey: String
         /// The file of the matching private key: PEM, or 32 bytes in base64url.
         package var privateKeyFile: String
-        /// `mailto:` or `https:`, the push service's contact for complaints.
+        /// A `mailto:` or `https:` URL: the contact that a push service uses for complaints.
         package var subject: String
         /// The hosts of push services. `*.` before a name stands for all hosts below it, and `*` for any host. A port
         /// behind the host (`:` and a number) is allowed instead of 443.
@@ -125,8 +125,8 @@ package final class WebPushSender: PushSender {
             case .address(let address): route = .init(host: subscription.host, address: address)
             case .nowhere(let age):
                 let reason = "\(subscription.host) resolves to a private address or to no address"
-                // The host exists if the operator names it or a host above it. Then the fault is the resolver's, and
-                // passes.
+                // The host exists if the operator names it or a host above it. In that case the resolver failed, and
+                // the failure is temporary.
                 if configuration.names(subscription) { return .retry(after: nil, isService: true, reason: reason) }
                 return age >= Self.lostAfter ? .tokenGone(since: nil) : .refused(reason: reason)
             case .unknown(let wait):
@@ -172,8 +172,8 @@ package final class WebPushSender: PushSender {
             return .delivered(id: String(decoding: (answer.headers["location"] ?? "").utf8.prefix(200), as: UTF8.self))
         case 404, 410: return .tokenGone(since: nil)
         case 429, 500...:
-            // This may concern only the one subscription, because its owner chooses its path. So the others are not
-            // delayed.
+            // This answer may concern only the one subscription, because its owner chooses its path. So the others are
+            // not delayed.
             return .retry(after: answer.retryAfter, isService: false, reason: "status \(answer.status)")
         default: return .refused(reason: "status \(answer.status): \(answer.excerpt)")
         }
@@ -202,7 +202,8 @@ package final class WebPushSender: PushSender {
         let now = time.now().rawValue / 1000
         if let token = tokens.withLock({ $0[origin] }) {
             let rest = token.expiresAt - now
-            // The rest is longer than the lifetime if the clock was set back. A service may refuse such a token.
+            // The remaining time is longer than the lifetime if the clock was set back. A service may refuse such a
+            // token.
             if rest > Self.tokenLifetime / 2, rest <= Self.tokenLifetime { return token.text }
         }
         let claims = Claims(aud: origin, exp: now + Self.tokenLifetime, sub: configuration.subject)

@@ -10,8 +10,8 @@ import Synchronization
 /// posted in order where possible. The events of several users are posted at the same time. After failures the waits
 /// grow. An event that is too old (``Configuration/maxAge``) is given up.
 ///
-/// A receiver may take long for the events of one user. They do not hold up the events of others: after a moment the
-/// next round begins (``WebhookRound``).
+/// A receiver may take long for the events of one user. Those events do not hold up the events of others: after a
+/// moment the next round begins (``WebhookRound``).
 ///
 /// State: a `Mutex` around the counts, and one around the posts that are under way; the rest is in the store.
 package final class WebhookPoster: Sendable {
@@ -58,7 +58,7 @@ package final class WebhookPoster: Sendable {
     private static let batch = 256
     /// The longest time between two checks of the queue.
     private static let maxSleep = Duration.seconds(60)
-    /// The time after which the next round begins, although some events of this one are still under way.
+    /// The time after which the next round begins, although some events of the present round are still under way.
     private static let roundTime = Duration.seconds(1)
 
     private let configuration: Configuration
@@ -128,7 +128,7 @@ package final class WebhookPoster: Sendable {
                     continue
                 }
                 var result = Round(posted: 0, failed: 1)
-                // A failure of the store counts like one of the receiver.
+                // A failure of the store counts like a failure of the receiver.
                 if let (round, workers) = try? await takeDue() {
                     for _ in 0..<workers { group.addTask { [self] in await work(on: round) } }
                     result = (try? await settle(round, after: Self.roundTime)) ?? result
@@ -140,7 +140,7 @@ package final class WebhookPoster: Sendable {
                     // The sleep throws when the server stops; then the loop ends.
                     try? await Task.sleep(for: configuration.backoff.delay(failures: failures))
                 case .untilStored:
-                    // Events that are under way are due, too: the end of their posts is a signal.
+                    // The store still counts events under way as due. The end of their posts is signalled.
                     let isBusy = underWay.withLock { $0.workers > 0 }
                     await outbox.stored.wait(atMost: isBusy ? Self.roundTime : sleep(until: nextDue))
                 }
@@ -204,7 +204,8 @@ package final class WebhookPoster: Sendable {
 
     /// - Returns: the round, and the number of workers for it. ``work(on:)`` must follow for each.
     private func takeDue() async throws(HermesError) -> (round: WebhookRound, workers: Int) {
-        // Posts that end during the read are committed only behind what is read.
+        // If a post ends during the read, the read may still return its event, because the outcome is committed later.
+        // So the posts under way are recorded before the read.
         let before = underWay.withLock { $0 }
         let due = try await outbox.store.dueWebhooks(now: time.now(), limit: Self.batch)
         let (lines, workers) = underWay.withLock { $0.take(due.filter { !before.has($0) }) }
@@ -247,12 +248,12 @@ package final class WebhookPoster: Sendable {
     private func sleep(until next: Timestamp?) -> Duration {
         guard let next else { return Self.maxSleep }
         let wait = next.rawValue &- time.now().rawValue
-        // An event that is due and was not posted waits for an earlier one of its user.
+        // An event that is due and was not posted waits for an earlier event of its user.
         guard wait > 0 else { return Self.roundTime }
         return min(.milliseconds(wait), Self.maxSleep)
     }
 
-    /// Posts events in order. An event that fails stops the later ones, unless it has failed
+    /// Posts events in order. An event that fails stops the later events, unless it has failed
     /// ``WebhookEvent/attemptsInOrder`` times.
     private func post(_ line: [StoredWebhook]) async -> [WebhookSettlement] {
         var settlements: [WebhookSettlement] = []

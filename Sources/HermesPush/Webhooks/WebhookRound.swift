@@ -8,8 +8,8 @@ import Synchronization
 /// One check of the queue of webhooks: the lists of events that were due, and the outcomes of those that were posted. A
 /// list has the events of one user, or one event without a user. Its events are posted one after the other.
 ///
-/// A list that takes long does not hold up the next round: once a round is closed, its workers record what they still
-/// finish by themselves.
+/// A list that takes long does not hold up the next round: after a round is closed, its workers themselves record the
+/// outcomes of the posts that they still finish.
 ///
 /// State: a `Mutex`; nothing is called under it.
 final class WebhookRound: Sendable {
@@ -43,7 +43,7 @@ final class WebhookRound: Sendable {
 
     /// Adds the outcomes of a list.
     ///
-    /// - Returns: false if the round is closed. Then the worker records the outcomes.
+    /// - Returns: false if the round is closed. In that case the worker records the outcomes.
     func add(_ settlements: [WebhookSettlement]) -> Bool {
         state.withLock { state in
             guard !state.isClosed else { return false }
@@ -62,8 +62,8 @@ final class WebhookRound: Sendable {
         return isClosed
     }
 
-    /// Waits until all lists were begun, then until all workers have ended, or for `limit`, and closes the round. So
-    /// workers are idle only if nothing is due.
+    /// Waits until all lists were begun. Then waits until all workers have ended, but at most for `limit`, and closes
+    /// the round. So workers are idle only if nothing is due.
     ///
     /// - Returns: the outcomes so far, and the lists that no worker has begun.
     func close(after limit: Duration?) async -> (settlements: [WebhookSettlement], rest: [[StoredWebhook]]) {
@@ -88,8 +88,8 @@ struct WebhookPostsUnderWay: Sendable {
     /// - Parameter most: the largest number of workers.
     init(most: Int) { self.most = most }
 
-    /// Divides due events into lists, without those whose list is under way, and takes workers for them. All these lists
-    /// are then under way.
+    /// Divides due events into lists, except events whose list is under way, and takes workers for the lists. All these
+    /// lists are then under way.
     mutating func take(_ due: [StoredWebhook]) -> (lines: [[StoredWebhook]], workers: Int) {
         var lines: [[StoredWebhook]] = []
         var places: [UserID: Int] = [:]

@@ -63,7 +63,7 @@ struct SessionReader {
 
     /// Returns the id of the last session to look at.
     private func last(of searched: Int, after id: DurableSessionID?) throws -> Int64 {
-        // To count the sessions takes time, too.
+        // Counting the sessions takes time, too.
         guard searched < .max else { return .max }
         let query = try PreparedStatement(db, "SELECT id FROM session WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?")
         query.bind(id?.rawValue ?? 0, at: 1)

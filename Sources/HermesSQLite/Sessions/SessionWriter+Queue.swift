@@ -274,7 +274,7 @@ extension SessionWriter {
                 Self.bind(id, range, to: table.delete)
                 try table.delete.run()
             }
-            // Once each seq of the range has a row, the other table has none of them.
+            // If each seq of the range has a row here, the other table has none of them.
             if UInt64(rows) > range.upperBound - range.lowerBound { break }
         }
         return (rows, bytes)

@@ -127,7 +127,7 @@ struct SessionWriter: SlicedWriter {
         return cache
     }
 
-    /// Moves some fresh rows to their permanent table, once there are many.
+    /// Moves some fresh rows to their permanent table, if there are many.
     private mutating func settleSlice() throws {
         if cache.sweep == nil, cache.freshRows >= sweepRows || cache.freshBytes >= Self.maxFreshBytes {
             cache.sweep = FreshSweep([.queue])

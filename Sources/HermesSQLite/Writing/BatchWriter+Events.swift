@@ -72,7 +72,7 @@ extension BatchWriter {
         return .acknowledged(moved)
     }
 
-    /// Updates up to where entries are released, after a cursor has moved or was added.
+    /// Updates the seq up to which entries are released, after a cursor has moved or was added.
     mutating func release(_ index: Dictionary<UserID, WriterCache.Inbox>.Index) {
         let isCrowded = settings.inbox.isCrowded(cache.inboxes.values[index].use)
         let released = cache.cursors[cache.inboxes.keys[index]]?.released(isCrowded: isCrowded) ?? 0

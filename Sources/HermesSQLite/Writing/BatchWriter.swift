@@ -3,6 +3,125 @@
 
 internal import GRDB
 import HermesCore
+import Synchronization
+
+/// The transaction.
+extension SQLiteStore {
+    /// Runs a batch on the writer. The cache is taken out meanwhile, and is put back only if the transaction commits.
+    ///
+    /// An operation that meets a damaged row is refused, and the others are applied.
+    ///
+    /// - Parameters:
+    ///   - operations: the operations that are applied in any case.
+    ///   - next: gives further operations (``MessageStore/commit(taking:now:)``).
+    func commitBatch(
+        _ operations: [WriteOperation],
+        taking next: (_ isLong: Bool) -> WriteOperation? = { _ in nil },
+        now: Timestamp
+    ) throws -> [WriteOutcome] {
+        waitingWrites.add(1, ordering: .relaxed)
+        return try pool.writeWithoutTransaction { db in
+            waitingWrites.subtract(1, ordering: .relaxed)
+            return try commitBatch(operations, taking: next, now: now, in: db)
+        }
+    }
+
+    func commitBatch(
+        _ operations: [WriteOperation],
+        taking next: (_ isLong: Bool) -> WriteOperation?,
+        now: Timestamp,
+        in db: Database
+    ) throws -> [WriteOutcome] {
+        var operations = operations
+        do {
+            return try commitBatch(&operations, taking: next, now: now, in: db, isolating: false)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            return try commitBatch(&operations, taking: { _ in nil }, now: now, in: db, isolating: true)
+        }
+    }
+
+    /// - Parameters:
+    ///   - operations: all of them are applied; the operations that `next` gives are appended.
+    ///   - isolating: whether each operation can be rolled back separately, which is slow.
+    private func commitBatch(
+        _ operations: inout [WriteOperation],
+        taking next: (_ isLong: Bool) -> WriteOperation?,
+        now: Timestamp,
+        in db: Database,
+        isolating: Bool
+    ) throws -> [WriteOutcome] {
+        var taken = cache.withLock { cache in
+            let taken = cache
+            cache = WriterCache(freshEntries: taken.freshEntries, sweep: taken.sweep)
+            // Isolated operations copy the cache each time, so they begin with an almost empty one.
+            return isolating ? cache : taken
+        }
+        var outcomes: [WriteOutcome] = []
+        var removedSessions: [DurableSessionID] = []
+        var removedQueues = OwnerTally()
+        var inboxChanges = InboxLedger.Changes()
+        var unreadChanges: [UserID: Int] = [:]
+        outcomes.reserveCapacity(operations.count)
+        try db.inTransaction(.immediate) {
+            var writer = try BatchWriter(
+                db,
+                cache: taken,
+                unread: unread,
+                settings: settings,
+                now: now,
+                time: TimeSlice(clock, slice),
+                sweepRows: sweepRows
+            )
+            taken = WriterCache()
+            for operation in operations {
+                guard isolating else {
+                    outcomes.append(try writer.apply(operation))
+                    continue
+                }
+                let outcome = try isolated(db, &writer) { try $0.apply(operation) }
+                outcomes.append(outcome ?? .refused(Damage.refusal))
+            }
+            try writer.apply(taking: next, slice: slice, unless: isAwaited, &operations, &outcomes)
+            removedSessions = writer.removedSessions
+            removedQueues = writer.removedQueues
+            inboxChanges = writer.inboxChanges
+            unreadChanges = writer.unreadChanges
+            taken = try writer.finish()
+            return .commit
+        }
+        cache.withLock { $0 = taken }
+        unread.apply(unreadChanges)
+        queues.apply(removedQueues)
+        inboxes.apply(inboxChanges)
+        if !removedSessions.isEmpty {
+            sessionCache.withLock { cache in for id in removedSessions { cache.forget(id) } }
+        }
+        return outcomes
+    }
+
+    /// Applies one operation, and rolls it back if it meets a damaged row.
+    ///
+    /// - Returns: nil if the operation met a damaged row.
+    func isolated<Writer, Outcome>(
+        _ db: Database,
+        _ writer: inout Writer,
+        _ apply: (inout Writer) throws -> Outcome
+    ) throws -> Outcome? {
+        let before = writer
+        var outcome: Outcome?
+        try db.inSavepoint {
+            do {
+                outcome = try apply(&writer)
+                return .commit
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+                damage.found("a row needed by a commit: \(error.message ?? "no message")")
+                return .rollback
+            }
+        }
+        if outcome == nil { writer = before }
+        return outcome
+    }
+}
 
 /// Applies one batch of operations inside the writer's transaction.
 ///
@@ -131,7 +250,7 @@ struct BatchWriter: SlicedWriter {
         return cache
     }
 
-    /// Moves some fresh rows to their permanent tables, once there are many.
+    /// Moves some fresh rows to their permanent tables, if there are many.
     private mutating func settleSlice() throws {
         if cache.sweep == nil, cache.freshEntries >= sweepRows {
             cache.sweep = FreshSweep([.inbox, .clientIDs])
@@ -152,124 +271,276 @@ struct BatchWriter: SlicedWriter {
     }
 
     static let settlingSQL = FreshTables.inbox.moveAllSQL + FreshTables.clientIDs.moveAllSQL
+}
 
-    /// Reads an inbox's row into the cache, unless it is there already.
+/// Messages.
+extension BatchWriter {
+    mutating func append(_ append: MessageAppend) throws -> WriteOutcome {
+        let draft = append.draft
+        let sender = append.sender.user
+        let recipients: [UserID]
+        do {
+            recipients = try self.recipients(of: append)
+        } catch let refusal as HermesError {
+            // A repetition gets the receipt of the first message, even if the recipient has blocked the sender since.
+            guard let clientID = draft.clientID, let first = try claimed(clientID, of: sender) else { throw refusal }
+            return try repetition(of: append, key: first)
+        }
+        var key = Int64(bitPattern: append.id.high)
+        if let clientID = draft.clientID, let first = try claim(clientID, of: sender, for: key) {
+            return try repetition(of: append, key: first)
+        }
+
+        let source = EntrySource(append)
+        let weight = InboxBudget.weight(ofContent: draft.content.bytes.count)
+        let taking: [UserID]
+        do {
+            taking = try admitted(recipients, for: append, from: source, weight)
+        } catch let refusal as HermesError {
+            try changeClaim(of: append, to: nil)
+            throw refusal
+        }
+        let conversation = try loadConversation(draft.conversation)
+        let conversationSeq = conversation.lastSeq + 1
+        deliveryBytes.removeAll(keepingCapacity: true)
+        var senderSeq: UInt64 = 0
+        var left = taking[...]
+        for user in recipients {
+            let seq = (cache.inboxes[user]?.head ?? 0) + 1
+            if user == sender { senderSeq = seq }
+            guard left.first == user else { continue }
+            left.removeFirst()
+            DeliveryList.append(user, seq, to: &deliveryBytes)
+        }
+        let place = Place(conversation: conversation.key, seq: conversationSeq, references: taking.count)
+        if try !insert(append, key: key, at: place) {
+            guard let free = try freeKey(for: append.id), try insert(append, key: free, at: place) else {
+                try changeClaim(of: append, to: nil)
+                return .refused(StoreRefusals.messageIDTaken)
+            }
+            try changeClaim(of: append, to: free)
+            key = free
+        }
+
+        try advance(append)
+        let message = Message(
+            id: append.id,
+            conversation: draft.conversation,
+            conversationSeq: conversationSeq,
+            sender: sender,
+            senderName: append.sender.nickName.rawValue,
+            senderDevice: append.sender.device,
+            clientID: draft.clientID,
+            content: draft.content,
+            sentAt: append.sentAt,
+            expiresAt: append.expiresAt
+        )
+        var deliveries: [InboxDelivery] = []
+        deliveries.reserveCapacity(taking.count)
+        var rows: [(owner: Int64, seq: UInt64)] = []
+        rows.reserveCapacity(taking.count)
+        left = taking[...]
+        for user in recipients {
+            let seq = advanceInbox(of: user)
+            guard left.first == user else { continue }
+            left.removeFirst()
+            rows.append((Int64(user.rawValue), seq))
+            count(weight, from: source, in: user)
+            let entry = InboxEntry(seq: seq, committedAt: now, event: .message(message))
+            deliveries.append(InboxDelivery(user: user, entry: entry))
+        }
+        try statements.insertEntry.run(rows) { insert in
+            insert.bind(InboxReader.messageKind, at: 1)
+            insert.bind(key, at: 2)
+            insert.bind(source.number, at: 3)
+            insert.bind(Int64(weight), at: 4)
+        }
+        let receipt = SendReceipt(
+            messageID: append.id,
+            clientID: draft.clientID,
+            conversationSeq: conversationSeq,
+            inboxSeq: senderSeq,
+            sentAt: append.sentAt,
+            isDuplicate: false
+        )
+        return .appended(receipt, deliveries: deliveries)
+    }
+
+    /// Returns the recipients that have room for a message, in their order. Throws if the message would reach nobody
+    /// but the sender, or if too many of the sender's messages are unread.
+    private mutating func admitted(
+        _ recipients: [UserID],
+        for append: MessageAppend,
+        from source: EntrySource,
+        _ weight: Int
+    ) throws -> [UserID] {
+        let sender = append.sender.user
+        var taking: [UserID] = []
+        taking.reserveCapacity(recipients.count)
+        for user in recipients where try hasRoom(in: user, from: source, by: sender, weight) { taking.append(user) }
+        let left = recipients.count - taking.count
+        guard !InboxBudget.reachesNobody(taking, of: recipients, from: sender) else {
+            inboxChanges.refused += 1
+            throw InboxBudget.isFull
+        }
+        guard case .direct = append.draft.conversation else {
+            inboxChanges.refused += left
+            return taking
+        }
+        let unread = self.unread[sender] + unreadChanges[sender, default: 0]
+        let peer = recipients.first { $0 != sender }
+        let hasRoom = try peer.map { peer in
+            try InboxBudget.leavesOthers(weight, unread: unread, of: settings.maxUnreadBytes) {
+                try share(of: source, in: peer).bytes
+            }
+        }
+        guard hasRoom ?? true else {
+            inboxChanges.refusedUnread += 1
+            throw InboxBudget.tooMuchUnread
+        }
+        inboxChanges.refused += left
+        return taking
+    }
+
+    /// Claims a client id for the message with this key.
     ///
-    /// - Returns: false if there is no such account.
-    mutating func loadInbox(of user: UserID) throws -> Bool {
-        if cache.inboxes[user] != nil { return true }
-        statements.selectInbox.bind(user, at: 1)
-        let found = try statements.selectInbox.first { row in
-            WriterCache.Inbox(
-                head: try row.sequence(0),
-                oldest: try row.sequence(1),
-                acknowledged: try row.sequence(2),
-                blocksSomebody: row.integer(3) != 0
+    /// - Returns: the key of an earlier message with this client id; nil if the new message has claimed it.
+    private func claim(_ clientID: String, of sender: UserID, for key: Int64) throws -> Int64? {
+        if let first = try settledClaim(clientID, of: sender) { return first }
+        let insert = statements.insertClientID
+        insert.bind(sender, at: 1)
+        insert.bind(key, at: 3)
+        if try insert.bind(clientID, at: 2, while: { try insert.runUnlessConflict() }) { return nil }
+        return try freshClaim(clientID, of: sender)
+    }
+
+    /// Returns the key of the message with this client id; nil if there is none.
+    private func claimed(_ clientID: String, of sender: UserID) throws -> Int64? {
+        try settledClaim(clientID, of: sender) ?? freshClaim(clientID, of: sender)
+    }
+
+    private func settledClaim(_ clientID: String, of sender: UserID) throws -> Int64? {
+        let select = statements.selectClientID
+        select.bind(sender, at: 1)
+        return try select.bind(clientID, at: 2, while: { try select.first { $0.integer(0) } })
+    }
+
+    private func freshClaim(_ clientID: String, of sender: UserID) throws -> Int64? {
+        let fresh = try PreparedStatement(db, "SELECT message FROM client_id_fresh WHERE sender = ? AND client_id = ?")
+        fresh.bind(sender, at: 1)
+        return try fresh.bind(clientID, at: 2) { try fresh.first { $0.integer(0) } }
+    }
+
+    /// Changes a claim to another key, or removes the claim if the key is nil.
+    private func changeClaim(of append: MessageAppend, to key: Int64?) throws {
+        guard let clientID = append.draft.clientID else { return }
+        let change = try PreparedStatement(
+            db,
+            key == nil
+                ? "DELETE FROM client_id_fresh WHERE sender = ?1 AND client_id = ?2"
+                : "UPDATE client_id_fresh SET message = ?3 WHERE sender = ?1 AND client_id = ?2"
+        )
+        change.bind(append.sender.user, at: 1)
+        if key != nil { change.bind(key, at: 3) }
+        try change.bind(clientID, at: 2) { try change.run() }
+    }
+
+    /// A message's place in its conversation, and the number of inboxes that get the message.
+    private struct Place {
+        let conversation: Int64
+        let seq: UInt64
+        let references: Int
+    }
+
+    /// Inserts the message's row.
+    ///
+    /// - Returns: false if the key is taken.
+    private func insert(_ append: MessageAppend, key: Int64, at place: Place) throws -> Bool {
+        let statement = statements.insertMessage
+        statement.bind(key, at: 1)
+        statement.bind(key &- Int64(bitPattern: append.id.high), at: 2)
+        statement.bind(append.id.low, at: 3)
+        statement.bind(place.conversation, at: 4)
+        statement.bind(place.seq, at: 5)
+        statement.bind(append.sender.user, at: 6)
+        statement.bind(append.sentAt, at: 9)
+        statement.bind(append.expiresAt, at: 10)
+        statement.bind(now, at: 11)
+        statement.bind(append.contentKept(by: settings), at: 12)
+        statement.bind(Int64(place.references), at: 13)
+        return try statement.bind(append.sender.device.rawValue, at: 7) {
+            try statement.bind(append.draft.clientID, at: 8) {
+                try statement.bind(deliveryBytes, at: 14) {
+                    try statement.bind(append.draft.content.bytes, at: 15) {
+                        try statement.runUnlessConflict()
+                    }
+                }
+            }
+        }
+    }
+
+    /// Finds a key for an id whose first key is taken, which is rare.
+    ///
+    /// - Returns: nil if a message with this very id exists, or no key is left.
+    private func freeKey(for id: MessageID) throws -> Int64? {
+        let candidates = MessageKey.candidates(id)
+        let query = try PreparedStatement(db, "SELECT key, shift, id_low FROM message WHERE key BETWEEN ? AND ?")
+        query.bind(candidates.lowerBound, at: 1)
+        query.bind(candidates.upperBound, at: 2)
+        var taken: Set<Int64> = []
+        var isKnown = false
+        try query.forEachRow { row in
+            taken.insert(row.integer(0))
+            isKnown = MessageKey.id(key: row.integer(0), shift: row.integer(1), low: row.unsigned(2)) == id
+            return !isKnown
+        }
+        return isKnown ? nil : candidates.first { !taken.contains($0) }
+    }
+
+    /// The outcome for a message whose client id is taken.
+    private func repetition(of append: MessageAppend, key: Int64) throws -> WriteOutcome {
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT m.shift, m.id_low, c.kind, c.a, c.b, m.conversation_seq, m.sent_at, m.deliveries, m.content, \
+            m.content_hash FROM message m JOIN conversation c ON c.id = m.conversation WHERE m.key = ?
+            """
+        )
+        query.bind(key, at: 1)
+        let outcome = try query.first { row -> WriteOutcome in
+            let columns = ConversationColumns(kind: row.integer(2), a: row.integer(3), b: row.integer(4))
+            let isSameContent =
+                row.isNull(9)
+                ? row.bytes(8) == append.draft.content.bytes
+                : row.integer(9) == append.draft.content.stableHash
+            guard columns.conversation == append.draft.conversation, isSameContent else {
+                return .refused(StoreRefusals.clientIDConflict)
+            }
+            let deliveries = try DeliveryList.decode(row.bytes(7))
+            return .duplicate(
+                SendReceipt(
+                    messageID: MessageKey.id(key: key, shift: row.integer(0), low: row.unsigned(1)),
+                    clientID: append.draft.clientID,
+                    conversationSeq: try row.sequence(5),
+                    inboxSeq: deliveries.first { $0.user == append.sender.user }?.seq ?? 0,
+                    sentAt: row.timestamp(6),
+                    isDuplicate: true
+                )
             )
         }
-        guard var inbox = found else { return false }
-        if inbox.head >= inbox.oldest {
-            statements.selectUse.bind(user, at: 1)
-            inbox.use = try Self.use(statements.selectUse)
-        }
-        cache.inboxes[user] = inbox
-        return true
+        guard let outcome else { throw StoreFailure.damagedRow }
+        return outcome
     }
 
-    /// Whether `owner`, whose inbox is loaded, blocks `peer`. Reads one row, and none if `owner` blocks nobody.
-    func blocks(_ owner: UserID, _ peer: UserID) throws -> Bool {
-        guard cache.inboxes[owner]?.blocksSomebody == true else { return false }
-        statements.selectBlock.bind(owner, at: 1)
-        statements.selectBlock.bind(peer, at: 2)
-        return try statements.selectBlock.first { _ in true } ?? false
-    }
-
-    /// Whether `owner` has neither asked for nor accepted `sender` as a contact. No account is a stranger to itself.
-    func isStranger(_ sender: UserID, to owner: UserID) throws -> Bool {
-        guard sender != owner else { return false }
-        statements.selectContact.bind(owner, at: 1)
-        statements.selectContact.bind(sender, at: 2)
-        return try statements.selectContact.first { _ in true } == nil
-    }
-
-    private static func use(_ query: PreparedStatement) throws -> Holding {
-        try query.first {
-            Holding(entries: Int($0.integer(0)), bytes: $0.amount(1, upTo: PreparedStatement.maxSum))
-        } ?? Holding()
-    }
-
-    /// Whether a message fits into a loaded inbox.
-    mutating func hasRoom(
-        in user: UserID,
-        from source: EntrySource,
-        by sender: UserID,
-        _ weight: Int
-    ) throws -> Bool {
-        guard let inbox = cache.inboxes[user] else { return false }
-        let budget = settings.inbox
-        guard budget.needsShare(inbox.use, of: source, adding: weight) else { return true }
-        if budget.isClosedToStrangers(inbox.use, adding: weight), try isStranger(sender, to: user) { return false }
-        return try budget.hasRoom(in: inbox.use, from: source, adding: weight) { try share(of: $0, in: user) }
-    }
-
-    /// The entries of one source in a loaded inbox.
-    mutating func share(of source: EntrySource, in user: UserID) throws -> Holding {
-        if let known = cache.inboxes[user]?.shares[source] { return known }
-        statements.selectShare.bind(user, at: 1)
-        statements.selectShare.bind(source.numbers.lowerBound, at: 2)
-        statements.selectShare.bind(source.numbers.upperBound, at: 3)
-        statements.selectShare.bind(source.formerNumber ?? source.number, at: 4)
-        // The result includes the entries of this batch, which are in the table already.
-        let share = try Self.use(statements.selectShare)
-        cache.inboxes[user]?.shares[source] = share
-        return share
-    }
-
-    /// Whether an entry other than a message fits into a loaded inbox.
-    ///
-    /// - Parameter actor: the account that causes the entry; nil: a back end.
-    mutating func hasReserve(in user: UserID, by actor: UserID?, _ weight: Int) throws -> Bool {
-        let use = cache.inboxes[user]?.use ?? Holding()
-        var hasRoom = settings.inbox.hasReserve(in: use, adding: weight)
-        if hasRoom, let actor, settings.inbox.isClosedToStrangers(use, adding: weight) {
-            hasRoom = try !isStranger(actor, to: user)
-        }
-        if !hasRoom { inboxChanges.refused += 1 }
-        return hasRoom
-    }
-
-    /// Counts a written entry.
-    mutating func count(_ weight: Int, from source: EntrySource, in user: UserID) {
-        guard let index = cache.inboxes.index(forKey: user) else { return }
-        cache.inboxes.values[index].use.add(weight)
-        inboxChanges.came(weight, into: cache.inboxes.values[index].use)
-        cache.inboxes.values[index].shares[source]?.add(weight)
-        if source != source.whole { cache.inboxes.values[index].shares[source.whole]?.add(weight) }
-        if case .user(let sender) = source, sender != user { unreadChanges[sender, default: 0] += weight }
-    }
-
-    /// Advances an inbox's head and returns it, as the seq of a new entry.
-    mutating func advanceInbox(of user: UserID) -> UInt64 {
-        guard let index = cache.inboxes.index(forKey: user) else { return 0 }
-        cache.inboxes.values[index].head += 1
-        cache.freshEntries += 1
-        markDirty(index)
-        return cache.inboxes.values[index].head
-    }
-
-    mutating func markDirty(_ index: Dictionary<UserID, WriterCache.Inbox>.Index) {
-        guard !cache.inboxes.values[index].isDirty else { return }
-        cache.inboxes.values[index].isDirty = true
-        dirtyInboxes.append(cache.inboxes.keys[index])
-    }
-
-    /// Checks that each recipient exists and is named once.
-    ///
-    /// - Returns: the refusal, or nil.
-    mutating func refusal(of recipients: [UserID]) throws -> HermesError? {
-        for user in recipients {
-            guard try loadInbox(of: user) else { return StoreRefusals.noSuchAccount }
-        }
-        return StoreRefusals.recipients(recipients)
+    /// Counts a message in its conversation, which must be loaded.
+    private mutating func advance(_ append: MessageAppend) throws {
+        let id = append.draft.conversation
+        let sender = append.sender.user
+        change(id) { $0.append(from: sender, in: id, at: append.sentAt) }
+        guard case .group(let group) = id, let lastSeq = cache.conversations[id]?.lastSeq else { return }
+        statements.noteOwn.bind(lastSeq, at: 1)
+        statements.noteOwn.bind(Int64(group.rawValue), at: 2)
+        statements.noteOwn.bind(sender, at: 3)
+        try statements.noteOwn.run()
     }
 }

@@ -5,7 +5,7 @@ internal import GRDB
 
 /// Inserts rows that differ only in their key of two columns, such as the queue entries of one publication.
 ///
-/// It takes longer to start and to end a statement than to insert a row, so one run inserts many rows.
+/// Starting and ending a statement takes longer than inserting a row, so one run inserts many rows.
 final class KeyedInsert {
     struct SQL {
         /// One SQL text for each of ``sizes``.

@@ -41,7 +41,7 @@ struct MessageReleaser {
         let contentUntil: Timestamp
         let sentAt: Timestamp
         let clientID: String?
-        /// The content's hash, once the content is deleted or recalled.
+        /// The content's hash, after the content is deleted or recalled.
         let storedHash: Int64?
         let content: MessageContent?
         let sender: UserID

@@ -7,7 +7,8 @@ import HermesCore
 /// another's data.
 struct TimeSlice {
     /// The time of a transaction that can leave work to the next one. Writing its pages to the log takes some 0.1 ms
-    /// more. A message waits for the running transaction and for its own, and so does a message that answers it.
+    /// more. A message waits for the running transaction and then for its own. A message that answers it waits again in
+    /// the same way.
     static let duration = Duration.milliseconds(5)
     /// The time of such a transaction if each commit waits for the disk, which takes about as long as the work or
     /// longer.
@@ -56,7 +57,7 @@ protocol SlicedWriter {
 extension SlicedWriter {
     var isFull: Bool { false }
 
-    /// Applies operations as long as `next` gives some and the transaction has time.
+    /// Applies operations while `next` gives some and the transaction has time.
     ///
     /// - Parameters:
     ///   - next: gives the next operation (`MessageStore.commit(taking:now:)`).

@@ -5,8 +5,8 @@ package import NIOCore
 
 /// Cuts a stream of bytes into frames; one decoder per connection and direction.
 ///
-/// The connection's owner appends what it reads to one ByteBuffer and calls `next(from:)` until it returns nil. A
-/// decoder keeps no bytes of its own. While a frame is incomplete, a call examines no more than a header, so a frame
+/// The connection's owner appends what it reads to one ByteBuffer and calls `next(from:)` until that call returns nil.
+/// A decoder keeps no bytes of its own. While a frame is incomplete, a call examines no more than a header, so a frame
 /// that arrives byte by byte costs no more than a frame that arrives at once. Bodies are slices of the buffer, never
 /// copies.
 package protocol FrameDecoder: Sendable {
@@ -24,7 +24,7 @@ package protocol FrameDecoder: Sendable {
     /// - Parameter buffer: the bytes that are not consumed yet. The reader index moves past the returned frame. It does
     ///   not move if the frame is incomplete or if an error is thrown, so the next call throws the same error.
     /// - Returns: the frame, or nil if more bytes are needed.
-    /// - Throws: WireError if the bytes break the protocol; the connection cannot go on.
+    /// - Throws: WireError if the bytes break the protocol; the connection cannot continue.
     mutating func next(from buffer: inout ByteBuffer) throws(WireError) -> Frame?
 }
 

@@ -5,10 +5,10 @@ package import NIOCore
 
 /// The limit for consecutive combining marks in text from the network.
 ///
-/// Swift compares and hashes strings by canonical equivalence. For this it sorts each run of combining marks, in a time
-/// that grows with the square of the run's length: a run of 60 KiB takes a quarter of a second, and a run of 1 MiB
+/// Swift compares and hashes strings by canonical equivalence. To do so, it sorts each run of combining marks, in a
+/// time that grows with the square of the run's length: a run of 60 KiB takes a quarter of a second, and a run of 1 MiB
 /// takes minutes. So a text with a longer run than ``maxRun`` is refused before it becomes a string. The time to
-/// compare the other texts is linear in their length.
+/// compare accepted texts is linear in their length.
 package enum StreamSafeText {
     /// The largest number of combining marks in a row. Unicode's Stream-Safe Text Format allows 30 (UAX #15, section
     /// 13), which is far more than any language needs. The limit is higher because decorated text in chats has more.

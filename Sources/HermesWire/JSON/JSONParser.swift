@@ -3,8 +3,8 @@
 
 /// Parses JSON strictly by RFC 8259: no comments, no trailing commas, no duplicate names in an object.
 ///
-/// The depth of a text is limited. Time and memory are linear in its length. For this, texts with many combining marks
-/// in a row are refused (``StreamSafeText``), because names are compared.
+/// The depth of a text is limited. Time and memory are linear in its length. Because the parser compares names, it
+/// refuses texts with many combining marks in a row (``StreamSafeText``).
 package struct JSONParser {
     /// The reason why a text is refused, and where.
     package struct Failure: Error, Hashable {

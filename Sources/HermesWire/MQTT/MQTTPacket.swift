@@ -26,7 +26,7 @@ package enum MQTTPacket: Hashable, Sendable {
     /// - Parameters:
     ///   - frame: the frame from ``MQTTFrameDecoder``.
     ///   - version: the version in the connection's CONNECT; not used for CONNECT itself.
-    /// - Throws: ``MQTTPacketError``; the connection cannot go on.
+    /// - Throws: ``MQTTPacketError``; the connection cannot continue.
     package init(_ frame: MQTTFrame, version: MQTTVersion) throws(MQTTPacketError) {
         var body = frame.body
         guard let type = frame.type, type != .auth || version == .v5 else {

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// An error in a packet; the connection cannot go on.
+/// An error in a packet; the connection cannot continue.
 package struct MQTTPacketError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The reason code for DISCONNECT or CONNACK of MQTT 5.0.
     package let reason: MQTTReasonCode

@@ -5,8 +5,8 @@ import NIOCore
 
 /// The positions of the parts of a received PUBLISH, found without creating strings or slices.
 ///
-/// The initializer checks the lengths, the flags and the packet identifier. It does not check the topic's text and the
-/// properties; code that reads them must do so. ``MQTTPublish`` checks everything.
+/// The initializer checks the lengths, the flags and the packet identifier. It checks neither the topic's text nor the
+/// properties; code that reads them must check them. ``MQTTPublish`` checks everything.
 package struct MQTTPublishHead: Sendable {
     package let flags: UInt8
     /// The topic's index in the frame's buffer, like ``payloadStart``.

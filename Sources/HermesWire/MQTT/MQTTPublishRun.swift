@@ -64,8 +64,8 @@ package struct MQTTPublishRun: Hashable, Sendable {
 
 /// Finds the complete PUBLISH packets with the same flags and topic at the start of the bytes that were read.
 struct MQTTPublishScan {
-    /// The largest number of packets in a run. The next scan takes the packets after it, so that no publisher occupies
-    /// the event loop for long.
+    /// The largest number of packets in a run. The next scan finds the packets after these, so that no publisher
+    /// occupies the event loop for long.
     static let maxCount = 1_024
 
     /// The prefix of the topics whose publications are requests to the server itself.

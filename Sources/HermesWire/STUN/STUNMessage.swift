@@ -87,7 +87,7 @@ package enum STUNMessage {
 
     // MARK: Writing
 
-    /// Appends the answer: the address from which the request came, or an error if an attribute is not understood.
+    /// Appends the answer: the address from which the request arrived, or an error if an attribute is not understood.
     ///
     /// - Returns: false if the address is neither IPv4 nor IPv6; then nothing was written.
     @discardableResult

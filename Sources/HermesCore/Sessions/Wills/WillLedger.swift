@@ -121,8 +121,8 @@ package final class WillLedger: Sendable {
     /// - Parameters:
     ///   - key: the client's session.
     ///   - delay: how long the will waits after the end of the connection.
-    /// - Returns: the will to use from now on. If it has no id, it is not recorded, and only this process knows it: too
-    ///   much waits for the record, or this process has left it.
+    /// - Returns: the will to use from now on. If it has no id, it is not recorded, and only this process has it: too
+    ///   much waits for the record, or this process has left the record.
     package func give(_ will: PendingWill, of key: SessionKey, delay: Duration) -> PendingWill {
         let recorded = state.withLock { state -> PendingWill? in
             guard !state.isOut, state.hasRoom else { return nil }

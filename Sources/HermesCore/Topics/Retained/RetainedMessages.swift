@@ -15,7 +15,7 @@ package final class RetainedMessages: Sendable {
         var stored: StoredPublication?
         /// The number of pending writes.
         var pending = 0
-        /// Whether the store must be read once no write is pending.
+        /// Whether the store must be read as soon as no write is pending.
         var isOutdated = false
         /// The value of ``State/changes`` when ``seen`` changed.
         var changedAt: UInt64 = 0
@@ -51,7 +51,7 @@ package final class RetainedMessages: Sendable {
     /// The hook for topics whose retained publication this process has stored or removed.
     let stored = Hook<TopicName>()
     /// The hook for topics that must be read from the store again, because the store may have a publication other than
-    /// the one that this process knows.
+    /// the one that this process has.
     let outdated = Hook<TopicName>()
 
     /// Whether publications are retained, and retained publications are sent; if not, publishers are refused.
@@ -118,7 +118,7 @@ package final class RetainedMessages: Sendable {
     ///
     /// - Parameters:
     ///   - limit: the largest number of publications to return.
-    ///   - maxBytes: the search returns no further publications once the publications that it found have this many
+    ///   - maxBytes: the search returns no further publications when the publications that it found have this many
     ///     bytes.
     ///   - steps: the largest number of records to examine; the number of examined records is subtracted.
     package func next(
@@ -169,7 +169,7 @@ package final class RetainedMessages: Sendable {
     func endReading() { state.withLock { $0.finishedWhileReading = nil } }
 
     /// Takes over what the store has for topics. If this process has changed a topic since ``beginReading()``, it
-    /// reports the topic as ``outdated`` instead, once no write of the topic is pending.
+    /// reports the topic as ``outdated`` instead, as soon as no write of the topic is pending.
     ///
     /// - Parameters:
     ///   - found: the publications in the store, at most one for each topic.

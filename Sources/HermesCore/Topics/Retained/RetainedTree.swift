@@ -151,7 +151,7 @@ struct RetainedTree {
         }
     }
 
-    /// Puts a node's first child on the stack. From it, the walk goes on to the other children.
+    /// Puts a node's first child on the stack. From it, the walk continues to the other children.
     private func pushChildren(of node: UInt32, depth: UInt32, to stack: inout [Walk.Place]) {
         push(nodes[Int(node)].firstChild, of: node, depth: depth, below: .max, to: &stack)
     }

@@ -6,9 +6,9 @@ import Synchronization
 /// The members of one shared subscription, over all loops. For the topic plane, the group is one subscriber, on the
 /// group's home shard.
 ///
-/// Each node has a group of its own, for what is published on that node. The group knows how many members the other
-/// nodes have. It sends each node a part of the publications that is in proportion to that node's members. The other
-/// node decides which of its members gets a publication.
+/// Each node has a group of its own, for the publications that are published on that node. The group keeps count of the
+/// members on the other nodes. It sends each node a part of the publications that is in proportion to that node's
+/// members. The other node decides which of its members gets a publication.
 ///
 /// If some members' sessions are kept, a publisher of QoS 1 or 2 lets ``DurableGroup`` choose among all members, and
 /// marks the publication (``Publication/decided``).
@@ -221,8 +221,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         return nil
     }
 
-    /// Returns the least busy member; equally busy members take turns. Members that do not keep up with what they are
-    /// sent come last, and so do members that do not accept a message of this length. Nil if no member can take the
+    /// Returns the least busy member; equally busy members take turns. Members that do not keep up with their
+    /// publications, or that do not accept a message of this length, are chosen last. Nil if no member can take the
     /// publication, because the members get it through the store, may not read it, are leaving, or are on loops that
     /// are too far behind.
     ///

@@ -15,7 +15,7 @@ extension SharedMember {
     package var reader: (any TopicReader)? { nil }
 }
 
-/// The topics that one subscriber may read. Asked on any thread: a shared subscription gives no publication to a member
+/// The topics that one subscriber may read. Used on any thread: a shared subscription gives no publication to a member
 /// that may not read it.
 package protocol TopicReader: AnyObject, Sendable {
     func mayRead(_ topic: TopicName) -> Bool
@@ -23,7 +23,7 @@ package protocol TopicReader: AnyObject, Sendable {
     /// The longest message that the subscriber accepts, in bytes, including the topic.
     var maxMessageBytes: Int { get }
 
-    /// Returns the permissions that remain once the subscriber's account no longer has this name. Returns this object
+    /// Returns the permissions that remain when the subscriber's account no longer has this name. Returns this object
     /// if the permissions do not depend on the name.
     ///
     /// - Parameter name: the name, in the form of ``NickName/key``.
@@ -53,8 +53,8 @@ package final class SharedLoad: Sendable {
         value.load(ordering: .relaxed) &+ (isBehind.load(ordering: .relaxed) ? Self.most : 0)
     }
 
-    /// Records that the member takes publications more slowly than they come. The count of publications does not show
-    /// this for QoS 0, because such publications are done once they are sent.
+    /// Records that the member takes publications more slowly than they arrive. The count of publications does not show
+    /// this for QoS 0, because such publications are done when they are sent.
     package func fallBehind() { isBehind.store(true, ordering: .relaxed) }
 
     package func catchUp() { isBehind.store(false, ordering: .relaxed) }

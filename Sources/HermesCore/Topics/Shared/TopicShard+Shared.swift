@@ -58,8 +58,8 @@ extension TopicShard {
 
     func join(_ key: TopicFilter, _ filter: TopicFilter) -> SharedGroup {
         if let group = sharedGroups.join(key) { return group }
-        // The group is registered only once it gets publications, so that a member that joins on another loop misses
-        // none.
+        // The group is registered only after it has begun to get publications, so that a member that joins on another
+        // loop misses none.
         let group = SharedGroup(key: key, filter: filter, home: index, shard: mailboxes[index].shard)
         group.begin(on: self)
         let known = sharedGroups.found(group)

@@ -49,14 +49,14 @@ package struct MQTTFilterList: Sendable {
 
     /// Parses the next filter of a SUBSCRIBE, with its options. The packet has ``count`` filters.
     ///
-    /// - Throws: if the filter is malformed. Then the whole packet is malformed, because the reason codes of SUBACK are
-    ///   only for well-formed filters.
+    /// - Throws: if the filter is malformed. In that case the whole packet is malformed, because the reason codes of
+    ///   SUBACK are only for well-formed filters.
     package mutating func nextSubscription() throws(MQTTPacketError) -> MQTTSubscription {
         try MQTTSubscription(from: &rest, version: version)
     }
 
     /// Parses the next filter of an UNSUBSCRIBE. The packet has ``count`` filters.
     ///
-    /// - Throws: if the filter is malformed. Then the whole packet is malformed.
+    /// - Throws: if the filter is malformed. In that case the whole packet is malformed.
     package mutating func nextFilter() throws(MQTTPacketError) -> String { try rest.readMQTTFilter() }
 }

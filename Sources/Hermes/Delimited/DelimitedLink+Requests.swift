@@ -1,0 +1,85 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+/// Requests of the app.
+extension DelimitedLink {
+    mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws {
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.body = request
+        let frame = try DelimitedFrame(packet)
+        if let limit = serverMaxFrameBytes, frame.body.readableBytes > limit {
+            let problem = "the request has \(frame.body.readableBytes) bytes; the server accepts at most \(limit)"
+            throw HermesClientError(.notEncodable, problem)
+        }
+        // The server would end the connection each time the client sends this request.
+        guard StreamSafeText.isSafe(frame.body) else {
+            throw HermesClientError(.notEncodable, "a text in the request \(StreamSafeText.problem)")
+        }
+        if carrier == nil {
+            try frame.write(into: &buffer)
+        } else {
+            try carrier?.write(packet, body: frame.body, into: &buffer)
+        }
+        remember(request, id: id)
+    }
+
+    /// Records the data of a request that its answer and later connections need, for example which room to enter again.
+    mutating func remember(_ request: Request, id: UInt64) {
+        switch request {
+        case .send(let send):
+            sending[id] = send.clientID
+        case .register:
+            registerIsUnanswered = true
+        case .room(let request):
+            switch request.request {
+            case .enter(let enter): if returning[id] == nil { entering[id] = (request.room, RoomUser(enter.user)) }
+            case .leave: left(request.room)
+            case .text, .gift, .custom, nil: break
+            }
+        case .presence(let request):
+            watched.apply(request)
+        default:
+            // Other requests leave no state that outlives the connection.
+            break
+        }
+    }
+
+    /// Handles the answer to a request of the app.
+    mutating func finished(_ result: Hermes_V1_Result, id: UInt64, now: NIODeadline, effects: inout Effects) {
+        if let room = returning.removeValue(forKey: id) { return returned(to: room, result) }
+        sending[id] = nil
+        let entered = entering.removeValue(forKey: id)
+        guard !result.hasError else {
+            effects.append(.answer(id: id, .failure(HermesClientError(result.error))))
+            return
+        }
+        if let entered { rooms[entered.room] = entered.user }
+        if case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
+            // The sent message is also an entry in the sender's own inbox. For this entry, the sending device gets only
+            // the receipt.
+            inbox.arrived(nil, seq: receipt.inboxSeq, to: receipt.inboxSeq, now: now, output: &outputs)
+            drain(&effects)
+        }
+        effects.append(.answer(id: id, .success(.result(result))))
+    }
+
+    /// Forgets a room that the client has left or is leaving, so that later connections do not enter it again.
+    mutating func left(_ room: String) {
+        rooms[room] = nil
+        entering = entering.filter { $0.value.room != room }
+        topics.forget(room)
+    }
+
+    mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects) {
+        guard state != appState else { return }
+        appState = state
+        guard isLive else { return }
+        var request = Hermes_V1_PresenceRequest()
+        request.appState = state.wire
+        effects.append(.send(.presence(request), id: ID.presence))
+    }
+}

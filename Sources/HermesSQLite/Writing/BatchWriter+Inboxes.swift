@@ -1,0 +1,128 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// The rows of inboxes, and what fits into them.
+extension BatchWriter {
+    /// Reads an inbox's row into the cache, unless it is there already.
+    ///
+    /// - Returns: false if there is no such account.
+    mutating func loadInbox(of user: UserID) throws -> Bool {
+        if cache.inboxes[user] != nil { return true }
+        statements.selectInbox.bind(user, at: 1)
+        let found = try statements.selectInbox.first { row in
+            WriterCache.Inbox(
+                head: try row.sequence(0),
+                oldest: try row.sequence(1),
+                acknowledged: try row.sequence(2),
+                blocksSomebody: row.integer(3) != 0
+            )
+        }
+        guard var inbox = found else { return false }
+        if inbox.head >= inbox.oldest {
+            statements.selectUse.bind(user, at: 1)
+            inbox.use = try Self.use(statements.selectUse)
+        }
+        cache.inboxes[user] = inbox
+        return true
+    }
+
+    /// Whether `owner`, whose inbox is loaded, blocks `peer`. Reads one row, and none if `owner` blocks nobody.
+    func blocks(_ owner: UserID, _ peer: UserID) throws -> Bool {
+        guard cache.inboxes[owner]?.blocksSomebody == true else { return false }
+        statements.selectBlock.bind(owner, at: 1)
+        statements.selectBlock.bind(peer, at: 2)
+        return try statements.selectBlock.first { _ in true } ?? false
+    }
+
+    /// Whether `owner` has neither asked for nor accepted `sender` as a contact. No account is a stranger to itself.
+    func isStranger(_ sender: UserID, to owner: UserID) throws -> Bool {
+        guard sender != owner else { return false }
+        statements.selectContact.bind(owner, at: 1)
+        statements.selectContact.bind(sender, at: 2)
+        return try statements.selectContact.first { _ in true } == nil
+    }
+
+    private static func use(_ query: PreparedStatement) throws -> Holding {
+        try query.first {
+            Holding(entries: Int($0.integer(0)), bytes: $0.amount(1, upTo: PreparedStatement.maxSum))
+        } ?? Holding()
+    }
+
+    /// Whether a message fits into a loaded inbox.
+    mutating func hasRoom(
+        in user: UserID,
+        from source: EntrySource,
+        by sender: UserID,
+        _ weight: Int
+    ) throws -> Bool {
+        guard let inbox = cache.inboxes[user] else { return false }
+        let budget = settings.inbox
+        guard budget.needsShare(inbox.use, of: source, adding: weight) else { return true }
+        if budget.isClosedToStrangers(inbox.use, adding: weight), try isStranger(sender, to: user) { return false }
+        return try budget.hasRoom(in: inbox.use, from: source, adding: weight) { try share(of: $0, in: user) }
+    }
+
+    /// The entries of one source in a loaded inbox.
+    mutating func share(of source: EntrySource, in user: UserID) throws -> Holding {
+        if let known = cache.inboxes[user]?.shares[source] { return known }
+        statements.selectShare.bind(user, at: 1)
+        statements.selectShare.bind(source.numbers.lowerBound, at: 2)
+        statements.selectShare.bind(source.numbers.upperBound, at: 3)
+        statements.selectShare.bind(source.formerNumber ?? source.number, at: 4)
+        // The result includes the entries of this batch, which are in the table already.
+        let share = try Self.use(statements.selectShare)
+        cache.inboxes[user]?.shares[source] = share
+        return share
+    }
+
+    /// Whether an entry other than a message fits into a loaded inbox.
+    ///
+    /// - Parameter actor: the account that causes the entry; nil: a back end.
+    mutating func hasReserve(in user: UserID, by actor: UserID?, _ weight: Int) throws -> Bool {
+        let use = cache.inboxes[user]?.use ?? Holding()
+        var hasRoom = settings.inbox.hasReserve(in: use, adding: weight)
+        if hasRoom, let actor, settings.inbox.isClosedToStrangers(use, adding: weight) {
+            hasRoom = try !isStranger(actor, to: user)
+        }
+        if !hasRoom { inboxChanges.refused += 1 }
+        return hasRoom
+    }
+
+    /// Counts a written entry.
+    mutating func count(_ weight: Int, from source: EntrySource, in user: UserID) {
+        guard let index = cache.inboxes.index(forKey: user) else { return }
+        cache.inboxes.values[index].use.add(weight)
+        inboxChanges.came(weight, into: cache.inboxes.values[index].use)
+        cache.inboxes.values[index].shares[source]?.add(weight)
+        if source != source.whole { cache.inboxes.values[index].shares[source.whole]?.add(weight) }
+        if case .user(let sender) = source, sender != user { unreadChanges[sender, default: 0] += weight }
+    }
+
+    /// Advances an inbox's head and returns it, as the seq of a new entry.
+    mutating func advanceInbox(of user: UserID) -> UInt64 {
+        guard let index = cache.inboxes.index(forKey: user) else { return 0 }
+        cache.inboxes.values[index].head += 1
+        cache.freshEntries += 1
+        markDirty(index)
+        return cache.inboxes.values[index].head
+    }
+
+    mutating func markDirty(_ index: Dictionary<UserID, WriterCache.Inbox>.Index) {
+        guard !cache.inboxes.values[index].isDirty else { return }
+        cache.inboxes.values[index].isDirty = true
+        dirtyInboxes.append(cache.inboxes.keys[index])
+    }
+
+    /// Checks that each recipient exists and is named once.
+    ///
+    /// - Returns: the refusal, or nil.
+    mutating func refusal(of recipients: [UserID]) throws -> HermesError? {
+        for user in recipients {
+            guard try loadInbox(of: user) else { return StoreRefusals.noSuchAccount }
+        }
+        return StoreRefusals.recipients(recipients)
+    }
+}
