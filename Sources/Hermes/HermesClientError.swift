@@ -123,7 +123,7 @@ extension HermesClientError.Code {
     public static let loginDelayed = Self(rawValue: 1007)
     /// Registration is closed: only the operator creates accounts.
     public static let registrationClosed = Self(rawValue: 1008)
-    /// The account has as many devices as it may have; the user must first remove one.
+    /// The account has reached its limit on devices; the user must first remove one.
     public static let deviceLimitReached = Self(rawValue: 1010)
     /// Registration needs the code of an invitation, and the code is missing, unknown, used up or expired.
     public static let invitationRequired = Self(rawValue: 1011)

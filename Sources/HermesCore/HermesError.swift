@@ -84,8 +84,8 @@ extension HermesError.Code {
     package static let shuttingDown = Self(rawValue: 3004)
     /// The receiver's inbox or the sender's share of that inbox is full; nothing was stored.
     package static let inboxFull = Self(rawValue: 3005)
-    /// The sender's 1:1 messages that no device has acknowledged are too large, in all inboxes together; nothing was
-    /// stored.
+    /// Too many bytes of the sender's 1:1 messages, in all inboxes together, are not acknowledged by any device;
+    /// nothing was stored.
     package static let tooMuchUnread = Self(rawValue: 3006)
 
     // 9000…: faults of the server.

@@ -215,7 +215,7 @@ package final class Messenger: Sendable {
                 // Another node may work at the same jobs. Each step is a transaction, so the nodes share the work.
                 try await deletions.load()
                 try await pushes.load()
-                // The node that has gone may have left names of deleted accounts that must still be freed.
+                // Names of deleted accounts must still be freed if the node that has gone had not freed them.
                 deletions.noteFinished()
             } catch {
                 mustTakeOver.store(true, ordering: .relaxed)

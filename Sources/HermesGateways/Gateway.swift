@@ -23,7 +23,7 @@ package protocol Gateway: Sendable {
     /// The protocol's predefined listeners, which need no key `protocol` in the configuration.
     static var listeners: [ListenerSettings.Keys] { get }
 
-    /// The settings of the protocol, besides the settings of its listeners.
+    /// The settings of the protocol, without the settings of its listeners.
     associatedtype Options: GatewayOptions = NoOptions
 
     /// The rules for the topics through which the protocol's clients are reached; nil if there are no such topics.

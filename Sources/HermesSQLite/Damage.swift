@@ -23,7 +23,7 @@ package final class Damage: Sendable {
         self.tell = tell
     }
 
-    /// Reports a damaged row, unless it was reported before.
+    /// Reports a damaged row, unless it was already reported.
     ///
     /// - Parameter row: the row's name, without its content.
     func found(_ row: String) {

@@ -48,7 +48,7 @@ final class DirectoryLock: Sendable {
         self.descriptors = Mutex(descriptors)
     }
 
-    /// Releases the lock.
+    /// Releases the locks.
     func release() {
         descriptors.withLock { descriptors in
             for descriptor in descriptors { close(descriptor) }

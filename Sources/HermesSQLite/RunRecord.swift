@@ -35,7 +35,8 @@ struct RunRecord {
         ///
         /// - Parameter bootID: the boot id when the run began; nil if it is unknown.
         case unclosed(bootID: String?)
-        /// The present database is another file, or another program changed it: it may be an earlier copy.
+        /// The database is not the file that the record describes, or another program has changed this file. In both
+        /// cases the database may be an earlier copy.
         case replaced
 
         /// Whether commits that clients have seen may be missing.
@@ -56,6 +57,14 @@ struct RunRecord {
         /// The number of the last run. After an interrupted start, the number of that start follows. Empty: unknown,
         /// because there was no record, or an earlier version wrote it.
         var numbers: [Int64] = []
+
+        /// Whether a start that did not end well has opened this very file, which may be empty in that case.
+        ///
+        /// - Parameter current: the present boot id; nil where the system has none.
+        func hasBegunHere(bootID current: String?) -> Bool {
+            guard case .unclosed(let bootID) = ending else { return false }
+            return bootID != nil || current == nil
+        }
 
         /// Whether commits that clients have seen may be missing.
         ///

@@ -18,45 +18,54 @@ private final class CancellationMark: Sendable {
 extension SQLiteStore {
     private static let pagesPerStep: CInt = 1_024
 
+    /// Writes the backup to a new file beside the final one and renames it at the end. The new file has a random name,
+    /// so no other file is touched, and an incomplete backup never has the final name.
     package func backup(to path: String) async throws(HermesError) {
+        guard isBackingUp.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
+        else {
+            throw HermesError(.overloaded, "Another backup is running. Wait until it has ended, then try again.")
+        }
+        defer { isBackingUp.store(false, ordering: .releasing) }
         guard !FileManager.default.fileExists(atPath: path) else {
             throw HermesError(.invalidArgument, "The backup would overwrite a file. Choose a new name.")
         }
-        // An interrupted backup may have left this file.
-        try? FileManager.default.removeItem(atPath: path + ".partial")
-        guard PrivateFile.create(path + ".partial") else {
+        let partial = "\(path).partial-\(String(UInt32.random(in: 0...UInt32.max), radix: 16))"
+        guard PrivateFile.create(partial) else {
             throw HermesError(.invalidArgument, "The backup cannot be written: its directory is missing or read-only.")
         }
-        defer { try? FileManager.default.removeItem(atPath: path + ".partial") }
+        defer { try? FileManager.default.removeItem(atPath: partial) }
         let isCancelled = CancellationMark()
         let copied: Result<Void, HermesError> = await withTaskCancellationHandler {
-            do throws(HermesError) {
-                return .success(
-                    try await read { db in try Self.copy(db, to: path + ".partial", unless: isCancelled) }
-                )
-            } catch {
-                return .failure(error)
-            }
+            await copy(to: partial, unless: isCancelled)
         } onCancel: {
             isCancelled.set()
         }
         try copied.get()
         do {
-            try await Self.convert(path + ".partial")
-        } catch {
-            throw failure(error)
-        }
-        do {
-            // Fails if the file was created meanwhile; an incomplete backup never has the final name.
-            try FileManager.default.moveItem(atPath: path + ".partial", toPath: path)
+            // Fails if the file was created meanwhile.
+            try FileManager.default.moveItem(atPath: partial, toPath: path)
         } catch {
             throw HermesError(.invalidArgument, "The backup file cannot be renamed.", cause: error)
         }
     }
 
+    private func copy(to path: String, unless isCancelled: CancellationMark) async -> Result<Void, HermesError> {
+        do {
+            // One connection for all steps: if the file were opened again by its name, it could be another file.
+            let copy = try DatabaseQueue(path: path)
+            try await pool.read { try Self.copy($0, to: copy, unless: isCancelled) }
+            try await copy.writeWithoutTransaction { try Self.convert($0) }
+            try copy.close()
+            return .success(())
+        } catch is CancellationError {
+            return .failure(HermesError(.shuttingDown, "The backup was cancelled."))
+        } catch {
+            return .failure(failure(error))
+        }
+    }
+
     /// Copies this reader's snapshot while commits continue. The copy is one file, marked as a copy.
-    private static func copy(_ db: Database, to path: String, unless isCancelled: CancellationMark) throws {
-        let copy = try DatabaseQueue(path: path)
+    private static func copy(_ db: Database, to copy: DatabaseQueue, unless isCancelled: CancellationMark) throws {
         try copy.writeWithoutTransaction { destination in
             // Copies in steps, so that a server that stops does not wait for the end.
             try db.backup(to: destination, pagesPerStep: pagesPerStep) { _ in
@@ -64,18 +73,14 @@ extension SQLiteStore {
             }
             _ = try String.fetchOne(destination, sql: "PRAGMA journal_mode = DELETE")
             try destination.execute(sql: "UPDATE store SET is_copy = 1")
+            guard destination.changesCount == 1 else { throw StoreFailure.damagedRow }
         }
-        try copy.close()
     }
 
     /// Rewrites the copy if an older version created the database, so that the copy can return free space.
-    private static func convert(_ path: String) async throws {
-        let copy = try DatabaseQueue(path: path)
-        try await copy.writeWithoutTransaction { db in
-            guard try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") != 2 else { return }
-            try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
-            try db.execute(sql: "VACUUM")
-        }
-        try copy.close()
+    private static func convert(_ copy: Database) throws {
+        guard try Int.fetchOne(copy, sql: "PRAGMA auto_vacuum") != 2 else { return }
+        try copy.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
+        try copy.execute(sql: "VACUUM")
     }
 }

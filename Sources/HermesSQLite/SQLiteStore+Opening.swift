@@ -68,7 +68,7 @@ extension SQLiteStore {
         } else {
             let isCheckNeeded = last.ending != .closed
             if isCheckNeeded { checking() }
-            try inspect(path, isWhole: isCheckNeeded, logger)
+            try inspect(path, isWhole: isCheckNeeded, mayBeEmpty: last.hasBegunHere(bootID: bootID), logger)
         }
         do {
             // Until the repairs after an unclean end are committed, the record keeps the old boot id. So an interrupted
@@ -180,7 +180,7 @@ extension SQLiteStore {
                 try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
                 log?.attach(to: db.sqliteConnection)
             }
-            // Deleted content is overwritten, on freed pages too, for privacy.
+            // For privacy, deleted content is overwritten, also on freed pages.
             try db.execute(sql: "PRAGMA secure_delete = ON")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
         }
@@ -241,7 +241,12 @@ extension SQLiteStore {
     /// Examines an existing file without changing it.
     ///
     /// - Parameter isWhole: whether every page is read.
-    private static func inspect(_ path: String, isWhole: Bool, _ logger: Logger) throws(StoreOpenError) {
+    private static func inspect(
+        _ path: String,
+        isWhole: Bool,
+        mayBeEmpty: Bool,
+        _ logger: Logger
+    ) throws(StoreOpenError) {
         let found: (applicationID: Int32, version: Int, isEmpty: Bool, problem: String?)
         do {
             var configuration = Configuration()
@@ -261,12 +266,12 @@ extension SQLiteStore {
             throw openError(error, path: path)
         }
         if found.isEmpty, found.applicationID == 0 {
-            // Either a start was killed before it wrote anything, or the file was truncated.
-            guard fileSize(path) > 0 || fileSize(path + "-wal") > 0 else {
+            // Either the first start was killed before it wrote anything, or this file belonged to something else.
+            guard mayBeEmpty, fileSize(path) > 0 || fileSize(path + "-wal") > 0 else {
                 throw StoreOpenError(
                     reason: .damaged,
                     path: path,
-                    message: "The file is empty. Restore a backup; or, if nothing was ever stored here, delete it."
+                    message: "The database is empty. Restore a backup; or, if nothing was ever stored here, delete it."
                 )
             }
             return

@@ -102,6 +102,8 @@ extension SQLiteStore: WebhookStore {
     /// The number of due events after which no further query is made. This many are read only if a few users have most
     /// of them.
     private static let mostLooked = 10_000
+    /// The bytes of due events after which no further query is made.
+    private static let mostLookedBytes = 8 << 20
 
     /// The events after a position of the queue, in the order of their due times, up to and including a due time.
     private struct DueRange {
@@ -121,8 +123,11 @@ extension SQLiteStore: WebhookStore {
                 DueRange(after: (due: ahead, number: .max), end: .max),
             ]
             var due: [StoredWebhook] = []
+            var dueBytes = 0
             var found: [StoredWebhook] = []
-            while let range = ranges.popLast(), due.count < Self.mostLooked, found.count < limit {
+            while let range = ranges.popLast(), due.count < Self.mostLooked, dueBytes < Self.mostLookedBytes,
+                found.count < limit
+            {
                 let rows = try Row.fetchAll(
                     db,
                     sql: WebhookQuery.due,
@@ -145,6 +150,7 @@ extension SQLiteStore: WebhookStore {
                         attempts: min(max(row["attempts"], 0), 1 << 30)
                     )
                 }
+                dueBytes += due.suffix(rows.count).reduce(0) { $0 + $1.event.body.count }
                 // Many of these events may wait for an earlier event of their user, or exceed the number for one user.
                 // Then the loop reads further events.
                 found = Self.fair(try Self.inOrder(due.sorted { $0.number < $1.number }, db))

@@ -9,7 +9,7 @@ import Synchronization
 /// All stores in one SQLite database in write-ahead mode. One writer commits operations in groups, and readers run
 /// beside it.
 ///
-/// A killed process loses no commit. With ``Durability/full``, a power cut loses no commit either. State: SQLite's own,
+/// A killed process loses no commit. With ``Durability/full``, a power cut also loses no commit. State: SQLite's own,
 /// some counts in memory, and the writer's caches (``WriterCache``, ``SessionCache``), which only the writer's queue
 /// touches.
 package final class SQLiteStore: Sendable {
@@ -45,6 +45,8 @@ package final class SQLiteStore: Sendable {
     package let inboxes: InboxLedger
     let sessionCache = Mutex(SessionCache())
     let maintenance = Mutex(Maintenance())
+    /// Whether a backup is being written. There is at most one at a time.
+    let isBackingUp = Atomic(false)
     let damage: Damage
     /// The jumps of the clock that the database contains.
     let clockJumps: Mutex<ClockJumps>
@@ -137,7 +139,7 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Waits for the writer, in a task of its own, because GRDB runs nothing for a cancelled task. The write would then
+    /// Waits for the writer in a separate task, because GRDB runs nothing for a cancelled task. The write would then
     /// count as waiting forever. While the server stops, the write would be lost: what a push service or a webhook's
     /// receiver has accepted would be sent again after the next start.
     ///

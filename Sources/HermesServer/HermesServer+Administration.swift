@@ -70,8 +70,8 @@ extension HermesServer {
         )
         let response: Result<ControlResponse, ServerFailure>
         do throws(ServerFailure) {
-            // To delete an account, its sessions and its retained publications must be loaded. As at each start, the
-            // sessions that a crash left connected begin to expire, and interrupted jobs go on.
+            // The deletion of an account needs the loaded sessions and retained publications. As at each start, the
+            // sessions that a crash left connected begin to expire, and interrupted jobs continue.
             if case .deleteUser = request { try await ServerAssembly.load(messenger) }
             response = .success(await administration.perform(request))
         } catch {

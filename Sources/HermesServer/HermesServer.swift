@@ -20,8 +20,8 @@ public enum HermesServer {
         environment: [String: String] = ProcessInfo.processInfo.environment,
         file: String? = nil
     ) async throws(ServerFailure) {
-        // By default, SIGHUP ends the process, so it is ignored here. ``EarlySignals`` below remembers it, before the
-        // server reads any file that SIGHUP reads again.
+        // By default, SIGHUP ends the process, so it is ignored from here on. ``EarlySignals`` below records it. That
+        // object is created before the server reads any of the files that it reads again on SIGHUP.
         signal(SIGHUP, SIG_IGN)
         let configured = try load(arguments: arguments, environment: environment, file: file)
         let tail = LogTail()

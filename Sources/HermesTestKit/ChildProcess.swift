@@ -36,7 +36,7 @@ package struct ChildProcess {
                 posix_spawn_file_actions_addopen(&actions, theirs, "/dev/null", O_RDWR, 0)
             }
         }
-        // If the program inherited the sockets of other tests, these would stay open as long as the program runs.
+        // If the program inherited the sockets of other tests, these would stay open until the program ends.
         #if canImport(Darwin)
         var attributes: posix_spawnattr_t?
         posix_spawnattr_init(&attributes)
@@ -59,7 +59,7 @@ package struct ChildProcess {
     #if canImport(Glibc)
     private typealias CloseFrom = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
 
-    /// Makes the program start without further descriptors. The function is looked up at run time, because Swift does
+    /// Makes the program start without any other descriptors. The function is looked up at run time, because Swift does
     /// not import functions that need `_GNU_SOURCE`.
     private static func closeAll(_ actions: inout posix_spawn_file_actions_t) {
         guard let symbol = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") else { return }

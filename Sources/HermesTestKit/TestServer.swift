@@ -28,9 +28,9 @@ package enum TestStore: Sendable, CaseIterable {
 /// - Parameters:
 ///   - store: where data is kept.
 ///   - time: the server's clocks.
-///   - configure: changes the settings before the start. Ports that it does not set are free ones.
+///   - configure: changes the settings before the start. A port that it does not set is a free one.
 ///   - body: gets the server once it is ready.
-/// - Throws: what the server or `body` throws.
+/// - Throws: the errors of the server and of `body`.
 package func withServer<Result: Sendable>(
     store: TestStore = .memory,
     time: any TimeSource = SystemTime(),

@@ -99,6 +99,34 @@ struct APNsTests {
     }
 
     @Test
+    func `the token is signed again after the clock was set`() async throws {
+        let endpoint = try await FakeEndpoint.start()
+        try await withSender(endpoint) { sender in
+            for hours in [0, 0, 2, 0, -2, 0] {
+                clock.jump(by: .seconds(3600 * hours))
+                _ = await sender.send(PushDelivery(PushFixtures.notification(), to: PushFixtures.apnsToken))
+            }
+        }
+        let signed = try endpoint.received.compactMap { $0.headers["authorization"]?.dropFirst("bearer ".count) }
+            .map { try PushFixtures.TokenParts($0).payload["iat"] as? Int }
+        let (right, ahead) = (1_800_000_000, 1_800_007_200)
+        #expect(signed == [right, right, ahead, ahead, right, right])
+    }
+
+    @Test(arguments: [("org.example.other", false), ("org.example.app", true), ("", true)])
+    func `a topic that a client has chosen does not stop others if Apple refuses it`(
+        appID: String,
+        isService: Bool
+    ) async throws {
+        let endpoint = try await FakeEndpoint.start { _, _ in .init(403, body: #"{"reason":"Forbidden"}"#) }
+        let token = try PushToken(.apns, text: PushFixtures.apnsToken.text, appID: appID)
+        try await withSender(endpoint) { sender in
+            let outcome = await sender.send(PushDelivery(PushFixtures.notification(), to: token))
+            #expect(outcome == .retry(after: .seconds(60), isService: isService, reason: "Forbidden"))
+        }
+    }
+
+    @Test
     func `a token that Apple calls expired is renewed once, unless it is young`() async throws {
         let endpoint = try await FakeEndpoint.start { _, count in
             count == 2 || count == 4

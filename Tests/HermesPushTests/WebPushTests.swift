@@ -70,6 +70,9 @@ struct WebPushTests {
             [0xFE, 0x80] + Array(repeating: 0, count: 14), [0xFC, 0x01] + Array(repeating: 0, count: 14),
             Array(repeating: 0, count: 10) + [0xFF, 0xFF, 127, 0, 0, 1], [],
             [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1],
+            [0x20, 0x01, 0x0D, 0xB8] + Array(repeating: 1, count: 12),
+            [0x20, 0x01, 0, 0] + Array(repeating: 1, count: 12), [0x20, 0x01, 1, 0] + Array(repeating: 1, count: 12),
+            [0x20, 0x02] + Array(repeating: 1, count: 14), [0x3F, 0xFF, 0x0F] + Array(repeating: 1, count: 13),
         ]
         for address in inside { #expect(!PublicAddress.isPublic(address), "\(address)") }
         guard case .found(let found) = PublicAddress.resolve("127.0.0.1") else {
@@ -85,6 +88,8 @@ struct WebPushTests {
         let outside: [[UInt8]] = [
             [8, 8, 8, 8], [172, 32, 0, 1], [192, 169, 0, 1], [100, 128, 0, 1],
             [0x2A, 0x00, 0x14, 0x50] + Array(repeating: 1, count: 12),
+            [0x20, 0x01, 0x02, 0] + Array(repeating: 1, count: 12),
+            [0x3F, 0xFF, 0x10] + Array(repeating: 1, count: 13),
         ]
         for address in outside { #expect(PublicAddress.isPublic(address), "\(address)") }
     }

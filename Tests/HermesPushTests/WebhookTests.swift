@@ -24,14 +24,18 @@ struct WebhookTests {
         let outbox: WebhookOutbox
         let poster: WebhookPoster
 
-        init(_ url: String, http: PushHTTPClient, folder: PushFixtures.Folder, limit: Int = 1_000) throws {
+        init(
+            _ url: String,
+            http: PushHTTPClient,
+            folder: PushFixtures.Folder,
+            limit: Int = 1_000,
+            backoff: Backoff? = nil
+        ) throws {
+            let secretFile = try folder.write("secret", WebhookTests.secret + "\n")
+            var configuration = WebhookPoster.Configuration(url: url, secretFile: secretFile, concurrency: 4)
+            if let backoff { configuration.backoff = backoff }
             outbox = WebhookOutbox(store: store, kinds: [.online, .offline], limit: limit, time: clock)
-            poster = try WebhookPoster(
-                .init(url: url, secretFile: try folder.write("secret", WebhookTests.secret + "\n"), concurrency: 4),
-                outbox: outbox,
-                http: http,
-                time: clock
-            )
+            poster = try WebhookPoster(configuration, outbox: outbox, http: http, time: clock)
         }
 
         func note(_ users: Int32...) async throws {
@@ -42,6 +46,7 @@ struct WebhookTests {
 
     private func withWorld(
         limit: Int = 1_000,
+        backoff: Backoff? = nil,
         answer: @escaping Answer = { _, _ in .init(204) },
         _ body: (World, FakeEndpoint) async throws -> Void
     ) async throws {
@@ -50,7 +55,8 @@ struct WebhookTests {
         let http = try PushFixtures.client()
         let result: Result<Void, any Error>
         do {
-            try await body(World(endpoint.url + "/hook", http: http, folder: folder, limit: limit), endpoint)
+            let world = try World(endpoint.url + "/hook", http: http, folder: folder, limit: limit, backoff: backoff)
+            try await body(world, endpoint)
             result = .success(())
         } catch { result = .failure(error) }
         await http.shutdown()
@@ -280,6 +286,25 @@ struct WebhookTests {
             #expect(try Self.users(requests).sorted() == [1, 2, 3])
             try await Task.sleep(for: .seconds(2))
             #expect(endpoint.received.count == 3)
+            posting.cancel()
+            await posting.value
+        }
+    }
+
+    @Test
+    func `an event that is always refused does not hold up another user's for long`() async throws {
+        let failing: Answer = { request, _ in
+            .init(String(decoding: request.body, as: UTF8.self).contains("\"user\":1,") ? 403 : 200)
+        }
+        let slow = Backoff(base: .seconds(600), limit: .seconds(600))
+        try await withWorld(backoff: slow, answer: failing) { world, endpoint in
+            let posting = Task { [poster = world.poster] in await poster.run() }
+            try await world.note(1)
+            _ = await endpoint.requests(1)
+            let start = ContinuousClock.now
+            try await world.note(2)
+            #expect(try Self.users(await endpoint.requests(2)) == [1, 2])
+            #expect(ContinuousClock.now - start < .seconds(60))
             posting.cancel()
             await posting.value
         }

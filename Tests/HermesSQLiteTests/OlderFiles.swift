@@ -5,7 +5,10 @@ import GRDB
 
 /// Brings a file of this version back to an older one.
 extension Database {
+    func takeBackGoneConversations() throws { try execute(sql: "DROP TABLE conversation_gone") }
+
     func takeBackIdentitiesOfPushTokens() throws {
+        try takeBackGoneConversations()
         try execute(sql: "DROP INDEX push_token_identity; ALTER TABLE push_token DROP COLUMN identity")
         try execute(sql: "CREATE INDEX push_token_text ON push_token (token)")
     }

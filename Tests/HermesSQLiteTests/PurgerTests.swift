@@ -94,4 +94,87 @@ struct PurgerTests {
         }
         try store.close()
     }
+
+    @Test
+    func `nothing stays of a dissolved group, and nothing of what another group has goes`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store, people: 3)
+        func group() throws -> GroupID {
+            let create = GroupCommand.create(name: "group", members: [world[1].user, world[2].user])
+            guard case .groupChanged(let made, _) = try world.commit(.group(create, by: world[0].user)) else {
+                throw ConformanceFailure(description: "no group")
+            }
+            _ = try world.commit(.append(world.message("text", from: 0, to: made.id)))
+            for person in 1...2 {
+                _ = try world.commit(.markRead(.group(made.id), by: world[person].user, upTo: 1))
+            }
+            return made.id
+        }
+        func counts() async throws -> [Int] {
+            try await store.pool.read { db in
+                try ["conversation", "conversation_gone", "read_mark", "message"].map { table in
+                    try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? -1
+                }
+            }
+        }
+        let (gone, kept) = (try group(), try group())
+        _ = try world.commit(.group(.leave(gone), by: world[2].user))
+        #expect(try await counts() == [2, 0, 3, 2])
+        _ = try world.commit(.group(.dissolve(gone), by: world[0].user))
+        #expect(try await counts() == [2, 1, 2, 2])
+        // The dissolved group's message still waits in the inboxes, so its conversation stays.
+        try await world.purge(at: StoreWorld.later(.seconds(60)), limit: 100)
+        #expect(try await counts() == [2, 1, 2, 2])
+        for person in 0...2 { try world.acknowledge(person) }
+        try await world.purge(at: StoreWorld.later(.seconds(60)), limit: 100)
+        try await world.purge(at: StoreWorld.later(.seconds(25 * 3600)), limit: 100)
+        try await world.purge(at: StoreWorld.later(.seconds(26 * 3600)), limit: 100)
+        #expect(try await counts() == [1, 0, 2, 0])
+        let receipt = try world.commit(.append(world.message("again", from: 0, to: kept)))
+        guard case .appended(let sent, _) = receipt else { throw ConformanceFailure(description: "not sent") }
+        #expect(sent.conversationSeq == 2)
+    }
+
+    @Test
+    func `an older file's dissolved groups and left marks are found`() async throws {
+        let directory = try TemporaryDirectory()
+        var store = try directory.openStore()
+        let world = try await StoreWorld(store: store, people: 2)
+        try store.close()
+        try await DatabaseQueue(path: directory.database).write { db in
+            try db.takeBackGoneConversations()
+            try db.execute(
+                sql: """
+                    DELETE FROM grdb_migrations WHERE identifier >= '027'; PRAGMA user_version = 26;
+                    INSERT INTO conversation (id, kind, a, b, last_seq) VALUES (7, 2, 77, 0, 1), (8, 2, 88, 0, 1),
+                        (9, 1, 1, 2, 1);
+                    INSERT INTO chat_group (id, name, avatar_url, is_muted, created_at) VALUES (88, 'g', '', 0, 0);
+                    """
+            )
+            for (user, conversation) in [(0, 7), (0, 8), (1, 8), (0, 9)] {
+                try db.execute(
+                    sql: "INSERT INTO read_mark (user, conversation, seq) VALUES (?, ?, 1)",
+                    arguments: [world[user].user.rawValue, conversation]
+                )
+            }
+            try db.execute(
+                sql: """
+                    INSERT INTO group_member (group_id, user, role, muted_until, joined_after) VALUES (88, ?, 1, 0, 0)
+                    """,
+                arguments: [world[1].user.rawValue]
+            )
+        }
+        store = try directory.openStore()
+        let found = try await store.pool.read { db in
+            (
+                try Int.fetchAll(db, sql: "SELECT conversation FROM conversation_gone"),
+                try Row.fetchAll(db, sql: "SELECT user, conversation FROM read_mark ORDER BY conversation")
+                    .map { [$0["user"] as Int32, $0["conversation"]] }
+            )
+        }
+        #expect(found.0 == [7])
+        #expect(found.1 == [[world[1].user.rawValue, 8], [world[0].user.rawValue, 9]])
+        try store.close()
+    }
 }

@@ -56,7 +56,7 @@ struct SQLiteStoreFaultTests {
     @Test
     func `a disk that is really full, too`() async throws {
         let mountPoint = try TemporaryDirectory()
-        guard try run("/bin/mount", ["-t", "tmpfs", "-o", "size=2m", "tmpfs", mountPoint.path]) else { return }
+        guard try run("/bin/mount", ["-t", "tmpfs", "-o", "size=3m", "tmpfs", mountPoint.path]) else { return }
         defer { _ = try? run("/bin/umount", ["-l", mountPoint.path]) }
         let directory = try TemporaryDirectory(in: mountPoint.path)
         let world = try await StoreWorld(store: directory.openStore())
@@ -137,9 +137,42 @@ struct SQLiteStoreFaultTests {
         backup.cancel()
         await #expect(throws: HermesError.self) { try await backup.value }
         #expect(!FileManager.default.fileExists(atPath: path))
-        #expect(!FileManager.default.fileExists(atPath: path + ".partial"))
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory.path)
+        #expect(!names.contains { $0.hasPrefix("copy.db") })
         try await store.backup(to: path)
         #expect(FileManager.default.fileExists(atPath: path))
+    }
+
+    @Test
+    func `of two backups at a time one is refused, and the other is whole`() async throws {
+        let directory = try TemporaryDirectory()
+        let world = try await StoreWorld(store: directory.openStore())
+        for index in 1...300 { try world.send("\(index)", from: 0, to: 1) }
+        for round in 1...5 {
+            let target = try TemporaryDirectory()
+            // Not the backup's, so it stays.
+            let other = target.database + ".partial"
+            try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+            let store = world.store
+            let codes = await withTaskGroup(of: HermesError.Code?.self, returning: [HermesError.Code?].self) { group in
+                for _ in 0..<4 {
+                    group.addTask {
+                        do throws(HermesError) {
+                            try await store.backup(to: target.database)
+                            return nil
+                        } catch {
+                            return error.code
+                        }
+                    }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(codes.count { $0 == nil } == 1, "round \(round): \(codes)")
+            #expect(codes.allSatisfy { $0 == nil || $0 == .overloaded || $0 == .invalidArgument })
+            #expect(FileManager.default.fileExists(atPath: other))
+            let copy = StoreWorld(store: try target.openStore(), people: world.people)
+            #expect(try await copy.inbox(1).count == 300)
+        }
     }
 
     @Test

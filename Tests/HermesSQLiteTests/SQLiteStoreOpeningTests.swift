@@ -4,10 +4,11 @@
 import Foundation
 import GRDB
 import HermesCore
-import HermesSQLite
 import HermesTestKit
 import Synchronization
 import Testing
+
+@testable import HermesSQLite
 
 @Suite("Opening a data directory", .inTurns)
 struct SQLiteStoreOpeningTests {
@@ -192,6 +193,31 @@ struct SQLiteStoreOpeningTests {
             try data.write(to: url)
             #expect(reason { try directory.openStore() } == .damaged, "\(damage)")
         }
+    }
+
+    @Test
+    func `a database without tables is refused, unless the first start was killed`() async throws {
+        func writeEmptyDatabase(_ directory: TemporaryDirectory) throws {
+            let queue = try DatabaseQueue(path: directory.database)
+            try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA user_version = 0; VACUUM") }
+            try queue.close()
+            try #require(try Data(contentsOf: URL(fileURLWithPath: directory.database)).count >= 4096)
+        }
+        let restored = try TemporaryDirectory()
+        try writeEmptyDatabase(restored)
+        #expect(reason { try restored.openStore() } == .damaged)
+
+        let overwritten = try TemporaryDirectory()
+        try await fill(overwritten)
+        try FileManager.default.removeItem(atPath: overwritten.database)
+        try writeEmptyDatabase(overwritten)
+        #expect(reason { try overwritten.openStore() } == .damaged)
+
+        let killed = try TemporaryDirectory()
+        try writeEmptyDatabase(killed)
+        var record = RunRecord(directory: killed.path, database: killed.database)
+        try record.markOpen(bootID: RunRecord.bootID, numbers: [])
+        #expect(reason { try killed.openStore() } == nil)
     }
 
     @Test(arguments: 0..<24)

@@ -165,7 +165,7 @@ struct SessionFaultTests {
                         ('store', 'account', 'device', 'token', 'conversation', 'message', 'client_id',
                          'client_id_fresh', 'inbox', 'inbox_fresh', 'inbox_head', 'contact', 'chat_group',
                          'group_member', 'groups_of_user', 'session_received_part', 'kept_name', 'audit',
-                         'push_token', 'grdb_migrations')
+                         'push_token', 'conversation_gone', 'grdb_migrations')
                     """
             )
             for table in tables { try db.execute(sql: "DROP TABLE \(table)") }

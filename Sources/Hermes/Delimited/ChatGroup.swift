@@ -65,7 +65,7 @@ extension HermesClient {
     ///
     /// - Parameters:
     ///   - name: 1 to 64 characters.
-    ///   - uids: the members besides the caller; at most 499.
+    ///   - uids: the members in addition to the caller; at most 499.
     /// - Returns: the group.
     /// - Throws: HermesClientError `.notFound` if an account does not exist; `.forbidden` if one of the accounts does
     ///   not let the caller add it; `.connectionLost` if the connection ends before the answer; `.timedOut`;

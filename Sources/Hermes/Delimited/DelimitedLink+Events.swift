@@ -58,7 +58,7 @@ extension DelimitedLink {
     /// The longest room name, in bytes.
     private static var maxRoomBytes: Int { 64 }
 
-    /// Before the app gets a push to a room, reports to it the earlier pushes to the room that did not arrive.
+    /// Before the app gets a push to a room, reports to the app the earlier pushes to the room that did not arrive.
     mutating func track(_ room: Hermes_V1_RoomEvent) {
         if case .kicked = room.event { topics.forget(room.room) }
         guard room.topicSeq > 0, room.room.utf8.count <= Self.maxRoomBytes,

@@ -27,7 +27,7 @@ extension DelimitedLink {
         remember(request, id: id)
     }
 
-    /// Records the data of a request that its answer and later connections need, for example which room to enter again.
+    /// Records the data of a request for its answer and for later connections, for example which room to enter again.
     mutating func remember(_ request: Request, id: UInt64) {
         switch request {
         case .send(let send):

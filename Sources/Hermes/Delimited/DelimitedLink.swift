@@ -62,7 +62,7 @@ struct DelimitedLink: ConnectionLink {
     var loggedIn: (@Sendable (Session) -> Void)?
     /// The function to call when there will be no further connection before the next login.
     var tellStopped: (@Sendable () -> Void)?
-    /// The credential that the app last passed. ``credential`` may be a token that a login with it returned.
+    /// The credential that the app last passed. ``credential`` may be the token that its login returned.
     private var requested: Credential?
     /// The client ids of sends whose receipts are awaited, by packet id.
     var sending: [UInt64: String] = [:]
@@ -117,7 +117,7 @@ struct DelimitedLink: ConnectionLink {
         inbox = InboxTracker(epoch: cursor?.epoch ?? 0, taken: cursor?.seq ?? 0)
     }
 
-    /// Takes the credential for a login, perhaps to another account.
+    /// Sets the credential for a login, perhaps to another account.
     mutating func logIn(_ new: Credential) {
         if owner != nil, new != credential { isOwnerCertain = false }
         if new != requested { mayBeRegistered = false }
@@ -127,7 +127,7 @@ struct DelimitedLink: ConnectionLink {
         ticket = []
     }
 
-    /// Whether the credential is the one that the app passed before, or the token that a login with it returned.
+    /// Whether the credential is the one that the app last passed, or the token that its login returned.
     func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
     /// Continues the inbox where an earlier run of the app left it.

@@ -81,8 +81,8 @@ extension HermesClient {
 
     /// Recalls one of the account's own messages, within the time that the server allows.
     ///
-    /// - Throws: HermesClientError `.notFound` if there is no such message; `.forbidden` if it is not the caller's own,
-    ///   or if that time is over; `.timedOut`; CancellationError.
+    /// - Throws: HermesClientError `.notFound` if there is no such message; `.forbidden` if the message is not the
+    ///   caller's own, or if that time is over; `.timedOut`; CancellationError.
     public func recall(_ id: MessageID, in conversation: Conversation) async throws {
         var request = Hermes_V1_Recall()
         request.conversation = conversation.wire
@@ -335,8 +335,8 @@ extension ConnectionDriver where Link == DelimitedLink {
         return false
     }
 
-    /// Ends a scope in a room. Leaves the room, without waiting for the server, unless another scope needs it or the
-    /// app had entered it before.
+    /// Ends a scope in a room. Leaves the room, without waiting for the server. The client stays if another scope needs
+    /// the room, or if the app had entered the room before the first scope.
     func endRoomScope(_ room: String) {
         guard let scopes = link.roomScopes.removeValue(forKey: room) else { return }
         guard scopes.count == 1 else {

@@ -72,7 +72,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     static var repairTimeout: TimeAmount { .seconds(5) }
     /// The longest delay of an acknowledgement.
     static var acknowledgeDelay: TimeAmount { .milliseconds(50) }
-    /// The number of newly taken entries from which on an acknowledgement is sent at once.
+    /// The number of newly taken entries at which an acknowledgement is sent at once.
     static var acknowledgeCount: UInt64 { 64 }
     /// The number of untaken entries above which the tracker keeps no further entries.
     static var pauseAbove: Int { 4096 }
@@ -96,8 +96,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         return min(acknowledgeAt, repairAt)
     }
 
-    /// Handles the beginning of a session. The server continues after `taken` or, in a new epoch, after its own record
-    /// of the device.
+    /// Handles the beginning of a session. The server continues after `taken` or, in a new epoch, after the last entry
+    /// that it has recorded for the device.
     package mutating func resumed(
         epoch: UInt64,
         serverAcknowledged: UInt64,
@@ -188,8 +188,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
             let last = min(oldest - 1, self.head, next - 1)
             guard last > received else { return }
             let hole = received + 1...last
-            // The app must take the gap like an entry. So if the app stops before that, the gap is reported again in
-            // its next run.
+            // The app must take the gap like an entry. So if the app stops before it takes the gap, the gap is reported
+            // again in the app's next run.
             untaken.append(hole.upperBound)
             if untaken.count > Self.pauseAbove { isPaused = true }
             output.append(.missed(hole))
@@ -251,7 +251,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         countedTo = head
     }
 
-    /// Counts entries that have arrived as repaired, if they had been counted as missing.
+    /// Counts arrived entries as repaired, if they had been counted as missing.
     private mutating func noteArrival(_ seqs: ClosedRange<UInt64>) {
         guard seqs.lowerBound <= countedTo else { return }
         counts.repaired &+= min(seqs.upperBound, countedTo) - seqs.lowerBound + 1

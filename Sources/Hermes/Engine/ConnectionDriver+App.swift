@@ -13,7 +13,7 @@ extension ConnectionDriver {
     /// ends that login first.
     ///
     /// - Parameters:
-    ///   - isSame: whether the running login is the wanted one.
+    ///   - isSame: whether the running login is the requested one.
     ///   - prepare: gives the link what it needs to log in.
     /// - Throws: HermesClientError if the server refuses the login, or if the reconnect policy allows no further try;
     ///   CancellationError.
@@ -64,7 +64,7 @@ extension ConnectionDriver {
         }
     }
 
-    /// Waits until the machine has stopped.
+    /// Waits until the state machine has stopped.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
     package func waitUntilStopped() async throws {
@@ -85,7 +85,7 @@ extension ConnectionDriver {
         if case .stopped(let reason?) = machine.state { throw reason }
     }
 
-    /// Waits until the machine has stopped. If the task is cancelled, closes the connection. The last event then does
+    /// Waits until the state machine has stopped. If the task is cancelled, closes the connection. The last event then does
     /// not count as taken, because the app may still be handling it.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
@@ -191,7 +191,7 @@ extension ConnectionDriver {
         }
     }
 
-    /// Sends a request that has no answer, as soon as the client is logged in, and waits until the operating system has
+    /// Sends a request that has no answer. Waits until the client is logged in, and then until the operating system has
     /// taken the request.
     ///
     /// - Throws: HermesClientError if the client stops or the connection is lost.
@@ -259,7 +259,7 @@ extension ConnectionDriver {
 
 /// A value that is set once on a driver's loop and read there later.
 ///
-/// Unchecked because the compiler cannot see that both happen on that loop.
+/// Unchecked because the compiler cannot see that the value is set and read on the same loop.
 private final class OneShot<Value: Sendable>: @unchecked Sendable {
     var value: Value?
 }

@@ -65,7 +65,7 @@ extension ConnectionDriver {
     /// Encodes a request into the outbound buffer. All requests of one loop tick leave in one write.
     ///
     /// - Throws: HermesClientError if the request could not be encoded. In that case no part of the request is sent,
-    ///   and its waiter has got the error.
+    ///   and the request's waiter has got the error.
     func write(_ request: Link.Request, id: UInt64) throws(HermesClientError) {
         let start = outbound.writerIndex
         do {

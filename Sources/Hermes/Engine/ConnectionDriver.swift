@@ -171,8 +171,8 @@ extension ConnectionDriver {
 
     /// Lets the link act, then carries out its effects. An error ends the connection.
     ///
-    /// Before the login is answered, only the login itself is sent: an acknowledgement would count for whichever
-    /// account logs in. After a link has learned the account, it sends again what is due.
+    /// Before the login is answered, only the login itself is sent: an acknowledgement would count for the account that
+    /// logs in, whichever it is. After a link has learned the account, it sends again what is due.
     ///
     /// - Parameter isLogin: whether the link logs in.
     func withLink(isLogin: Bool = false, _ body: (inout Link, inout Link.Effects) throws -> Void) {
@@ -219,7 +219,7 @@ extension ConnectionDriver {
             perform(machine.connected(now: eventLoop.now))
         case .failure(let error):
             var reason = HermesClientError(.cannotConnect, "cannot connect: \(explain(error))", cause: error)
-            // A key that is not pinned is found while a WebSocket is being opened, or after a stream has opened.
+            // A key that is not pinned is detected while a WebSocket is being opened, or after a stream has opened.
             if let problem = error as? HermesClientError, problem.code == .badTLS { reason = problem }
             machine.connectFailed(reason, now: eventLoop.now)
             afterLoss()
@@ -345,7 +345,7 @@ extension ConnectionDriver {
 
 // MARK: - Time and states
 extension ConnectionDriver {
-    /// Ensures a timer for the earliest deadline. A timer that fires too early does no harm.
+    /// Ensures that there is a timer for the earliest deadline. A timer that fires too early does no harm.
     func schedule() {
         let deadlines = [machine.nextDeadline, link.nextDeadline, requests.nextDeadline]
         guard let next = deadlines.compactMap({ $0 }).min() else {

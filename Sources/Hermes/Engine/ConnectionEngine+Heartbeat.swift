@@ -5,8 +5,8 @@ import NIOCore
 
 /// When heartbeats are due, and what their outcome teaches about the network.
 extension ConnectionEngine.StateMachine {
-    /// Takes the interval that the server suggests for the network. It is used only if nothing was learned; an earlier
-    /// suggestion does not count as learned.
+    /// Notes the interval that the server suggests for the network. It is used only if no interval was learned; an
+    /// earlier suggestion does not count as learned.
     mutating func heartbeatSuggested(_ interval: Duration) {
         let isNew = learned.changedAt == 0 && learned.successes == 0 && learned.failures == 0
         guard heartbeat.adaptation != nil, isNew else { return }

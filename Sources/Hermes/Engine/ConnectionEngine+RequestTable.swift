@@ -53,7 +53,8 @@ extension ConnectionEngine {
             return entry
         }
 
-        /// The number of strikes after which a request fails: if it were sent again, it would end every connection.
+        /// The number of strikes after which a request fails. If the request were sent again, it would end every
+        /// connection.
         static var maxStrikes: Int { 2 }
 
         /// Notes that the request was written to the present connection, with this length in bytes.

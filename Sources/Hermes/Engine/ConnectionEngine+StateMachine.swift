@@ -46,12 +46,12 @@ extension ConnectionEngine {
         struct Live: Hashable, Sendable {
             var since: NIODeadline
             var lastReceived: NIODeadline
-            /// The time of the last heartbeat, or of a write that counts as one.
+            /// The time of the last heartbeat, or of a write that counts as a heartbeat.
             var lastWritten: NIODeadline
             var heartbeat: Heartbeat
             /// The moment at which the client replaces this connection with a new one, as the server asked.
             var leaveAt: Slot?
-            /// The moment for reconnecting after the server has closed the connection, as the server advised.
+            /// The moment that the server advised for reconnecting after the server has closed the connection.
             var returnAt: Slot?
         }
 
@@ -74,7 +74,7 @@ extension ConnectionEngine {
             case unanswered(until: NIODeadline, tries: Int, evidence: Evidence)
         }
 
-        /// The evidence that a heartbeat's outcome gives about how long a silence the network tolerates.
+        /// The evidence from a heartbeat's outcome about the length of silence that the network tolerates.
         enum Evidence: Hashable, Sendable {
             /// The outcome shows nothing, because the heartbeat was sent only to check the connection.
             case none
@@ -108,9 +108,9 @@ extension ConnectionEngine {
         private var redirection: ServerAddress.Endpoint?
         private let authenticationTimeout: Duration
 
-        /// A connection that lived this long resets the count of failures.
+        /// The lifetime of a connection after which the count of failures is reset.
         static let wellAfter = Duration.seconds(10)
-        /// If a timer is this late, the process did not run in between, so a missing answer says nothing about the
+        /// A timer that is this late shows that the process did not run. A missing answer then says nothing about the
         /// server.
         static let halted = Duration.seconds(5)
 
@@ -217,7 +217,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Checks an open connection with one heartbeat or, without a connection, tries at once to open one.
+    /// Checks an open connection with one heartbeat. If there is no connection, tries at once to open one.
     private mutating func look(now: NIODeadline) -> [Action] {
         switch state {
         case .waiting(var waiting):
@@ -325,7 +325,7 @@ extension ConnectionEngine.StateMachine {
     }
 
     /// Reports that the server refused the login. The refusal is final unless the error has a `retryAfter`. In that
-    /// case the client tries again after that time, at a random moment of a window that is half as long.
+    /// case the client tries again after that time, at a random moment of a window half as long.
     mutating func authenticationRefused(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:
@@ -509,7 +509,7 @@ extension ConnectionEngine {
         /// inverse of this part, 1.33, bounds the peak rate of reconnects, as a multiple of the even rate. So the
         /// server may be away for the first quarter of the window.
         static let leastRest = 0.75
-        /// The least time that must be left for a second try, whatever the window.
+        /// The least time that must be left for a second try, regardless of the window's length.
         static let shortestRest = TimeAmount.seconds(1)
 
         init(_ policy: ReconnectPolicy, seed: UInt64) {

@@ -52,7 +52,7 @@ package protocol ConnectionLink: Sendable {
     /// Handles the stop: there will be no further connection unless the app asks for one.
     func stopped()
 
-    /// Notes the reason why a logged-in connection ended, and the network from which it had logged in.
+    /// Notes the reason why a logged-in connection ended, and the network from which the client had logged in.
     mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath)
 
     /// Notes the device's network and the heartbeat learned for it. Called when either changes.
@@ -75,7 +75,7 @@ package protocol ConnectionLink: Sendable {
     /// again.
     func isRepeat(_ event: Event) -> Bool
 
-    /// Notes that the app has taken an event, by asking for the next one.
+    /// Notes that the app has taken an event: it has asked for the next one.
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects)
 
     /// Returns an estimate of the memory that a waiting event takes, in bytes.

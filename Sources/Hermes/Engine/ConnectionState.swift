@@ -11,14 +11,14 @@ public enum ConnectionState: Hashable, Sendable {
     case authenticating
     /// The client is logged in.
     case live
-    /// The connection was given up, for this reason, and is being closed.
+    /// The connection was given up, and is being closed. The value is the reason.
     case lost(HermesClientError)
-    /// There is no connection, for this reason; the next try is made after the delay.
+    /// There is no connection; the error is the reason. The next try is made after the delay.
     case waiting(HermesClientError, delay: Duration)
-    /// There is no connection, for this reason. The client does not try to connect while the app is suspended or there
-    /// is no network.
+    /// There is no connection; the value is the reason. The client does not try to connect while the app is suspended
+    /// or there is no network.
     case paused(HermesClientError)
-    /// The client will not try again: for this reason or, if nil, because the app closed it.
+    /// The client will not try again. The value is the reason; nil if the app closed the client.
     case stopped(HermesClientError?)
 }
 

@@ -30,7 +30,7 @@ public final class DeviceConditions: Sendable {
         var appState = AppState.foreground
         var path = NetworkPath.unknown
 
-        /// Whether there is no point in trying to connect.
+        /// Whether clients do not try to connect: the app is suspended, or the network is not usable.
         var isHeld: Bool { appState == .suspended || !path.isUsable }
     }
 
@@ -67,8 +67,8 @@ public final class DeviceConditions: Sendable {
         set { change { $0.path = newValue } }
     }
 
-    /// Keeps the heartbeat intervals that were learned for networks in a file, so that the next run of the app need not
-    /// search anew. Call this method before clients start.
+    /// Keeps in a file the heartbeat intervals that were learned for networks, so that the next run of the app need not
+    /// search again. Call this method before clients start.
     ///
     /// - Parameter path: the file; its folder must exist.
     public func keepHeartbeats(inFile path: String) { heartbeatStore = FileHeartbeatStore(path: path) }

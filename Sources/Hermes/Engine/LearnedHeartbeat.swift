@@ -4,7 +4,7 @@
 /// The bounds within which a client searches for the longest heartbeat interval that a network allows.
 ///
 /// Address translators (NAT) between device and server forget a silent connection after 30 s to some tens of minutes.
-/// Data that the server sends later are lost, and neither side is notified. Heartbeats that are too frequent cost
+/// Data that the server sends after that is lost, and neither side is notified. Heartbeats that are too frequent cost
 /// battery; heartbeats that are too rare cost pushes.
 package struct HeartbeatAdaptation: Hashable, Sendable {
     /// The shortest interval; below the 30 s of the most impatient networks.

@@ -10,7 +10,7 @@ public struct ReconnectPolicy: Hashable, Sendable {
     package var windows: [Duration]
     /// The delays of later tries; the last delay repeats. If there are no delays, there are no further tries.
     package var delays: [Duration]
-    /// The largest deviation of a delay, up or down, as a fraction of it.
+    /// The largest deviation of a delay, up or down, as a fraction of the delay.
     package var jitter: Double
     /// The longest window that the client accepts from the server's advice.
     package var maxAdvisedWindow: Duration

@@ -37,7 +37,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     /// - Parameters:
     ///   - element: the element.
     ///   - bytes: an estimate of the memory that the element takes while it waits.
-    ///   - isBounded: whether the element is dropped if there is no room. If not, the caller bounds such elements in
+    ///   - isBounded: whether the element is dropped if there is no room. If not, the caller bounds these elements in
     ///     another way.
     /// - Returns: false if the element was dropped, because there is no room or the mailbox is finished.
     func offer(_ element: Element, bytes: Int = 0, isBounded: Bool = true) -> Bool {

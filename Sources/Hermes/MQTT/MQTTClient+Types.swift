@@ -114,8 +114,8 @@ extension MQTTClient {
         package var maxPacketBytes: Int?
         /// The keep-alive that the server wants in place of the client's; nil if the server accepts the client's.
         package var serverKeepAlive: Duration?
-        /// The time for which the server keeps the session after the connection; nil: the time that the client asked
-        /// for.
+        /// The time for which the server keeps the session after the connection ends; nil: the time that the client
+        /// asked for.
         package var sessionExpiry: Duration?
         /// The server's user properties.
         package var userProperties: [MQTTMessage.UserProperty]

@@ -18,7 +18,7 @@ public import NIOCore
 /// }
 /// ```
 ///
-/// The client reconnects by itself: it resumes its session or subscribes anew, and sends unacknowledged publications
+/// The client reconnects by itself: it resumes its session or subscribes again, and sends unacknowledged publications
 /// again, marked as duplicates. A message is acknowledged when the app asks for the next one, so that a slow app slows
 /// the server down instead of filling its own memory.
 public final class MQTTClient: Sendable {
@@ -189,7 +189,7 @@ public final class MQTTClient: Sendable {
         get async { await driver.link.dropped }
     }
 
-    /// The number of numbered pushes to topics that did not arrive: the sum of ``MQTTMessage/missedPushes``.
+    /// The number of pushes that the server numbered and that did not arrive: the sum of ``MQTTMessage/missedPushes``.
     package var missedPushes: UInt64 {
         get async { await driver.link.topics.missed }
     }

@@ -249,7 +249,7 @@ struct MQTTLink: ConnectionLink {
 
     /// Hands the message to the scopes that it belongs to.
     ///
-    /// - Returns: false if the message belongs neither to a scope nor to a scope that has just ended.
+    /// - Returns: false if the message belongs to no scope, including the scopes that have just ended.
     private mutating func isForScope(_ event: Event, effects: inout Effects) -> Bool {
         let wanted = scopes.filter { $0.matches(event.message) }
         guard !wanted.isEmpty else {

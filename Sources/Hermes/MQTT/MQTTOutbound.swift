@@ -99,16 +99,16 @@ struct MQTTOutbound: Sendable {
 
     /// Creates a tracker without publications.
     ///
-    /// - Parameter lastPacketID: the identifier before the first one to assign. A client that resumes the session of an
-    ///   earlier run does not know which identifiers are still in use in that session (QoS 2), so it should begin at a
-    ///   random one.
+    /// - Parameter lastPacketID: the identifier before the first identifier to assign. A client that resumes the
+    ///   session of an earlier run cannot tell which identifiers are still in use in that session (QoS 2), so it should
+    ///   begin at a random identifier.
     init(lastPacketID: UInt16 = 0) { self.lastPacketID = lastPacketID }
 
     // MARK: Connections
 
     /// Notes that the server accepted a connection. Nothing is sent before `resumed`.
     ///
-    /// Without a session, the server has forgotten what was sent. Publications of QoS 1 are sent anew. Publications of
+    /// Without a session, the server has forgotten what was sent. Publications of QoS 1 are sent again. Publications of
     /// QoS 2 fail, because their outcome is unknown.
     mutating func connected(sessionPresent: Bool, receiveMaximum: Int, maxPacketBytes: Int?) -> [Action] {
         self.receiveMaximum = receiveMaximum

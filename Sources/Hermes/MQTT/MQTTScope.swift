@@ -9,7 +9,7 @@ import NIOCore
 ///
 /// State: the mailbox and the message that the app is handling, each in a lock.
 final class MQTTScope: Sendable {
-    /// A message on its way to one or more scopes. It counts as taken when the last of them has taken it.
+    /// A message on its way to one or more scopes. It counts as taken when all of these scopes have taken it.
     final class Delivery: Sendable {
         let event: MQTTLink.Event
         private let untaken: NIOLockedValueBox<Int>
@@ -21,7 +21,7 @@ final class MQTTScope: Sendable {
 
         /// Notes that a scope has taken the message.
         ///
-        /// - Returns: whether this was the last scope that had not taken the message.
+        /// - Returns: whether all scopes have now taken the message.
         func taken() -> Bool {
             untaken.withLockedValue { untaken in
                 untaken -= 1

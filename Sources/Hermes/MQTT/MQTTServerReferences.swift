@@ -24,8 +24,9 @@ struct MQTTServerReferences: Sendable {
     /// Whether a reason sends the client to another server.
     func isReference(_ reason: MQTTReasonCode) -> Bool { reason == .useAnotherServer || reason == .serverMoved }
 
-    /// Returns the advice to connect to the first usable server reference, a host with or without a port, if the reason
-    /// is 0x9C or 0x9D; otherwise nil.
+    /// Returns the advice to connect to the first usable server reference, which is a host with or without a port.
+    /// Returns nil if the reason is neither 0x9C nor 0x9D, if no reference is usable, or after ``maxHops``
+    /// redirections.
     mutating func advice(
         _ reason: MQTTReasonCode,
         _ properties: MQTTProperties

@@ -52,8 +52,8 @@ struct OutboxQueue: Sendable {
     /// The account whose messages may be sent; nil if none is logged in.
     private var sender: UInt32?
 
-    /// The waits before a message is sent again, in seconds, if the temporary refusals name no time. The last wait
-    /// repeats.
+    /// If temporary refusals name no time, these are the waits, in seconds, before a message is sent again. The last
+    /// wait repeats.
     private static let waits: [Int64] = [1, 2, 5, 10, 30, 60]
 
     /// Creates a queue that continues the queue of an earlier run.

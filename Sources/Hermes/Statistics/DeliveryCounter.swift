@@ -5,9 +5,9 @@ import HermesWire
 
 /// The reason why a connection ended.
 package enum ConnectionEnd: Hashable, Sendable {
-    /// The server closed it.
+    /// The server closed the connection.
     case closed
-    /// The network broke it.
+    /// The network broke the connection.
     case reset
     /// Heartbeats were not answered.
     case heartbeatTimeout
@@ -15,8 +15,8 @@ package enum ConnectionEnd: Hashable, Sendable {
     case networkChanged
 }
 
-/// A count in a client's reports. All counts are changed by way of these cases, so that
-/// ``DeliveryCounter/restore(_:)``, which goes through all cases, leaves none out.
+/// A count in a client's reports. All counts are changed through these cases. So ``DeliveryCounter/restore(_:)``, which
+/// iterates over all cases, leaves no count out.
 enum ReportedCount: CaseIterable {
     case received, duplicates, gaps, repaired, lost
     case within1s, within10s, later

@@ -26,7 +26,7 @@ struct TopicTracker: Sendable {
     /// Notes that a push arrived.
     ///
     /// - Parameter isKept: whether the push is a retained one, which the server sends to a new subscriber. If the topic
-    ///   is not watched yet, such a push does not begin its numbering.
+    ///   is not watched yet, a retained push does not begin the topic's numbering.
     /// - Returns: the numbers of the missed pushes before this push; nil if none is known to be missing.
     mutating func arrived(_ seq: UInt64, epoch: UInt64, on topic: String, isKept: Bool = false) -> ClosedRange<UInt64>?
     {

@@ -295,7 +295,7 @@ extension InboxJournal.State {
         dirty.insert(InboxJournal.Key.recent + "\(place)")
     }
 
-    /// Takes over the entries of an earlier run, which may have had another limit.
+    /// Takes over the entries of an earlier run, which may have kept a different number of entries.
     fileprivate mutating func restore(_ records: [(key: String, kept: InboxJournal.Kept?)], maxEntries: UInt64) {
         for record in records where record.kept == nil { dirty.insert(record.key) }
         let ordered = records.compactMap { record in record.kept.map { (key: record.key, kept: $0) } }

@@ -9,8 +9,8 @@
 ///             length of the value u32, value
 ///
 /// Numbers are little-endian. A process that is killed during a write leaves an incomplete frame at the end, which is
-/// dropped. A damaged frame is dropped too. Reading continues at the offset that its length gives, if a valid frame
-/// begins there, or else at the next offset at which length, checksum and body match.
+/// dropped. A damaged frame is dropped too. Reading continues at the offset that the damaged frame's length gives, if a
+/// valid frame begins there. Otherwise it continues at the next offset at which length, checksum and body match.
 enum RecordLog {
     static let header: [UInt8] = [0x48, 0x45, 0x52, 0x4D, 0x45, 0x53, 0x01, 0x0A]
     /// The largest body, in bytes; longer ones are neither written nor read.

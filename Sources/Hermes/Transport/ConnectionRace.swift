@@ -13,7 +13,7 @@ struct ConnectionRace: Sendable {
         case startTimer(Int)
         /// The connection is the winner.
         case keep
-        /// Close the connection: another was faster.
+        /// Close the connection: another connection was faster.
         case discard
         /// No endpoint answers.
         case giveUp

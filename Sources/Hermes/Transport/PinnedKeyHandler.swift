@@ -7,8 +7,8 @@ import NIOTLS
 
 /// Ends a TLS connection before any application bytes are sent, if the server's key is not one of the pinned keys.
 ///
-/// The pins add to the certificate check: a certificate that somebody else obtained for the server's name does not help
-/// them. NIOSSL reports the handshake before it sends buffered bytes.
+/// The pins are checked in addition to the certificate: a valid certificate that somebody else obtained for the
+/// server's name is not enough. NIOSSL reports the handshake before it sends buffered bytes.
 final class PinnedKeyHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 

@@ -138,7 +138,7 @@ actor Chat {
         return .states
     }
 
-    /// Prints each event before asking for the next one, because asking counts the event as taken.
+    /// Prints each event before it requests the next one, because the request counts the printed event as taken.
     private func printEvents() async throws -> End {
         for await event in client.events {
             progress.arrived()
@@ -164,7 +164,7 @@ actor Chat {
                 await console.status("group \(name.printable): \(Self.word(for: change))")
             case .readMark, .unknown:
                 break
-            // A call, or another kind of event for which the chat has no text.
+            // A call, or an event of another kind for which the chat has no text.
             default:
                 await console.status(String(describing: event.kind).printable)
             }

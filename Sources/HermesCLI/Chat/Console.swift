@@ -24,7 +24,8 @@ actor Console {
         self.errors = errors
     }
 
-    /// Prints a message. Returns once it is written and, if the output is a pipe, its reader has read it.
+    /// Prints a message. Returns after the message was written and, if the output is a pipe, after its reader has read
+    /// it.
     ///
     /// - Throws: OutputFailure; CancellationError.
     func print(_ line: String) async throws {
@@ -98,8 +99,8 @@ actor Console {
 }
 
 extension String {
-    /// The text with the control characters replaced that could move the cursor, change the terminal's colours or the
-    /// direction of writing.
+    /// The text with each control character replaced that could move the cursor, or change the terminal's colours or
+    /// the direction of writing.
     var printable: String {
         var result = ""
         for scalar in unicodeScalars {

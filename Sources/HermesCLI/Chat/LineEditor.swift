@@ -57,7 +57,7 @@ struct LineEditor {
         }
     }
 
-    /// Handles a byte after the first of an escape sequence or character.
+    /// Handles the second or a later byte of an escape sequence or character.
     private mutating func more(_ byte: UInt8) -> Action? {
         pending.append(byte)
         guard pending.first == 0x1B else { return character() }

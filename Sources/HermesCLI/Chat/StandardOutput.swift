@@ -69,12 +69,12 @@ struct StandardOutput: Sendable {
     }
 }
 
-/// The error that output could not be written.
+/// The error that is thrown if output could not be written.
 struct OutputFailure: Error, Hashable, CustomStringConvertible {
     /// The system's error number.
     let number: Int32
 
-    /// Whether the reader has closed the pipe. This is not an error: `head` always does so.
+    /// Whether the reader has closed the pipe. This is not an error: `head` always closes its pipe.
     var isClosed: Bool { number == EPIPE }
 
     var description: String {
@@ -83,8 +83,8 @@ struct OutputFailure: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// Whether the last received item is printed. Only then does it count as taken when the command ends. Shared by the
-/// printing loop and the end of the command.
+/// Whether the last received item is printed. When the command ends, an item counts as taken only if it is printed. The
+/// printing loop and the end of the command share this object.
 final class PrintProgress: Sendable {
     private let unprinted = Mutex(false)
 

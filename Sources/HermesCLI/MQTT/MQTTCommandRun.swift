@@ -19,10 +19,11 @@ struct MQTTCommandRun: Sendable {
     /// - Parameters:
     ///   - configuration: the client's settings.
     ///   - progress: whether the last message is printed.
-    ///   - end: when to stop trying to connect. While the body runs, it must check this time itself.
+    ///   - end: when to stop trying to connect. The body must check this time itself while it runs.
     ///   - body: the code that uses the connected client.
-    /// - Throws: ExitCode: the reason code if the server refused (its return code with 3.1.1), the code of a
-    ///   ClientFailure, success if the command was interrupted; otherwise 1.
+    /// - Throws: the errors of the body and the ExitCode of a timeout. Three kinds of errors become an ExitCode: a
+    ///   HermesClientError becomes the server's reason code (the return code with 3.1.1), or 1 if there is none; a
+    ///   ClientFailure becomes its own code; and an interruption of the command becomes success.
     func with(
         _ configuration: MQTTClient.Configuration,
         _ progress: PrintProgress = PrintProgress(),

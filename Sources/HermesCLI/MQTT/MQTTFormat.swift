@@ -40,7 +40,7 @@ struct MQTTPrinter: Sendable {
 }
 
 extension MQTTPrinter {
-    /// Returns UTF-8 with the control characters replaced that could move the cursor, change colours, or turn the
+    /// Returns UTF-8 with each control character replaced that could move the cursor, or change colours or the
     /// direction of writing. Line ends and tabs stay.
     static func harmless(_ bytes: [UInt8]) -> [UInt8] {
         var result = ""

@@ -108,7 +108,8 @@ struct PubCommand: AsyncParsableCommand {
                     group.addTask { try await Self.requireConnection(client) }
                 } else {
                     group.addTask { try await publish(prepared, publisher) }
-                    // A failure ends the command at once, although the next line of the input may come hours later.
+                    // A failure ends the command at once, even if the next line of the input would arrive only hours
+                    // later.
                     group.addTask { try await publisher.requireSuccess() }
                 }
                 try await group.next()
@@ -152,7 +153,7 @@ struct PubCommand: AsyncParsableCommand {
         }
     }
 
-    /// Throws once there has been no connection for too long.
+    /// Throws when there has been no connection for too long.
     private static func requireConnection(_ client: MQTTClient) async throws {
         var lostAt: ContinuousClock.Instant?
         for await state in client.states {

@@ -172,7 +172,7 @@ struct SubCommand: AsyncParsableCommand {
         if let reason = reasons.first, reasons.allSatisfy(\.isFailure) { throw ExitCode(Int32(reason.rawValue)) }
     }
 
-    /// Prints each message before asking for the next one, because asking acknowledges the message.
+    /// Prints each message before it requests the next one, because the request acknowledges the printed message.
     private func receive(
         _ client: MQTTClient,
         _ printer: MQTTPrinter,

@@ -5,7 +5,7 @@ import Hermes
 import Synchronization
 
 /// Counts the texts and gifts that were sent during a visit, and those that have come back. The server sends an
-/// accepted text or gift also to its sender. It drops any other without an answer.
+/// accepted text or gift back to its sender, too. It drops all others without an answer.
 final class RoomEchoes: Sendable {
     private let room: String
     private let name: String

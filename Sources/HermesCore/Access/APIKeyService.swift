@@ -19,7 +19,8 @@ package final class APIKeyService: Sendable {
 
     private let store: any APIKeyStore
     private let time: any TimeSource
-    /// The gate for reads. Checks take turns by the client's address, because a shown secret need not belong to a key.
+    /// The gate for reads. Checks take turns by the client's address, because the secret that a client shows need not
+    /// belong to a key.
     let reads = ReadGate(maxRunning: 1, maxWaiting: .max)
     /// When the use of each key was last recorded.
     private let noted = Mutex<[Int64: Duration]>([:])
@@ -67,7 +68,8 @@ package final class APIKeyService: Sendable {
 
     /// Finds the key of a secret and records its use.
     ///
-    /// - Parameter source: the address of the client that shows the secret. The check takes a turn of this address.
+    /// - Parameter source: the address of the client that shows the secret. The check waits for a turn of this address
+    ///   (``ReadGate``).
     /// - Throws: `.invalidToken`, `.storageUnavailable`.
     package func check(_ secret: String, from source: CommitSource = .server) async throws(HermesError) -> APIKey {
         let unknown = HermesError(.invalidToken, "The API key is unknown or revoked.")

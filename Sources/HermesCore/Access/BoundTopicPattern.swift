@@ -3,11 +3,11 @@
 
 import Foundation
 
-/// The topic pattern of a rule for one client: its placeholders are replaced.
+/// The topic pattern of a rule for one client: the placeholders in the pattern are replaced.
 ///
-/// In doubtful cases, access is denied. An allowing pattern compares bytes, and its leading wildcard does not match the
+/// In doubtful cases, access is denied. An allowing pattern compares bytes, and its leading wildcard does not match
 /// reserved topics. A denying pattern also matches text that is canonically equivalent in Unicode, and its leading
-/// wildcard matches the reserved topics, too.
+/// wildcard also matches reserved topics.
 struct BoundTopicPattern: Sendable, Hashable {
     enum Level: Sendable, Hashable {
         case text(String)
@@ -27,7 +27,7 @@ struct BoundTopicPattern: Sendable, Hashable {
     let levels: [Level]
     let isDenial: Bool
 
-    /// Splits a text at its slashes, byte by byte as for topics, because `String` does not find a slash that is
+    /// Splits a text at its slashes. Compares bytes, as for topics, because `String` does not find a slash that is
     /// followed by a combining mark.
     static func split(_ text: String) -> [Substring] {
         text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Substring($0) }
@@ -44,7 +44,7 @@ struct BoundTopicPattern: Sendable, Hashable {
     }
 
     /// The reserved first levels of topics. An allowing pattern matches them only if it spells them out. First levels
-    /// that begin with a dollar sign are reserved, too.
+    /// that begin with a dollar sign are also reserved.
     private static let reserved = ["hermes", "user", "impb", "qsiop"]
 
     private static func isReserved(_ firstLevel: String) -> Bool {

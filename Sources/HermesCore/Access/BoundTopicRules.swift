@@ -38,7 +38,7 @@ package final class BoundTopicRules: Sendable {
         return allows(action, topic: topicOrFilter)
     }
 
-    /// Whether the client may perform an action on a topic, whose name has no wildcards.
+    /// Whether the client may perform an action on a topic (not a filter: the name has no wildcards).
     package func allows(_ action: TopicAction, _ topic: TopicName) -> Bool { allows(action, topic: topic.rawValue) }
 
     private func allows(_ action: TopicAction, topic: String) -> Bool {

@@ -3,8 +3,8 @@
 
 package import NIOCore
 
-/// Identifies an MQTT client: by account and password or token, by another issuer's token (JWT), by its certificate, or
-/// as anonymous.
+/// Identifies an MQTT client: by an account with its password or a token, by another issuer's token (JWT), by its
+/// certificate, or as anonymous.
 package struct ClientAuthenticator: Sendable {
     /// The identity that was found.
     package struct Outcome: Sendable {

@@ -12,7 +12,7 @@ package struct ClientIdentity: Sendable, Hashable {
     /// The client id as sent by the client or assigned by the server.
     package var clientID: String
     /// The device whose token the client showed; nil if it showed no token. When the server ends that device's
-    /// connections, it ends the client's, too.
+    /// connections, it also ends this client's connection.
     package var tokenOwner: DeviceID?
     /// The token's own restrictions; nil: only the rules decide.
     package var claims: TopicClaims?

@@ -4,14 +4,15 @@
 import Synchronization
 
 /// The account and device as which a connection acts. Every permission is checked against a principal.
-/// ``AccountService`` makes those of logins; the HTTP API makes those of accounts for which a back end sends messages.
+/// ``AccountService`` creates the principal of a login. The HTTP API creates a principal for each account in whose name
+/// a back end sends messages.
 package struct Principal: Sendable, Hashable {
     package let user: UserID
     package let device: DeviceID
-    /// The name and the proof. All copies share them, so that a connection has a new name at once.
+    /// The name and the proof. All copies of the principal share them, so that a connection has a new name at once.
     private let current: Current
-    /// The number of forced ends of connections that the ``DeviceRegistry`` had counted when the login began
-    /// (``DeviceRegistry/stamp()``). Not part of the identity.
+    /// How many times the server had forced a connection to end when the login began, as counted by
+    /// ``DeviceRegistry/stamp()``. Not part of the identity.
     let loginStamp: UInt64?
     /// The device whose token was shown; nil if no token was shown. Not part of the identity.
     let tokenOwner: DeviceID?

@@ -21,8 +21,8 @@ extension BoundTopicRules {
 }
 
 extension TopicAccess {
-    /// Whether an identity may perform an action in a room, by the rules in force. For a single check; a connection
-    /// keeps a ``ClientAccess`` instead.
+    /// Whether an identity may perform an action in a room, by the rules in force. Meant for a single check: a
+    /// connection keeps a ``ClientAccess`` instead.
     package func may(_ identity: ClientIdentity, _ action: TopicAction, _ room: RoomName) -> Bool {
         current.bound(to: identity).may(action, room)
     }

@@ -67,8 +67,8 @@ package struct TopicRules: Sendable, Equatable {
         return BoundTopicRules(rules, Self.builtIn, for: identity)
     }
 
-    /// Returns the built-in rules for a key of the HTTP API. They allow all topics but `$…` and `hermes/…`, because the
-    /// key's scopes decide instead.
+    /// Returns the built-in rules for a key of the HTTP API. They allow all topics except `$…` and `hermes/…`: what the
+    /// key may do with the other topics is decided by its scopes.
     private static func builtIn(forKey key: String) -> [Rule] {
         ["user/#", "qsiop/#", "impb/#", "#"].compactMap { pattern in
             guard let pattern = try? TopicPattern(pattern) else { return nil }

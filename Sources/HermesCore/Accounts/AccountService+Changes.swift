@@ -54,8 +54,9 @@ extension AccountService {
         }
     }
 
-    /// Finds devices, of all accounts, whose id or name contains a text, regardless of the case of ASCII letters. The
-    /// order is undefined. One call looks only at a bounded number of the newest devices, and does not delay commits.
+    /// Searches the devices of all accounts for those whose id or name contains a text, regardless of the case of ASCII
+    /// letters. The order is undefined. One call looks only at a bounded number of the newest devices, and does not
+    /// delay commits.
     package func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice] {
         guard !text.isEmpty else { return [] }
         return try await reads.turn(of: .server) { () async throws(HermesError) in
@@ -106,11 +107,11 @@ extension AccountService {
         else {
             return try await store.update(user, change)
         }
-        // Another spelling of the same name, such as another case, is still allowed.
+        // A change of only the spelling, such as of the case, is still allowed.
         if isOwn, settings.registration == .closed, change.nickName != old {
             throw HermesError(.forbidden, "only the operator can change names here (accounts.registration: closed)")
         }
-        // An account that has a name of the refused kind may still change its spelling.
+        // An account whose name would now be refused may still change the spelling of that name.
         if let new = change.nickName, new.key != old.key { try new.checkAsNew() }
         let account = try await store.update(user, change)
         if account.nickName.rawValue != old.rawValue { devices.rename(user, to: account.nickName) }
@@ -280,8 +281,8 @@ extension AccountService {
         try await removeDevice(device, of: user)
     }
 
-    /// Charges an account for a change that it requests. Each such change is a transaction of its own, for which all
-    /// messages wait.
+    /// Charges an account for a change that it requests. Each such change is a separate transaction, and all messages
+    /// wait while it runs.
     private func chargeChange(_ user: UserID) throws(HermesError) {
         try changes.withLock { changes throws(HermesError) in try changes.takeChange(of: user, now: time.uptime()) }
     }

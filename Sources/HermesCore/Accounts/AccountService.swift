@@ -13,8 +13,9 @@ import Synchronization
 /// if the account is already known), and never wait for pages that others read. The other gate is for all other reads,
 /// which take turns by account.
 package final class AccountService: Sendable {
-    /// Ends connections of an account that are logged in and have no inbox. The second argument is the name
-    /// (``NickName/key``) that the account had until now; nil if the end does not concern the name.
+    /// Ends those connections of an account that are logged in and have no inbox. The second argument is the name
+    /// (``NickName/key``) that the account had until now. It is used only if the account was renamed, disabled or
+    /// deleted; otherwise it may be nil.
     package typealias EndOfTopicClients = @Sendable (UserID, String?, AttachmentEnd, EndedDevices) -> Void
 
     let store: any AccountStore
@@ -144,7 +145,7 @@ package final class AccountService: Sendable {
         await nameTurns.begin(name.key)
         defer { nameTurns.pass(name.key) }
         do throws(HermesError) {
-            // Another task may have freed the name, and it may have a new owner.
+            // Another task may have freed the name, and the name may have a new owner.
             guard try await store.keeps(name) else { return }
             let isLate = time.uptime() - since >= Self.endOfConnections
             if await clearTopics(name, isLate) { return try await store.free(name) }
@@ -185,17 +186,18 @@ package final class AccountService: Sendable {
             return try await open(device, by: admission, isNewToken: isNewToken, readAfter: commits)
         } catch {
             guard isNewToken, error.code == .wrongCredentials else { throw error }
-            // The password was right, but the stored hash has changed since. The password is checked once more.
+            // The password was right, but the stored hash has changed since the check. The password is checked once
+            // more.
             let admission = try await admit(credential, device: device.id, address: address)
             return try await open(device, by: admission, isNewToken: isNewToken, readAfter: commits)
         }
     }
 
-    /// Admits a client, and opens its device if the account has the device already. For protocols whose clients need
+    /// Admits a client, and opens its device if the account already has this device. For protocols whose clients need
     /// not be devices.
     ///
-    /// - Returns: the admission and the login. The login is nil if the device is new, or has shown another kind of
-    ///   proof before. ``open(_:by:)`` then decides whether it may be opened.
+    /// - Returns: the admission and the login. The login is nil if the device is new, or if an earlier login of it
+    ///   showed another kind of proof. ``open(_:by:)`` then decides whether it may be opened.
     /// - Throws: the errors of ``admit(_:device:address:)``.
     package func admit(
         _ credential: Credential,
@@ -236,8 +238,8 @@ package final class AccountService: Sendable {
         return try await open(device, by: renewed, isNewToken: false, readAfter: commits)
     }
 
-    /// - Parameter commits: the value of ``InboxCommitter/acknowledgementCommits`` before the store was read. If it has
-    ///   changed since, the store is read again.
+    /// - Parameter commits: the value of ``InboxCommitter/acknowledgementCommits`` before the store was read. If that
+    ///   value has changed since then, the store is read again.
     func open(
         _ description: DeviceDescription,
         by admission: Admission,
@@ -339,7 +341,8 @@ package final class AccountService: Sendable {
     }
 
     /// Revokes the token of this login, ends the pushes to its device, and removes the device if `removeDevice` is
-    /// true. Other connections that depend on the token or the removed device end. The caller ends its own connection.
+    /// true. Also ends the other connections that depend on the token or on the removed device. The caller ends its own
+    /// connection.
     package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {
         if let token { try await store.revoke(.token(token), now: time.now()) }
         let (user, device) = (principal.user, principal.device)

@@ -11,8 +11,8 @@ package struct Admission: Sendable {
     package let tokenOwner: DeviceID?
     let proof: DeviceProof
     let standing: LoginStanding
-    /// The number of forced ends of connections that the ``DeviceRegistry`` had counted when the login began
-    /// (``DeviceRegistry/stamp()``).
+    /// How many times the server had forced a connection to end when the login began, as counted by
+    /// ``DeviceRegistry/stamp()``.
     let stamp: UInt64
     let login: LoginNumber
     let shown: ShownProof

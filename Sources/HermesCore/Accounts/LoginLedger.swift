@@ -49,8 +49,8 @@ struct LoginLedger: Sendable {
         return device
     }
 
-    /// Adds up to `limit` waiting traces to the traces that are being written, and returns all of the latter. They stay
-    /// visible until ``written()``.
+    /// Adds up to `limit` waiting traces to the traces that are being written. Returns all traces that are being
+    /// written. They stay visible until ``written()``.
     mutating func take(_ limit: Int) -> [LoginTrace] {
         for (key, trace) in waiting.prefix(limit) { leaving[key] = trace }
         for key in leaving.keys { waiting[key] = nil }

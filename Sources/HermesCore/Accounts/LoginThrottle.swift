@@ -9,8 +9,8 @@
 /// budgets that applies to it:
 ///
 /// 1. for a device of the account: the budget of this device, while there is room;
-/// 2. at an address from which the account logged in before: the budget of this account at this address. Nobody at
-///   another address can use it up, so attempts from elsewhere never shut out an owner at a known address;
+/// 2. at an address from which the account has already logged in: the budget of this account at this address. Nobody at
+///    another address can use it up, so attempts from elsewhere never shut out an owner at a known address;
 /// 3. for any other client (a stranger): three budgets, each of which must have room. The first is for this account at
 ///   this address, the second for this account and all strangers, and the third for this address and all accounts.
 ///
@@ -53,7 +53,7 @@ package struct LoginThrottle: Sendable {
         package var address: String?
         /// The client's device if the account has it; otherwise nil.
         package var device: DeviceID?
-        /// Whether the account logged in from this address before.
+        /// Whether the account has already logged in from this address.
         package var isAddressKnown: Bool
 
         package init(
@@ -169,7 +169,7 @@ package struct LoginThrottle: Sendable {
         return Charge(payer: payer)
     }
 
-    /// Returns the charge of an attempt that succeeded, or that overload or a storage failure left undecided.
+    /// Gives back the charge of an attempt that succeeded, or that overload or a storage failure left undecided.
     package mutating func takeBack(_ charge: Charge) {
         switch charge.payer {
         case .device(let account, let device):

@@ -5,7 +5,7 @@ import Crypto
 import CryptoExtras
 import Foundation
 
-/// Hashes and checks passwords with scrypt, on a few threads of its own.
+/// Hashes and checks passwords with scrypt, on a few separate threads.
 ///
 /// Each computation takes tens of milliseconds and `128 · r · 2^ln` bytes, so only a few run at once. The number of
 /// waiting computations is bounded too, and their owners take turns (``Turn``).
@@ -45,7 +45,7 @@ package final class PasswordHasher: Sendable {
         case known(account: String, address: String?)
         /// Any other login, from this address.
         case stranger(address: String)
-        /// A new password of an existing account, or one that the operator sets (nil). It has priority over
+        /// A new password of an existing account; nil: a password that the operator sets. It has priority over
         /// registrations.
         case change(account: String? = nil)
         /// A new account from this address.
@@ -64,7 +64,7 @@ package final class PasswordHasher: Sendable {
     /// The threads for logins. New passwords use ``changes`` instead, so that registrations never delay logins.
     private let logins: WorkerThreads
     private let changes: WorkerThreads
-    /// The hash to check when there is no account, so that the answer takes the same time.
+    /// The hash to check when there is no account, so that the check takes the same time.
     private let decoy: PasswordHash
 
     /// Creates a hasher; no thread starts before the first password.
@@ -143,8 +143,8 @@ package final class PasswordHasher: Sendable {
         }
     }
 
-    /// Whether a text can be a password. It must not be empty or contain U+0000, which the HMAC below scrypt cannot
-    /// distinguish from its padding.
+    /// Whether a text can be a password. It must not be empty or contain U+0000, which scrypt's HMAC cannot distinguish
+    /// from its own padding.
     package static func isAllowed(_ password: String) -> Bool {
         !password.isEmpty && !password.utf8.contains(0)
     }
@@ -155,7 +155,7 @@ package final class PasswordHasher: Sendable {
     ) async throws(HermesError) -> Value {
         let (workers, isFirst, source, owner) =
             switch turn {
-            // An account without an address takes turns as an address of its own. No real address begins with a slash.
+            // An account without an address takes turns as if it were an address. No real address begins with a slash.
             case .known(let account, let address): (logins, true, address ?? "/\(account)", account)
             case .stranger(let address): (logins, false, address, "")
             case .change(let account): (changes, true, account ?? "", "")

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits how many accounts strangers may register, per address and in total. Each budget allows the number for one
-/// hour at once, and refills evenly. Does no I/O; the time is passed in.
+/// Limits how many accounts strangers may register, per address and in total. Each budget holds the number for one
+/// hour. It can be used up at once, and refills evenly. Does no I/O; the time is passed in.
 ///
 /// A registration is charged when it begins, so that parallel registrations gain nothing. The charge is returned if no
 /// account is created.
@@ -50,7 +50,7 @@ package struct RegistrationLimit: Sendable {
         if limits.perAddress > 0, let address { addresses.charge(address, now: now) }
     }
 
-    /// Returns the charge of a registration that created no account.
+    /// Gives back the charge of a registration that created no account.
     package mutating func takeBack(address: String?) {
         if limits.inTotal > 0 { total.refund(0) }
         if limits.perAddress > 0, let address { addresses.refund(address) }

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The proof that a login showed. A login may make changes that outlast it, such as a new device or a push token. They
-/// are stored only while the proof is valid; the store checks this within the commit.
+/// The proof that a login showed. A login may make changes that outlast it, such as a new device or a push token. Such
+/// changes are stored only while the proof is valid; the store checks this within the commit.
 package enum ShownProof: Sendable, Hashable {
     case token(TokenHash)
     /// The password, represented by the stored hash that it matched.

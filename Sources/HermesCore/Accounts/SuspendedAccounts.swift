@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The accounts that were disabled since the start of the process and still are. If changes of one account overlap,
-/// they may end in another order than the order in which the store made them. In that case the state is read from the
+/// The accounts that were disabled since the start of the process and still are. If changes of one account overlap, the
+/// store may make them in a different order than the one in which they end. In that case the state is read from the
 /// store. Does no I/O; owner: ``AccountService``.
 struct SuspendedAccounts: Sendable {
     private struct Changes: Sendable {

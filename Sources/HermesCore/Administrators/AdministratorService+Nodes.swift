@@ -32,12 +32,12 @@ extension AdministratorService {
             defer { (state.mustCompare, state.isComparing) = (true, true) }
             return !state.isComparing
         }
-        // A task of its own, because the hook must not wait; it ends with the last comparison.
+        // This needs a task of its own, because the hook must not wait. The task ends with the last comparison.
         if mustBegin { Task { await compare() } }
     }
 
-    /// Ends the sessions of administrators who were removed since the login, or whose role, password or second factor
-    /// has changed since. A new hash of the same password counts as a new password.
+    /// Ends the sessions of administrators who, after the login, were removed or got another role, password or second
+    /// factor. A new hash of the same password counts as a new password.
     private func compare() async {
         while let standings = state.withLock({ $0.beginComparing() }) {
             for (name, standings) in Dictionary(grouping: standings, by: \.value.name) {

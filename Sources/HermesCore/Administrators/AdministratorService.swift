@@ -47,7 +47,7 @@ package final class AdministratorService: Sendable {
         var standings: [TokenHash: Administrator] = [:]
         /// Whether ``standings`` must be compared with the store.
         var mustCompare = false
-        /// Whether a task compares them now.
+        /// Whether a task is comparing ``standings`` with the store.
         var isComparing = false
 
         /// - Returns: the administrators to compare with the store; nil: no comparison is due.

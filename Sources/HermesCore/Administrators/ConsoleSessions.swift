@@ -32,8 +32,8 @@ package struct ConsoleSessions: Sendable {
     package struct Session: Sendable, Hashable {
         package let name: AdministratorName
         package let role: AdministratorRole
-        /// The token that every request that changes something must repeat. It protects against requests from pages of
-        /// other origins, which do not know it.
+        /// Every request that changes something must repeat this token. It protects against requests from pages of
+        /// other origins, which do not know the token.
         package let requestToken: String
         package let endsAt: Duration
         package fileprivate(set) var usedAt: Duration

@@ -11,7 +11,7 @@ package enum TimeCode {
     /// The length of a time step, in seconds (RFC 6238, section 5.2).
     package static let stepSeconds: Int64 = 30
     package static let digits = 6
-    /// The number of steps before and after the current step whose codes are accepted too, because clocks differ.
+    /// The number of steps on either side of the current step whose codes are also accepted, because clocks differ.
     static let window: Int64 = 1
 
     /// Returns the code of a time step (RFC 4226, section 5.3).

@@ -52,9 +52,9 @@ public enum EntrySource: Hashable, Sendable {
 /// - One member of a group may hold at most as much of the group's quarter as remains free, so that other members can
 ///   still write. If no other member holds anything, this is half of the quarter. A member that holds nothing may
 ///   always add one message that fits into the rest of the quarter.
-/// - When an inbox is at least half full, it accepts only entries that its owner, the owner's contacts or back ends
-///   cause. This rule also applies to groups. Accounts and groups cost nothing, so without the rule, strangers together
-///   could fill the whole inbox.
+/// - When an inbox is at least half full, it accepts only entries caused by its owner, by the owner's contacts or by
+///   back ends. This rule also applies to groups. Accounts and groups cost nothing, so without the rule, strangers
+///   together could fill the whole inbox.
 /// - Entries other than messages have a reserve of a further quarter.
 /// - If a group message, an entry other than a message, or the sender's own copy of a message finds no room, its seq in
 ///   the inbox stays empty. Devices get the same notice as for an expired entry.
@@ -144,7 +144,7 @@ package struct InboxBudget: Hashable, Sendable {
         return held == 0 || held + weight <= limit / 64
     }
 
-    /// Whether nobody but the sender would get a message, although it is for others.
+    /// Whether only the sender would get a message, although the message is for others.
     ///
     /// - Parameter taking: the recipients that have room for it.
     package static func reachesNobody(

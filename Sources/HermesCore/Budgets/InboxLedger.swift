@@ -12,8 +12,8 @@ package final class InboxLedger: Sendable {
     package struct Changes: Sendable, Hashable {
         /// The added entries minus the removed ones.
         package var holding: Holding
-        /// The most entries, and the most bytes, of an inbox that got an entry. The two may come from different
-        /// inboxes.
+        /// The most entries, and the most bytes, of an inbox that got an entry. The two numbers may be those of
+        /// different inboxes.
         package private(set) var largest = Holding()
         /// The number of inbox entries that were left out, and of messages that were refused, because there was no
         /// room.
@@ -37,7 +37,7 @@ package final class InboxLedger: Sendable {
 
         var isEmpty: Bool { self == Changes() }
 
-        /// Counts an entry that was added to an inbox, which now holds `inbox`.
+        /// Counts an entry that was added to an inbox. After the addition, the inbox holds `inbox`.
         package mutating func came(_ bytes: Int, into inbox: Holding) {
             holding.add(bytes)
             largest.entries = max(largest.entries, inbox.entries)
@@ -65,7 +65,7 @@ package final class InboxLedger: Sendable {
     /// - Parameter lying: the entries that the store already has.
     package init(lying: Holding = Holding()) { sum = Mutex(Changes(holding: lying)) }
 
-    /// The sums of all changes since the store was opened, including the entries that it held at that time.
+    /// The sums of all changes since the store was opened, plus the entries that the store had at that time.
     package var now: Changes { sum.withLock { $0 } }
 
     /// Returns the most entries, and the most bytes, of an inbox that got an entry since the last call.

@@ -3,15 +3,15 @@
 
 import Synchronization
 
-/// The memory that is held for clients, over all connections: output queues, unacknowledged messages, incomplete
+/// The memory that is held for the clients of all connections: output queues, unacknowledged messages, incomplete
 /// frames, and requests in progress.
 ///
-/// Event loops sum up plain numbers and report in steps, so that deliveries pay nothing. Memory that several
-/// connections share counts at least once, so the budget never allows too much. A waiting frame counts for each of its
-/// connections. A large frame that is being written counts once for all connections of a loop that share it
-/// (`SharedFrames`).
+/// Event loops sum up plain numbers and report them in steps, so that reporting adds nothing to the cost of a delivery.
+/// Memory that several connections share counts at least once, so the budget never allows too much. A waiting frame
+/// counts for each of its connections. A large frame that is being written counts once for all connections of a loop
+/// that share it (`SharedFrames`).
 ///
-/// State: a few atomics; the sum lacks only what the loops have not reported yet.
+/// State: a few atomics. The sum contains everything but what the loops have not reported yet.
 package final class MemoryBudget: Sendable {
     /// The limit, in bytes.
     package let limit: Int

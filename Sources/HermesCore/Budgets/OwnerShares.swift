@@ -4,9 +4,9 @@
 /// A limit that owners share: the most that all owners together, one account, and one address without an account may
 /// have.
 ///
-/// No owner can use up the total for the others: an owner may get more only if its new amount is at most what was free
-/// before. All addresses without an account together have at most half of the total. So the owner that has the most is
-/// refused first, and addresses without an account are refused before accounts.
+/// No owner can use up the total for the other owners: an owner may get more only if its new amount is at most the
+/// amount that was free before the addition. All addresses without an account together have at most half of the total.
+/// So the owner that has the most is refused first, and addresses without an account are refused before accounts.
 package struct SharedLimit: Sendable, Hashable {
     package var total: Int
     package var perAccount: Int
@@ -28,7 +28,7 @@ package struct SharedLimit: Sendable, Hashable {
         }
     }
 
-    /// Whether the present shares allow an owner to have this much more.
+    /// Whether an owner may have `adding` more, given the present shares.
     fileprivate func allows(_ adding: Int, of owner: CommitSource, own: Int, anonymous: Int, total used: Int) -> Bool {
         adding <= 0 || adding <= left(of: owner.kind, own: own, anonymous: anonymous, total: used)
     }
@@ -85,7 +85,7 @@ package struct OwnerShares: Sendable {
         self.bytes = bytes
     }
 
-    /// Whether an owner may have another holding.
+    /// Whether an owner may have one more holding.
     ///
     /// - Parameters:
     ///   - changes: the changes that ``tally`` does not include yet.

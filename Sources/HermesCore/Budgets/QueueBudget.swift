@@ -35,7 +35,7 @@ package final class QueueBudget: Sendable {
         maxEntriesPerQueue = settings.maxQueuedMessages
     }
 
-    /// Whether an owner may have this much more. This does not copy the table of owners.
+    /// Whether an owner may have `holding` in addition. The check does not copy the table of owners.
     ///
     /// - Parameter changes: the changes of a commit that is not complete yet.
     package func hasRoom(for holding: Holding, of owner: CommitSource, with changes: OwnerTally? = nil) -> Bool {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Limits a rate: each request takes tokens for its cost, and tokens return with time. The cost of a request is known
-/// only afterwards, so the number of tokens may become negative. Later requests then wait.
+/// only after the request, so the number of tokens may become negative. Later requests then wait.
 package struct TokenBucket: Sendable, Hashable {
     private var tokens: Double
     private var filledAt: Duration
@@ -13,7 +13,7 @@ package struct TokenBucket: Sendable, Hashable {
         filledAt = now
     }
 
-    /// Whether a token is available, after the tokens that have returned by now were added.
+    /// Adds the tokens that have returned by now, and then returns whether a token is available.
     ///
     /// - Parameters:
     ///   - rate: the tokens that return per second.

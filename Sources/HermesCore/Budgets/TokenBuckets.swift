@@ -11,7 +11,7 @@ package struct TokenRate: Sendable {
         self.burst = burst
     }
 
-    /// Returns one of this number of equal parts of the rate.
+    /// Divides the rate into `parts` equal parts, and returns one of them.
     package func part(_ parts: Int) -> TokenRate {
         TokenRate(perSecond: perSecond / parts, burst: max(1, burst / parts))
     }

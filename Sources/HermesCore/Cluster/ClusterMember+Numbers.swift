@@ -17,7 +17,7 @@ extension ClusterMember {
     /// Publishes on the node that numbers the topic.
     ///
     /// - Returns: nil if this node numbers the topic, or is not a member of the cluster; `.overloaded` if the node that
-    ///   numbers it does not answer, in which case that node may still have published.
+    ///   numbers the topic does not answer, although that node may have published.
     package func publishElsewhere(_ publication: NumberedPublication) async -> Result<Bool?, HermesError>? {
         let owner = owner(of: publication.topic)
         guard isMember, !isThis(owner) else { return nil }
@@ -36,8 +36,8 @@ extension ClusterMember {
     }
 
     /// Returns the node that numbers a topic: the node with the highest weight for it. So if a node joins or leaves,
-    /// only the topics of that node change their owner. While nodes disagree about the members, two nodes may number
-    /// the same topic; their numbers have different epochs.
+    /// only the topics of that node get another owner. While nodes disagree about the members, two nodes may number the
+    /// same topic; their numbers have different epochs.
     private func owner(of topic: TopicName) -> NodeID {
         var hash = StableHash()
         for byte in topic.rawValue.utf8 { hash.combine(byte) }

@@ -10,7 +10,7 @@ extension ClusterMember {
         let (peers, mustReload, mustCheckAccounts, isOut) = state.withLock { state in
             let peers = state.peers.values.filter { $0.mustAsk && $0.silentUntil <= now }
             defer {
-                // A gap that is noticed from now on is another one.
+                // If another gap is noticed from now on, the node is asked again.
                 for peer in peers { state.peers[peer.node.id]?.mustAsk = false }
                 state.mustReload = false
                 state.mustCheckAccounts = false
@@ -69,8 +69,8 @@ extension ClusterMember {
         }
     }
 
-    /// Handles devices of whose push tokens this node has learned too late: until now, it has committed entries without
-    /// regard to these devices. A node that is starting has committed no entries.
+    /// Handles devices of whose push tokens this node has learned too late: until now, this node has committed entries
+    /// without regard to these devices. A node that is starting has committed no entries.
     private func heardLate(_ devices: [DeviceKey]) {
         if !devices.isEmpty, !state.withLock({ $0.isStarting }) { tokens.overlooked(devices) }
     }

@@ -35,7 +35,8 @@ extension ClusterMember {
         var leases: [NodeID: SeenLease] = [:]
         var renewedAt = Duration.zero
         var nextRenewal = Duration.zero
-        /// The seq of the last inbox entry of each user that this process knows from other nodes or from the record.
+        /// For each user, the seq of the last inbox entry of which this process has learned from other nodes or from
+        /// the record.
         var heads: [UserID: UInt64] = [:]
         /// The number of heads at which the heads of users without a connection are forgotten.
         var maxHeads = 1_024
@@ -43,8 +44,8 @@ extension ClusterMember {
         var nodes: NodeSet { peers.keys.reduce(into: NodeSet()) { $0.formUnion(NodeSet($1)) } }
 
         /// - Parameters:
-        ///   - asked: the uptime at which the record was asked for the lease.
-        ///   - answered: the uptime at which it has answered.
+        ///   - asked: the uptime at which the reading of the lease from the record began.
+        ///   - answered: the uptime at which that reading ended.
         /// - Returns: the time for which the node has not renewed its lease, as far as this process has seen.
         mutating func silence(of lease: NodeLease, from asked: Duration, to answered: Duration) -> Duration {
             let id = lease.node.id

@@ -56,8 +56,8 @@ extension ClusterMember {
         return true
     }
 
-    /// Decides what is to be done with a will. Its client's account may have changed on another node while the will
-    /// waited.
+    /// Decides what is to be done with a will. The account of the will's client may have changed on another node while
+    /// the will waited.
     private func verdict(on taking: WillLedger.Taking) async throws(HermesError) -> WillLedger.Verdict {
         let identity = taking.will.identity
         guard taking.isLate, let user = identity.account else { return .publish }

@@ -11,7 +11,7 @@ import Synchronization
 /// causes are recognized: entries by their seqs (``InboxFeed``), presence by versions, ends by numbers.
 ///
 /// State: a `Mutex` around a struct; nothing is called under it but the atomic of the ``ClusterRoster``. One task at a
-/// time renews the lease, and one at a time does the rest.
+/// time renews the lease, and one task at a time does all other work.
 package final class ClusterMember: BusReceiver {
     /// The interval at which the lease is renewed.
     package static let renewal = Duration.seconds(1)
@@ -35,24 +35,24 @@ package final class ClusterMember: BusReceiver {
     let topicClients: TopicClients
     let state = Mutex(State())
     let figures = PeerFigures()
-    /// A client of another node has sent a report.
+    /// Called when a client of another node has sent a report.
     let reported = Hook<ClientStatistics.Received>()
     /// The function that publishes for other nodes; nil before the first connection.
     let numbered = Mutex<NumberedPublisher?>(nil)
-    /// Nodes have joined or left, or messages were lost. ``owner(of:)`` may be another node now, and that node may not
-    /// have heard of work that it must do.
+    /// Called when nodes have joined or left, or when messages were lost. ``owner(of:)`` may be another node now, and
+    /// that node may not have heard of work that it must do.
     package let repaired = Hook<Void>()
-    /// The time after ``repaired`` on one node within which every other node has repaired, too, or is expelled.
+    /// After ``repaired`` is called on one node, every other node also calls it within this time, or is expelled.
     static let agreement = expulsion + renewal + renewal
-    /// Another node has stored webhooks, which this one posts.
+    /// Called when another node has stored webhooks, which this node must post.
     let webhooksStored = Hook<Void>()
-    /// Another node has committed entries that this node hands off to push services.
+    /// Called when another node has committed entries that this node hands off to push services.
     let handOffArrived = Hook<[HandOffDue]>()
-    /// A failed login or a registration on another node counts against the limits.
+    /// Called when a failed login or a registration on another node counts against the limits.
     let attemptCounted = Hook<AccountService.CountedAttempt>()
-    /// Another node has changed an administrator, whose sessions on this node end.
+    /// Called when another node has changed an administrator, whose sessions on this node end.
     let administratorChanged = Hook<AdministratorName>()
-    /// A login to the console of another node has failed.
+    /// Called when a login to the console of another node has failed.
     let administratorFailed = Hook<LoginThrottle.Charge>()
 
     init(
@@ -87,9 +87,9 @@ package final class ClusterMember: BusReceiver {
     /// node joins again with another process.
     package var isMember: Bool { state.withLock { !$0.isOut } }
 
-    /// Returns the node that does the work for a user that any node could do, but exactly one node must do. While nodes
-    /// join and leave, they may disagree about the owner. So each node looks for work of its own after ``repaired``,
-    /// and again after ``agreement``.
+    /// Returns the node that does a user's shared work: work that any node could do, and that exactly one node must do.
+    /// While nodes join and leave, they may disagree about the owner. So each node looks for its own work after
+    /// ``repaired``, and again after ``agreement``.
     func owner(of user: UserID) -> NodeID {
         let members = members
         return members[Int(user.rawValue) % members.count]
@@ -102,7 +102,7 @@ package final class ClusterMember: BusReceiver {
     func owns(_ user: UserID) -> Bool { isMember && isThis(owner(of: user)) }
 
     /// The node that does the work that one node must do for all nodes. While nodes join and leave, two nodes or none
-    /// may do it. So each node looks for work of its own after ``repaired``.
+    /// may do it. So each node looks for its own work after ``repaired``.
     private var nodeOnDuty: NodeID { members[0] }
 
     /// Whether this node does the work that one node must do for all nodes.
@@ -137,7 +137,7 @@ package final class ClusterMember: BusReceiver {
         state.withLock { $0.isStarting = false }
     }
 
-    /// Renews the lease and does the work that is due, again and again, until the task is cancelled.
+    /// Until the task is cancelled, renews the lease and does the work that is due, again and again.
     package func run() async {
         await renewing {
             while !Task.isCancelled {
@@ -162,7 +162,7 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Does the work that is due now, once.
+    /// Does the work that is due now.
     package func work() async {
         await renew()
         await workOnce()
@@ -185,7 +185,7 @@ package final class ClusterMember: BusReceiver {
 
     /// Leaves the cluster; called after ``run()`` and after the last connection.
     ///
-    /// - Parameter work: commits the operations that wait. This node remains a member while it runs.
+    /// - Parameter work: commits the operations that wait. This node remains a member while `work` runs.
     package func leave(after work: () async -> Void = {}) async {
         await renewing {
             await recordLastWills()
@@ -228,10 +228,10 @@ package final class ClusterMember: BusReceiver {
         roster.forget()
     }
 
-    /// Clears the places of a node that is gone, or of its earlier processes.
+    /// Clears the places of a process that is gone, or those of its node's earlier processes.
     ///
-    /// - Returns: false if some places remain, because it is time to renew this node's lease. A later call, of this
-    ///   node or of another one, clears the rest.
+    /// - Returns: false if some places remain, because it is time to renew this node's lease. A later call, by this
+    ///   node or by another node, clears the remaining places.
     private func clear(_ node: NodeIdentity, _ kind: LeaseRemoval) async -> Bool {
         let end = time.uptime() + Self.renewal
         // A step that fails is repeated at the next renewal.
@@ -361,7 +361,7 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Shows the newest entry to attachments; they load the entries that are missing before it.
+    /// Shows the newest entry to attachments; they load the missing entries before that one.
     func show(upTo head: UInt64, of user: UserID, to attachments: [any Attachment]) async throws(HermesError) {
         guard head > 0, !attachments.isEmpty else { return }
         let page = try await stores.messages.entries(of: user, after: head - 1, limit: 1)
@@ -372,7 +372,7 @@ package final class ClusterMember: BusReceiver {
     // MARK: Presence
 
     /// Tells the other nodes, and the watchers on this node, about the presence transitions that this node has made.
-    /// Reports the transitions to observers, who hear of each transition from one node only.
+    /// Reports the transitions to observers; each transition is reported on only one node.
     private func tell(_ changes: [PresenceChange]) {
         guard !changes.isEmpty else { return }
         bus.publish(.presence(changes), to: roster.peers)
@@ -409,7 +409,8 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Whether a message is the next one by a count of a node. If messages are missing, the node is asked for them.
+    /// Whether a message's number is the next one in a count of a node (of its ends or of its push tokens). If messages
+    /// are missing, the node is asked for them.
     private func isNext(
         _ number: UInt64,
         in count: WritableKeyPath<Peer, UInt64?>,

@@ -3,9 +3,10 @@
 
 import Synchronization
 
-/// What this node knows of its connections and of the other nodes: the places of its devices, which accounts are online
-/// on any node, and the ends of connections that it has published. The ``DeviceRegistry`` and the ``InboxCommitter``
-/// call it; the ``ClusterMember`` does the work that takes time. A process that is alone has no roster.
+/// What this node has recorded about its connections and the other nodes: the places of its devices, which accounts are
+/// online on any node, and the ends of connections that it has published. The ``DeviceRegistry`` and the
+/// ``InboxCommitter`` call it; the ``ClusterMember`` does the work that takes time. A process that is alone has no
+/// roster.
 ///
 /// "The record" is the content of the stores that all nodes share.
 ///
@@ -91,7 +92,7 @@ package final class ClusterRoster: Sendable {
         }
     }
 
-    /// Takes note that the record has the place of a connection.
+    /// Takes note that the place of a connection is now in the record.
     ///
     /// - Returns: the connection, if it still exists.
     func claimed(_ key: DeviceKey, connection: UInt64) -> (any Attachment)? {

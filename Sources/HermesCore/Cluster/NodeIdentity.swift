@@ -17,7 +17,7 @@ package struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomS
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// A process of the server: its node, and which process of that node it is.
+/// A process of the server: its node, and a number that distinguishes it from the node's other processes.
 package struct NodeIdentity: Hashable, Sendable, CustomStringConvertible {
     package let id: NodeID
     /// A number that grows with each process of the node (``PlaceStore/join(_:)``).

@@ -3,8 +3,8 @@
 
 import Synchronization
 
-/// A value whose changes have consequences outside of its lock, which are called steps. One thread at a time carries
-/// out the steps, in the order of the changes. Other threads do not wait for it.
+/// A value whose changes have consequences outside of its lock. These consequences are called steps. One thread at a
+/// time carries out the steps, in the order of the changes. Other threads do not wait for it.
 ///
 /// State: a `Mutex` around a struct; nothing is called under it.
 final class OrderedState<Value: Sendable, Step: Sendable>: Sendable {

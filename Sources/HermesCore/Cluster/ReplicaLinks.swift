@@ -39,16 +39,16 @@ struct ReplicaPage<Name: ReplicaName>: Sendable {
     let next: Name?
 }
 
-/// Keeps this node's copy of a part of the record up to date. A node tells the others what it has changed in the
-/// record, and they read it from there. If messages are lost, they read everything. A process that is alone has no such
-/// links.
+/// Keeps this node's copy of a part of the record up to date. A node tells the other nodes what it has changed in the
+/// record, and they read these items from the record. If messages are lost, they read everything. A process that is
+/// alone has no such links.
 ///
 /// State: a `Mutex` around a struct; nothing is called under it. One task at a time calls ``tell()`` and ``read()``.
 final class ReplicaLinks<Copy: Replica>: Sendable {
     typealias Name = Copy.Name
 
     private struct State: Sendable {
-        /// Changes of this node that the others have not been told yet.
+        /// Changes of this node that the other nodes have not been told of yet.
         var changed = PendingChanges<Name>()
         /// The names that must be read from the record.
         var due = PendingChanges<Name>()
@@ -56,7 +56,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         var later: Set<Name> = []
         /// The names that callers of ``readNow(_:)`` wait for.
         var urgent: Set<Name> = []
-        /// The reading of everything that is under way.
+        /// The reading of everything, if one is under way; otherwise nil.
         var scan: Scan?
 
         /// - Returns: this name and some other urgent names; none if another reading has taken this name meanwhile.
@@ -68,8 +68,8 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         }
     }
 
-    /// A reading of everything: first of all pages of the record, then of the names that this node's copy has and that
-    /// were in none of the pages.
+    /// A reading of everything. It reads all pages of the record, and after that the names that this node's copy has
+    /// and that none of the pages contained.
     private struct Scan: Sendable {
         /// The last name that was read; nil: none yet.
         var place: Name?
@@ -120,14 +120,14 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         }
     }
 
-    /// Tells the others what this node has changed.
+    /// Tells the other nodes what this node has changed.
     func tell() {
         while let names = state.withLock({ $0.changed.take() }) {
             roster.bus.publish(copy.message(names), to: roster.peers)
         }
     }
 
-    /// Reads a part of what has changed. If more remains to be read, the ``ClusterMember`` is woken up for it.
+    /// Reads a part of what has changed. If more remains to be read, wakes up the ``ClusterMember``, which reads it.
     ///
     /// - Throws: `.storageUnavailable`; the next call continues.
     func read() async throws(HermesError) {
@@ -156,7 +156,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         roster.wakeUp.signal()
     }
 
-    /// Reads an item before it returns. If the item cannot be read now, the next ``read()`` reads it.
+    /// Reads an item and waits for the result. If the item cannot be read now, the next ``read()`` reads it.
     ///
     /// - Returns: false if this call has tried to read the item and failed. If another call has taken the name
     ///   meanwhile, the result is true, whatever that call has found.
@@ -179,7 +179,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         }
     }
 
-    /// Reads until this node's copy has everything that the record had when the reading of all began.
+    /// Reads until this node's copy has everything that was in the record when the reading of everything began.
     func finishReadingAll() async throws(HermesError) {
         repeat { try await read() } while state.withLock { $0.scan != nil }
     }

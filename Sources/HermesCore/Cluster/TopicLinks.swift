@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// Links the topics of this node with those of the other nodes: each node knows which filters have subscribers on which
-/// nodes, and sends its publications there. A process that is alone has no such links.
+/// Links the topics of this node with those of the other nodes: each node has recorded which filters have subscribers
+/// on which nodes, and sends its publications to these nodes. A process that is alone has no such links.
 ///
-/// State: two ``OrderedState``s, one for what the event loops change and one for what comes from the other nodes, and a
-/// `Mutex` around the plane. Nothing is called under a lock.
+/// State: two ``OrderedState``s, one for the changes of the event loops and one for the changes of the other nodes, and
+/// a `Mutex` around the plane. Nothing is called under a lock.
 package final class TopicLinks: Sendable {
     /// A message that tells the other nodes of this node's subscribers.
     private struct Telling: Sendable {
@@ -15,7 +15,7 @@ package final class TopicLinks: Sendable {
         let number: UInt64
     }
 
-    /// A change of another node's subscribers, which the shards are told.
+    /// A change of another node's subscribers, which is passed on to the shards.
     private struct Learning: Sendable {
         let interest: [TopicInterest]
         let node: NodeID
@@ -24,14 +24,15 @@ package final class TopicLinks: Sendable {
     private struct Peer: Sendable {
         let node: NodeIdentity
         var interest = PeerInterest()
-        /// The numbers of the publications that came from each event loop of the node.
+        /// The numbers of the publications that arrived from each event loop of the node.
         var publications: [Int: LinkNumbers] = [:]
     }
 
     /// Removes connections of this node from a room, and returns their number.
     package typealias RoomRemover = @Sendable (RoomExpulsion) async -> Int
 
-    /// A struct of its own. If a lock held a tuple, each reading would wrap the function in it once more (``Hook``).
+    /// This is a struct and not a tuple: each time a tuple is read from a lock, its function is wrapped once more
+    /// (``Hook``).
     private struct Connected: Sendable {
         let plane: TopicPlane
         let remove: RoomRemover
@@ -66,7 +67,7 @@ package final class TopicLinks: Sendable {
     package func connect(to plane: TopicPlane, remove: @escaping RoomRemover) {
         plane.connect(to: self)
         connected.withLock { $0 = Connected(plane: plane, remove: remove) }
-        // The plane is told what was learned before.
+        // The plane gets what was learned before it was connected.
         changePeers { peers, steps in
             for (id, peer) in peers { steps.append(Learning(interest: peer.interest.all, node: id)) }
         }
@@ -88,7 +89,7 @@ package final class TopicLinks: Sendable {
         }
     }
 
-    /// Sends publications of an event loop to a node, as a hint. The loss of a hint is not repaired, so it must not
+    /// Sends publications of an event loop to a node, as a hint. The loss of a hint is not repaired. So it must not
     /// look like the loss of a message, which is repaired.
     func send(_ publications: [NodePublication], loop: Int, number: UInt64, to node: NodeID) {
         roster.bus.hint(.publications(publications, loop: loop, number: number), to: NodeSet(node))
@@ -133,8 +134,8 @@ package final class TopicLinks: Sendable {
         } ?? false
     }
 
-    /// Delivers publications that came from a node. If later publications of the same loop have overtaken them, drops
-    /// them.
+    /// Delivers publications that arrived from a node. If later publications of the same loop have overtaken them,
+    /// drops them.
     func received(_ publications: [NodePublication], loop: Int, number: UInt64, from node: NodeIdentity) {
         let isLate =
             learn(node) { peer in

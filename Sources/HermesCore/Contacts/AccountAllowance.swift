@@ -4,7 +4,8 @@
 /// The allowance of each account for something that costs others: an amount per period, which may be used all at once.
 /// Does no I/O; the times come from a clock that never goes back.
 ///
-/// A cost may be known only afterwards, so an account can get into debt; it then waits until the debt is paid off.
+/// A cost may be known only after the work is done, so an account can get into debt. It then waits until the debt is
+/// paid off.
 struct AccountAllowance {
     private struct Bucket {
         var left: Double
@@ -65,7 +66,7 @@ struct AccountAllowance {
         return nil
     }
 
-    /// Charges the rest of a cost that is known only afterwards.
+    /// Charges the rest of a cost that is known only after the work is done.
     mutating func charge(_ cost: Int, to user: UserID, now: Duration) {
         guard cost > 0 else { return }
         var bucket = refilled(user, now)

@@ -3,7 +3,7 @@
 
 /// One account's wishes about another: one stored row.
 package struct ContactRow: Sendable, Hashable {
-    /// Whether the account wants the contact, because it asked or accepted.
+    /// Whether the account wants the contact: it has sent or accepted a request.
     package var wants: Bool
     package var blocks: Bool
 
@@ -28,7 +28,8 @@ package struct ContactPair: Sendable, Hashable {
         self.other = other
     }
 
-    /// The relation as the acting account sees it; nil if there is no relation, or if only the other account blocks.
+    /// The relation as the acting account sees it; nil if there is no relation, or if the relation is only a block by
+    /// the other account.
     package var state: ContactState? {
         if own.blocks { return .blocked }
         switch (own.wants, other.wants) {

@@ -42,7 +42,7 @@ package final class ContactService: Sendable {
         allowance = Mutex(AccountAllowance(perHour: requestsPerHour))
     }
 
-    /// Applies an action to another account, and tells that account if something changes for it.
+    /// Applies an action to another account, and notifies that account if something changes for it.
     ///
     /// - Parameters:
     ///   - command: the action.
@@ -141,8 +141,8 @@ package final class ContactService: Sendable {
         let visible = users.filter { !hidden.contains($0) }
         devices.watch(visible, by: attachment)
         let online = visible.filter { devices.isOnline($0) }
-        // If a block was committed after the first read, it may have hidden its account before the attachment watched
-        // it. Such a block is found now.
+        // If a block was committed after the first read, the blocking account may have been hidden before the
+        // attachment watched it. Such a block is found now.
         let late = try await blockers(of: viewer, among: visible)
         if !late.isEmpty { devices.unwatch(Array(late), by: attachment) }
         return Set(online).subtracting(late)

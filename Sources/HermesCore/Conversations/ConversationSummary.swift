@@ -69,8 +69,8 @@ package struct ConversationSummary: Sendable, Hashable {
     /// The number of messages of others after ``readUpTo`` that were not recalled. In a group, only messages since the
     /// participant joined count.
     ///
-    /// The number is exact if ``readUpTo`` is among the last ``RecentSeqs/window`` messages. Otherwise, it includes the
-    /// participant's own messages and recalled messages that are older than those.
+    /// The number is exact if ``readUpTo`` is among the last ``RecentSeqs/window`` messages. Otherwise, messages before
+    /// that window also count if they are the participant's own or were recalled.
     package let unread: UInt64
 
     package init(

@@ -5,8 +5,8 @@ import Synchronization
 
 /// Groups the write operations of many connections into one commit of the ``MessageStore``.
 ///
-/// One thread of its own takes all waiting operations, commits them, completes them in order and delivers to the
-/// attachments, with one call for each attachment and batch.
+/// The committer's own thread takes all waiting operations, commits them, and completes them in order. It then delivers
+/// the entries to the attachments, with one call for each attachment and batch.
 ///
 /// State: a ``CommitQueue``.
 package final class InboxCommitter: Sendable {
@@ -129,8 +129,8 @@ package final class InboxCommitter: Sendable {
                 try store.commit(taking: next, now: time.now())
             } committed: { transaction in
                 left -= transaction.riderCount
-                // Count before the queue forgets the acknowledgements: the count tells a concurrent reader of the store
-                // to look again.
+                // Count before the queue forgets the acknowledgements: the count shows a concurrent reader of the store
+                // that it must read again.
                 if transaction.riderCount > 0, left == 0 {
                     acknowledgementCounter.add(1, ordering: .acquiringAndReleasing)
                 }

@@ -46,7 +46,7 @@ public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible
         }
     }
 
-    /// The time at which the id was created, if the clock was right then.
+    /// The time at which the id was created, if the clock was right at that time.
     package var timestamp: Timestamp { Timestamp(rawValue: Int64(high >> 16)) }
 
     /// The text form, of 26 characters.
@@ -74,7 +74,7 @@ public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible
     }
 }
 
-/// Generates ascending message ids, even within one millisecond and when the clock goes back. Owner: whoever holds it.
+/// Generates ascending message ids, even within one millisecond and when the clock goes back.
 package struct MessageIDGenerator: Sendable {
     private var last = MessageID(high: 0, low: 0)
     private var random = SystemRandomNumberGenerator()

@@ -17,7 +17,7 @@ package struct MessageSettings: Sendable, Hashable {
     package var retention: Duration
     /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
-    /// The accounts that may write to an account, unless it blocks them.
+    /// The accounts that may write to an account, unless that account blocks them.
     package var acceptedFrom: Senders
     /// The largest number of contact requests of one account in an hour.
     package var contactRequestsPerHour: Int

@@ -9,7 +9,7 @@ package protocol Attachment: AnyObject, Sendable {
     var principal: Principal { get }
 
     /// Whether the attachment takes entries and ephemeral events. An attachment that does not take them is registered
-    /// only to be ended with the account, and to count for the account's presence.
+    /// so that it ends with the account and counts for the account's presence.
     var takesEvents: Bool { get }
 
     /// Whether very much work waits for the attachment's event loop. If so, notices of presence are sent later.
@@ -21,8 +21,8 @@ package protocol Attachment: AnyObject, Sendable {
 
     /// Takes an ephemeral event.
     ///
-    /// - Returns: whether it was taken; false: it was dropped, because very much waits for the attachment's event loop.
-    ///   Notices of presence are always taken.
+    /// - Returns: whether the event was taken; false: it was dropped, because very much work waits for the attachment's
+    ///   event loop. Notices of presence are always taken.
     func ephemeralArrived(_ event: EphemeralEvent) -> Bool
 
     /// Ends the connection: tells the client the reason, then closes.
@@ -34,7 +34,7 @@ extension Attachment {
     package var isBehind: Bool { false }
 }
 
-/// An event for connected devices only.
+/// An event that only connected devices get.
 package enum EphemeralEvent: Sendable, Hashable {
     case typing(ConversationID, by: UserID, stopped: Bool)
     case presence(UserID, isOnline: Bool, lastSeen: Timestamp?)
@@ -51,7 +51,7 @@ package enum AttachmentEnd: Sendable, Hashable {
     case replaced
     case accountDisabled
     case accountDeleted
-    /// The account was renamed. Ends the connections whose permissions depend on the name: those of MQTT.
+    /// The account was renamed. This ends the connections whose permissions depend on the name: those of MQTT.
     case accountRenamed
     /// The token was revoked, the password changed or the device removed.
     case revoked
@@ -60,6 +60,6 @@ package enum AttachmentEnd: Sendable, Hashable {
     /// Whether the account's kept sessions also end.
     package var endsKeptSessions: Bool { self == .accountDeleted }
 
-    /// Whether the name that the account had may be another account's from now on.
+    /// Whether another account may get the account's former name from now on.
     package var freesName: Bool { self == .accountDeleted || self == .accountRenamed }
 }

@@ -37,7 +37,8 @@ extension DeviceRegistry {
             /// The number of the last attachment.
             var lastConnection: UInt64 = 0
             var removals: UInt64 = 0
-            /// For each user that changed in the last second: when the first change came, and their number.
+            /// For each user whose presence changed in the last second: the time of the first change, and the number of
+            /// changes.
             var changes: [UserID: (since: Duration, count: Int)] = [:]
 
             mutating func changePresence(of user: UserID, now: Timestamp) {
@@ -53,8 +54,8 @@ extension DeviceRegistry {
 
         private let state = Mutex(State())
 
-        /// - Returns: the attachment that it replaces, whether it brings the user online, and the number of the
-        ///   connection; the number is 0 if the attachment was attached already.
+        /// - Returns: the attachment that was replaced, whether the user comes online, and the number of the
+        ///   connection; the number is 0 if the attachment was already attached.
         func attach(
             _ attachment: any Attachment,
             _ principal: Principal,
@@ -101,7 +102,8 @@ extension DeviceRegistry {
             now: Timestamp,
             where matching: (Principal) -> Bool
         ) -> (removed: [any Attachment], isOffline: Bool) {
-            // The caller's closure runs outside the lock; later attachments are left to the next call.
+            // The caller's closure runs outside the lock; attachments that are added meanwhile are left to the next
+            // call.
             let candidates = attachments(of: user).filter { matching($0.principal) }
             guard !candidates.isEmpty else { return ([], false) }
             return state.withLock { state in

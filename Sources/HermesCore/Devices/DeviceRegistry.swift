@@ -24,8 +24,8 @@ package final class DeviceRegistry: Sendable {
     private let late = Mutex(Late())
     /// The other nodes; nil: there are none.
     let roster: ClusterRoster?
-    /// A user has come online or gone offline. If there are several nodes, the node that made the transition reports
-    /// it.
+    /// Called when a user has come online or gone offline. If there are several nodes, the node that made the
+    /// transition reports it.
     package let presenceChanged = Hook<(user: UserID, isOnline: Bool)>()
 
     /// Creates an empty registry.
@@ -50,8 +50,8 @@ package final class DeviceRegistry: Sendable {
 
     /// Adds an attachment. Another attachment of the same user and device is ended with ``AttachmentEnd/replaced``.
     ///
-    /// Watchers are told if the user was offline. If the account was disabled, the device removed or the like after the
-    /// login began, the attachment is ended for that reason instead.
+    /// Watchers are told if the user was offline. If the server ended connections of the account or device after the
+    /// login began (for example because the device was removed), the attachment is ended for the same reason instead.
     ///
     /// - Parameter source: the source that pays for the notices that watchers get at once.
     /// - Returns: the number of watchers that are told, at once or later; 0 where there are several nodes.
@@ -87,7 +87,7 @@ package final class DeviceRegistry: Sendable {
     /// Removes an attachment as ``detach(_:by:)`` does, but leaves the users that it watched to the caller, who passes
     /// them to ``unwatch(_:by:)``, some at a time.
     ///
-    /// - Returns: the number of watchers that are told, at once or later, and the users that it watched.
+    /// - Returns: the number of watchers that are told, at once or later, and the users that the attachment watched.
     package func leave(
         _ attachment: any Attachment,
         by source: @autoclosure () -> CommitSource = .server
@@ -148,7 +148,7 @@ package final class DeviceRegistry: Sendable {
 
     // MARK: Ending
 
-    /// Ends the connections of a user for which `matching` is true.
+    /// Ends those connections of a user for which `matching` returns true.
     package func end(_ user: UserID, _ reason: AttachmentEnd, where matching: (Principal) -> Bool = { _ in true }) {
         let (ended, isOffline) = shard(of: user).remove(user, now: time.now(), where: matching)
         for attachment in ended {

@@ -1,19 +1,19 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits the notices of presence that the server sends, and keeps the users whose watchers must wait for them. There
-/// is one budget for all accounts.
+/// Limits the notices of presence that the server sends, and remembers the users whose watchers get such notices later.
+/// There is one budget for all accounts.
 ///
 /// Each change of a user's presence goes to everybody who watches the user, and anybody may watch any user. So a user
 /// pays for only a part of its notices, and without a limit, thousands of connections that watch the same users would
 /// be told of each change. Therefore the notices that are sent at once have a rate limit. One source can use at most an
-/// eighth of it, and the last quarter of its burst is for sources that have used little of their share. Watchers that
-/// are not told at once are told later, and only of the last state. Half of the later notices are for the users with
-/// the fewest watchers; the other half are for the sources of the changes in turn.
+/// eighth of this rate, and the last quarter of the burst is reserved for sources that have used little of their share.
+/// Watchers that are not told at once are told later, but only of the user's last state. Half of the later notices are
+/// for the users with the fewest watchers; the other half are for the sources of the changes in turn.
 ///
 /// State: a ``Locked`` struct; its lock is taken once for each change of a watched user. Nothing is called under it.
 final class PresenceBudget: Sendable {
-    /// The number of notices per second that are sent at once. Each takes some 5 µs, its output included.
+    /// The number of notices per second that are sent without delay. Each takes some 5 µs, its output included.
     static let rate = 50_000
     static let burst = 100_000
     /// One source can use at most ``rate`` and ``burst`` divided by this number.
@@ -94,8 +94,8 @@ final class PresenceBudget: Sendable {
         return state.withLock { $0.line.nextReport(now: now) }
     }
 
-    /// Removes and returns the next user of an order whose watchers are told now. If they are told, ``charge(_:to:)``
-    /// must follow.
+    /// Removes from an order the next user whose watchers are told now, and returns that user. If the watchers are
+    /// told, ``charge(_:to:)`` must follow.
     ///
     /// Users with more watchers than ``maxAtOnce`` (roughly) are returned only in the order ``Order/turns``.
     func next(_ order: Order) -> UserID? {

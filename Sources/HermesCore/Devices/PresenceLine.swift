@@ -3,7 +3,7 @@
 
 import DequeModule
 
-/// The users of whom watchers or observers are told later, each once. Does no I/O.
+/// The users of whom watchers or observers are told later. Each user is in the line at most once. Does no I/O.
 ///
 /// Each user waits for a second, in which its presence may change again. After that second, observers are told of the
 /// user, and watchers are told when it is the user's turn. There are two orders. In one of them, the users with the
@@ -35,7 +35,7 @@ struct PresenceLine: Sendable {
     private var lastEntry: UInt64 = 0
     private var resting = Deque<(place: Place, until: Duration)>()
     private var turns = TurnTable<CommitSource, Deque<Place>>()
-    /// The places of the users that are awake (whose second is over), by the number of bits of their number of
+    /// The places of the users that are awake (whose second is over), by the number of bits in the number of their
     /// watchers.
     private var classes = Array(repeating: Deque<Place>(), count: Int.bitWidth)
     /// The number of places that are not in use any more, because the user's watchers were told when another of its
@@ -126,8 +126,8 @@ struct PresenceLine: Sendable {
             stale -= 1
             return nil
         }
-        // The user had one place for each source, and one place in the order by watchers. One of these was used; the
-        // others are stale.
+        // The user had one place for each source, and one place in the order by watchers. One of these places was used;
+        // the other places are stale.
         stale += entry.sources.count
         if stale > Self.maxStale + 2 * entries.count { dropStale() }
         return place.user

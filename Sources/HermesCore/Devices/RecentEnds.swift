@@ -28,8 +28,8 @@ package enum EndedDevices: Sendable, Hashable {
     }
 }
 
-/// Recent ends of the connections of users or of owners of MQTT sessions. They serve to end a login that began before
-/// such an end and attaches after it.
+/// The recent ends of connections, by user or by owner of MQTT sessions. With them, the server also ends a login that
+/// began before such an end and attaches after it.
 ///
 /// State: a `Mutex` around a bounded list; a login that is older than the list is ended to be safe.
 final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
@@ -69,7 +69,7 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - subject: the login's user or owner.
-    ///   - stamp: the stamp of its beginning.
+    ///   - stamp: the stamp that the login got when it began.
     ///   - isMeant: whether the end of these devices concerns the login.
     func reason(toEnd subject: Subject, since stamp: UInt64, where isMeant: (EndedDevices) -> Bool) -> AttachmentEnd? {
         state.withLock { state in

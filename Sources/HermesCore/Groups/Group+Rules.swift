@@ -42,7 +42,7 @@ extension Group {
 
     /// Returns the recipients of a message from `sender`: the sender first, then all other members.
     ///
-    /// - Throws: `.forbidden` if the sender is not a member, or may not send because of a muting.
+    /// - Throws: `.forbidden` if the sender is not a member, or is muted.
     package func recipients(ofMessageFrom sender: UserID, now: Timestamp) throws(HermesError) -> [UserID] {
         let member = try check(sender, is: .member)
         if member.role < .administrator {
@@ -167,8 +167,8 @@ extension Group {
     }
 
     /// Removes a member whose account is deleted. If that member is the owner, the administrator with the lowest id
-    /// becomes the owner. Without administrators, the member with the lowest id does; without other members, the group
-    /// is dissolved.
+    /// becomes the owner. If there are no administrators, the member with the lowest id becomes the owner. If there are
+    /// no other members, the group is dissolved.
     package func abandoned(by user: UserID) -> Outcome {
         var group = self
         group.remove(user)

@@ -9,7 +9,7 @@ package enum GroupAdministration: Sendable, Hashable {
 
     /// Returns the command by which the owner would make this change; nil if there is nothing to do.
     ///
-    /// - Throws: `.notFound` if the account is no member, `.invalidArgument` if the group would have no owner.
+    /// - Throws: `.notFound` if the account is not a member, `.invalidArgument` if the group would have no owner.
     package func command(for group: Group) throws(HermesError) -> GroupCommand? {
         switch self {
         case .dissolve:

@@ -32,7 +32,7 @@ package final class GroupService: Sendable {
         allowance = Mutex(AccountAllowance(perHour: entriesPerHour))
     }
 
-    /// Applies an action to a group, and tells its members.
+    /// Applies an action to a group, and notifies its members.
     ///
     /// - Returns: the group after the action, without members if it is dissolved; and the reach of the change, for
     ///   which the acting account pays.
@@ -87,8 +87,8 @@ package final class GroupService: Sendable {
         }
     }
 
-    /// Returns the members of a group who are told that an account is typing: all other members but those who block the
-    /// account.
+    /// Returns the members of a group who are told that an account is typing: all other members except those who block
+    /// the account.
     ///
     /// - Throws: `.forbidden` if the account may not send to the group now, `.storageUnavailable`.
     package func listeners(in id: GroupID, to user: UserID) async throws(HermesError) -> [UserID] {

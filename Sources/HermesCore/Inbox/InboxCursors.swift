@@ -5,9 +5,9 @@
 /// which entries may be deleted. Does no I/O; all stores use this type.
 ///
 /// An entry is kept until all devices have taken it. In a crowded inbox (``InboxBudget/isCrowded(_:)``), an entry is
-/// kept only until one device has taken it. So a device that stays away does not keep senders out; it is told about the
-/// hole when it returns. A device that was merely claimed (``DeviceProof/claim``) does not release entries: while an
-/// account has no other devices, its entries stay until they expire.
+/// kept only until one device has taken it. So a device that stays away does not keep senders out; the device is told
+/// about the hole when it returns. A device that was merely claimed (``DeviceProof/claim``) does not release entries:
+/// while an account has no other devices, its entries stay until they expire.
 package struct InboxCursors: Sendable {
     package struct Cursor: Sendable, Hashable {
         package var seq: UInt64

@@ -69,7 +69,7 @@ package struct InboxPage: Sendable, Hashable {
 }
 
 extension InboxEntry {
-    /// The last seq of the hole, if the entry is one; otherwise nil.
+    /// If the entry is a hole, the last seq that the hole covers; otherwise nil.
     fileprivate var hole: UInt64? {
         if case .expired(let through) = event { through } else { nil }
     }

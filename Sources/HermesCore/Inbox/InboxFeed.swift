@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides which entries of its user's inbox a connection writes, and keeps the connection's cursors in the inbox. No
-/// entry leaves a connection without its feed. Does no I/O; owner: the connection's handler, on its loop.
+/// Decides which entries of the user's inbox a connection writes, and keeps the connection's cursors in the inbox. A
+/// connection writes only entries that its feed hands out. Does no I/O; owner: the connection's handler, on its loop.
 ///
 /// Guarantees: entries are written in order, each once per connection, without a gap (a live entry that is not the next
 /// one causes a load). At most one load is outstanding. At most `window` entries are written and not acknowledged;
@@ -34,18 +34,18 @@ package struct InboxFeed: Sendable {
         /// The queue is below the mark again.
         case writable
         /// Of the last ``Action/write(_:)`` or ``Action/writePage(_:)``, only the entries up to this seq were written,
-        /// because the queue is full. The feed hands out the rest again after ``writable``.
+        /// because the queue is full. The feed hands out the remaining entries again after ``writable``.
         case cutShort(after: UInt64)
         /// The entries up to this seq have been sent.
         case written(upTo: UInt64)
         /// The peer has acknowledged everything up to this seq. A seq that was never committed has no effect: it
         /// belongs to an inbox that the store has lost.
         case acknowledged(upTo: UInt64)
-        /// The peer asked for these entries, whether or not they were written before. Several such pages are written
+        /// The peer asked for these entries, whether or not they were already written. Several such pages are written
         /// one after the other.
         case pageRequested([InboxEntry])
         /// A peer that never acknowledges (IMPB) sent a frame. The frame counts as an acknowledgement of everything
-        /// that had been sent before.
+        /// that was sent before the frame arrived.
         case peerSpoke
     }
 
@@ -85,8 +85,7 @@ package struct InboxFeed: Sendable {
     private var reported: UInt64 = 0
     /// The entries that the peer asked for and that have not been written.
     private var requested: ArraySlice<InboxEntry> = []
-    /// The number of entries of `requested` that were handed out and of which it is not known yet how many were
-    /// written.
+    /// The number of entries of `requested` that were handed out. It is not known yet how many of these were written.
     private var handedOut = 0
     /// The acknowledged seq, if it is beyond the known head and not checked yet.
     private var claimed: UInt64?
@@ -138,9 +137,9 @@ package struct InboxFeed: Sendable {
         return acknowledged
     }
 
-    /// Records that the entries of the last ``Action/write(_:)`` after `seq` were not written and never will be,
-    /// because the peer cannot take them. They count as acknowledged when everything before them is acknowledged. Call
-    /// this after ``Event/cutShort(after:)``, if any, and before ``Event/writable`` or ``Event/unwritable``.
+    /// Records that the entries after `seq` of the last ``Action/write(_:)`` will never be written, because the peer
+    /// cannot take them. They count as acknowledged when everything before them is acknowledged. Call this after
+    /// ``Event/cutShort(after:)``, if any, and before ``Event/writable`` or ``Event/unwritable``.
     package mutating func leftOut(behind seq: UInt64) {
         lastVisible = min(lastVisible, max(seq, acknowledged))
         settleSkipped()
@@ -269,8 +268,8 @@ package struct InboxFeed: Sendable {
         settleSkipped()
     }
 
-    /// Checks `claimed` against the inbox's head, which came with a page. The check is needed because a peer may have a
-    /// committed entry before this feed hears of it.
+    /// Checks `claimed` against the inbox's head, which arrived with a page. The check is needed because a peer may
+    /// have a committed entry before this feed hears of it.
     private mutating func settleClaim() {
         guard let seq = claimed else { return }
         if seq <= head {

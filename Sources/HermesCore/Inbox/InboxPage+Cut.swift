@@ -6,7 +6,8 @@ extension InboxPage {
     /// around it.
     package static let entryOverhead = 512
 
-    /// Returns the first entries of the page that fit into `maxBytes`, at least one. The client asks for the rest.
+    /// Returns the first entries of the page that fit into `maxBytes`, at least one. The client requests the remaining
+    /// entries.
     package func cut(toBytes maxBytes: Int) -> InboxPage {
         let count = entries.countFitting(inBytes: maxBytes) { $0.event.bytes }
         return count == entries.count ? self : InboxPage(entries: Array(entries.prefix(count)), position: position)

@@ -19,8 +19,8 @@ package struct InboxPageBuilder {
     /// The most stored entries that a page can hold.
     package var capacity: Int { limit }
 
-    /// Returns whether an entry with this seq fits, and adds an entry for the hole before it. After the first false,
-    /// the page is full.
+    /// Returns whether an entry with this seq fits, and adds an entry for the hole before that entry. After the first
+    /// false, the page is full.
     package mutating func hasRoom(before seq: UInt64) -> Bool {
         guard !isCut, seq > last, entries.count < limit, bytes < StoreSettings.maxPageBytes else {
             isCut = true

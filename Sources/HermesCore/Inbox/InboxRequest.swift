@@ -7,7 +7,7 @@
 /// A `limit` of 0 asks for the usual number of entries. A limit above the largest number counts as the largest number
 /// (``PageLimit``).
 package enum InboxRequest: Sendable, Hashable {
-    /// The entries after a seq, whether or not they were delivered before. Clients use it to pull or to synchronize.
+    /// The entries after a seq, whether or not they were already delivered. Clients use it to pull or to synchronize.
     case page(after: UInt64, limit: Int)
     /// Stored messages of a conversation with a conversation seq below `before`; nil: the newest.
     case history(ConversationID, before: UInt64?, limit: Int)
@@ -61,7 +61,7 @@ package struct HistoryPage: Sendable, Hashable {
 /// An answer, and its cost for the account that asked.
 package struct InboxReply: Sendable, Hashable {
     package let answer: InboxAnswer
-    /// The amount that was read from the store, even if the answer holds less; nil: nothing was read.
+    /// The amount that was read from the store, even if the answer contains less; nil: nothing was read.
     package let cost: ReadCost?
     /// The reach of a change; nobody for a request that changes nothing.
     package let reach: ChangeReach

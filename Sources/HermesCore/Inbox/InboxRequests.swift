@@ -134,7 +134,7 @@ package final class InboxRequests: Sendable {
         // (``ClockJump``). With a later time, entries that were read before the correction could seem to be expired.
         let expiryTime = time.expiryTime()
         let stored = try await store.entries(of: user, after: Self.storable(seq), limit: limit)
-        // The cost includes expired entries, because they were read, too.
+        // The cost includes expired entries, because they were also read.
         let cost = ReadCost(entries: stored.entries.count, bytes: stored.bytes)
         let page = stored.withoutExpired(at: expiryTime)
         return InboxReply(answer: .page(page.cut(toBytes: maxBytes)), cost: cost)

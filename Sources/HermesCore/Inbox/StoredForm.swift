@@ -3,7 +3,7 @@
 
 /// The encoding of values in stores. A form may only be extended at its end, because files outlive versions.
 ///
-/// Numbers are little-endian, and texts have their length before them.
+/// Numbers are little-endian. Each text is preceded by its length.
 package enum StoredForm {
     package static func append(_ value: UInt64, count: Int, to bytes: inout [UInt8]) {
         for shift in 0..<count {

@@ -44,7 +44,7 @@ extension MemoryState {
     private mutating func append(_ append: MessageAppend, now: Timestamp) throws(HermesError) -> WriteOutcome {
         let sender = append.sender.user
         let draft = append.draft
-        // A repetition gets the first receipt, even if the recipient has blocked the sender since.
+        // A repetition gets the first receipt, even if the recipient has blocked the sender meanwhile.
         if let clientID = draft.clientID,
             let first = clientIDs[ClientKey(sender: sender, clientID: clientID)].flatMap({ messages[$0] })
         {

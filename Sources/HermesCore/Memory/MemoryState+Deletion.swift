@@ -30,7 +30,7 @@ extension MemoryState {
         var deliveries: [InboxDelivery] = []
         for group in groups.values.filter({ $0.member(user) != nil }).sorted(by: { $0.id.rawValue < $1.id.rawValue }) {
             let outcome = group.abandoned(by: user)
-            groups[group.id] = outcome.isDissolved ? nil : outcome.group
+            apply(outcome, before: group)
             for notice in outcome.notices {
                 deliveries += try appendEvent(.group(notice.event), to: notice.recipients, now: now)
             }

@@ -65,7 +65,7 @@ extension MemoryState {
         return nil
     }
 
-    /// Returns the record of the same claim of an earlier push; nil if there is none.
+    /// Returns the record of an earlier push that took the same claim; nil if there is none.
     private func taken(_ claim: PushClaim, now: Timestamp) throws(HermesError) -> StoredPushClaim? {
         guard let first = pushClaims[PushClaimKey(owner: claim.owner, key: claim.key)], first.expiresAt > now else {
             return nil

@@ -146,7 +146,7 @@ extension MemoryState {
         return .done
     }
 
-    /// Counts the change of a session's queue for its payer.
+    /// Counts a change of a session's queue for the source that pays for it.
     private func count(from before: Holding, to session: Session) {
         var change = OwnerTally()
         change.add(-before, of: session.stored.payer)
@@ -268,7 +268,7 @@ extension MemoryState {
             var outcome = QueueMove.Outcome.takenOut
             if let target = item.target {
                 // The publication is first subtracted from its owner's share, so that an owner whose share is full can
-                // move it to another of its own queues.
+                // move the publication to another queue of the same owner.
                 var leaving = OwnerTally()
                 leaving.add(Holding(entries: -1, bytes: -queued.weight), of: source.stored.payer)
                 var staying = OwnerTally()
@@ -310,7 +310,7 @@ extension MemoryState {
         return stored
     }
 
-    /// Marks the queues of a renamed account, so that they distinguish publications from before the new name.
+    /// Records the present ends of a renamed account's queues: publications up to there were queued under the old name.
     mutating func markRenamed(_ user: UserID) {
         for (id, session) in durable where session.stored.key.owner == .account(user) {
             durable[id]?.stored.renamedAt = session.stored.head

@@ -96,12 +96,21 @@ extension MemoryState {
         } else {
             outcome = try create(command, by: user, now: now)
         }
-        groups[outcome.group.id] = outcome.isDissolved ? nil : outcome.group
+        apply(outcome, before: command.group.flatMap { groups[$0] })
         var deliveries: [InboxDelivery] = []
         for notice in outcome.notices {
             deliveries += try appendEvent(.group(notice.event), to: notice.recipients, now: now)
         }
         return .groupChanged(outcome.group, deliveries: deliveries)
+    }
+
+    /// Stores a group after a change. The read marks of members who have left are forgotten.
+    mutating func apply(_ outcome: Group.Outcome, before: Group?) {
+        let group = outcome.group
+        for member in before?.members ?? [] where group.member(member.user) == nil {
+            readMarks[member.user]?[.group(group.id)] = nil
+        }
+        groups[group.id] = outcome.isDissolved ? nil : group
     }
 
     private mutating func create(

@@ -48,14 +48,14 @@ extension MemoryState {
         return left.compactMap { wills[$0]?.stored }
     }
 
-    /// Whether former processes of a node have left wills.
+    /// Whether there are wills of a node's former processes.
     func hasLeftWills(_ node: NodeID) -> Bool { wills.values.contains { isLeft($0, by: node) } }
 
     private func isLeft(_ will: HeldWill, by node: NodeID) -> Bool {
         will.holder.id == node && !places.isIn(will.holder)
     }
 
-    /// Records for the wills of a client that the client has opened its session again.
+    /// Records in the wills of a client that the client has opened its session again.
     mutating func replaceWills(of key: SessionKey, isClean: Bool) {
         for (id, held) in wills where held.stored.key == key && held.stored.isReplacedByClean == nil {
             wills[id]?.stored.isReplacedByClean = isClean

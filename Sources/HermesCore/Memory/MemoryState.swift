@@ -44,8 +44,8 @@ struct MemoryState {
 
         var oldest: UInt64 { entries.first?.seq ?? head + 1 }
 
-        /// Returns the index of the first entry after a seq. Without holes, it follows from the seq; holes can only
-        /// make it smaller.
+        /// Returns the index of the first entry after a seq. Without holes, the index follows from the seq. With holes,
+        /// the index can only be smaller.
         func firstIndex(after seq: UInt64) -> Int {
             guard seq >= oldest else { return 0 }
             var index = Int(min(seq - oldest + 1, UInt64(entries.count)))
@@ -113,7 +113,7 @@ struct MemoryState {
     var usedBytes = 0
     var records: [UserID: Record] = [:]
     var names: [String: UserID] = [:]
-    /// The names that accounts had, until they are freed.
+    /// The former names of accounts that are not free yet, each with the account that had it.
     var keptNames: [String: UserID] = [:]
     var lastUser: Int32 = 0
     var tokens: [TokenHash: Token] = [:]

@@ -44,7 +44,7 @@ package final class MemoryStore: Sendable {
         try run { (state) throws(HermesError) in try body(state) }
     }
 
-    /// Runs a write, unless this process was removed: other processes do its work by then.
+    /// Runs a write, unless this process was removed: in that case other processes already do its work.
     func write<Value: Sendable>(
         _ body: (inout MemoryState) throws(HermesError) -> Value
     ) throws(HermesError) -> Value {

@@ -88,7 +88,7 @@ package protocol AccountStore: InvitationStore {
 package struct KeptName: Hashable, Sendable {
     /// The name in the form of ``NickName/key``.
     package let key: String
-    /// The account that had it.
+    /// The account that had the name.
     package let user: UserID
 
     package init(key: String, user: UserID) {
@@ -154,12 +154,12 @@ extension AccountStore {
 package struct DeviceOpening: Sendable, Hashable {
     package let user: UserID
     package let device: DeviceDescription
-    /// A token to be stored for it.
+    /// A token to be stored for the device; nil: none.
     package let token: TokenHash?
     /// The proof that the login showed. If it is no longer valid, the device stays closed.
     package let shown: ShownProof
     package let proof: DeviceProof
-    /// The limit above which a new device is refused.
+    /// The most devices that the account may have. A new device beyond this limit is refused.
     package let maxDevices: Int
 
     package init(
@@ -178,8 +178,8 @@ package struct DeviceOpening: Sendable, Hashable {
         self.maxDevices = maxDevices
     }
 
-    /// Whether the device begins at the oldest entry, because it is new or shows its first proof. Before, anybody could
-    /// claim to be this device, so entries that were taken on such a claim do not count as taken.
+    /// Whether the device begins at the oldest entry, because it is new or shows its first proof. Before the first
+    /// proof, anybody could claim to be this device, so entries that were taken on such a claim do not count as taken.
     ///
     /// - Parameter known: the device's proof until now; nil: there is no such device.
     package func beginsAnew(_ known: DeviceProof?) -> Bool {
@@ -287,7 +287,7 @@ package enum AccountKey: Sendable, Hashable {
 package struct NewAccount: Sendable {
     package let nickName: NickName
     package let password: PasswordHash
-    /// The invitation that it uses.
+    /// The invitation that the account uses; nil: none.
     package let invitation: TokenHash?
 
     package init(nickName: NickName, password: PasswordHash, invitation: TokenHash? = nil) {
@@ -310,7 +310,7 @@ package struct StoredAccount: Sendable {
 
 /// A change of an account; nil leaves a field as it is.
 package struct AccountChange: Sendable {
-    /// The password that must still be stored, or else the change is refused; nil: any.
+    /// The change is refused unless this password is still the stored one; nil: any password may be stored.
     package var expectedPassword: PasswordHash?
     /// Tokens to be revoked with the change.
     package var revokes: RevocationScope?

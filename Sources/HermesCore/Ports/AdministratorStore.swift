@@ -18,7 +18,7 @@ package protocol AdministratorStore: Sendable {
 
     /// Marks a code as used.
     ///
-    /// - Returns: false if it was used before: if two logins use one code at once, only one of them succeeds.
+    /// - Returns: false if the code was already used. So if two logins use one code at once, only one of them succeeds.
     func use(_ code: OneTimeCode, of name: AdministratorName) async throws(HermesError) -> Bool
 
     /// - Throws: `.notFound`, `.storageUnavailable`.

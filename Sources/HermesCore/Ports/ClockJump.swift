@@ -4,18 +4,18 @@
 /// A forward jump of the wall clock that turned out to be right (``SteadyClock``): before the jump, the clock was
 /// behind. So rows with time stamps from before the jump are younger than they look, by the length of the jump.
 ///
-/// A store remembers the jumps, and corrects the times of such rows when they matter, each row once. The range
-/// ``times`` is no longer than the jump, so a corrected time lies after the range, and a row needs no mark that it was
-/// corrected. Rows with times of the same clock from before ``times`` are not corrected: they are older than the jump
-/// is long.
+/// A store remembers the jumps, and corrects the times of each such row once, when they matter. The range ``times`` is
+/// no longer than the jump, so a corrected time lies after the range, and a row needs no mark that it was corrected.
+/// Rows with earlier times of the same clock are not corrected, because they are already older than the length of the
+/// jump.
 package struct ClockJump: Sendable, Hashable {
     /// The range of stored times that the jump concerns.
     package let times: Range<Timestamp>
     package let length: Duration
 
     /// - Parameters:
-    ///   - since: the time at which the clock that was behind began to count, by that clock.
-    ///   - end: the time at which that clock was given up, by that clock.
+    ///   - since: the time at which the clock that was behind began to count, as read on that clock.
+    ///   - end: the time at which that clock was given up, as read on that clock.
     ///   - length: how far that clock was behind; above zero.
     package init(since: Timestamp, end: Timestamp, length: Duration) {
         self.length = length
@@ -68,13 +68,13 @@ package struct ClockJumps: Sendable, Hashable {
 package struct ClockSetback: Sendable, Hashable {
     /// How far the clock went back.
     package let length: Duration
-    /// The times of the rows that are stored by the right clock: from the earliest moment at which the clock may have
-    /// gone back until now, and a little longer for operations that are under way.
+    /// The range of times of the rows that were stored with correct time stamps. It begins at the earliest possible
+    /// moment of the jump back, and ends a little after the present, because of operations that are under way.
     package let own: ClosedRange<Timestamp>
 
     /// - Parameters:
-    ///   - since: the earliest time at which the clock may have gone back, by the right clock.
-    ///   - now: the present time, by the right clock.
+    ///   - since: the earliest possible moment of the jump back, in correct time.
+    ///   - now: the present moment, in correct time.
     package init(length: Duration, since: Timestamp, now: Timestamp) {
         self.length = length
         own = min(since, now)...now.advanced(by: .seconds(10))

@@ -26,7 +26,7 @@ package protocol ClusterBus: Sendable {
 
     /// Asks a node a question. The node carries out a question at most once.
     ///
-    /// - Returns: nil if no answer came in time; the question may have been carried out.
+    /// - Returns: nil if no answer arrived in time; the question may have been carried out.
     func ask(_ question: ClusterQuestion, of node: NodeID) async -> ClusterAnswer?
 
     /// Ends receiving.

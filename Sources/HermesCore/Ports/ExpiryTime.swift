@@ -5,7 +5,7 @@
 package struct ExpiryTime: Sendable {
     /// The wall clock.
     package let now: Timestamp
-    /// The time from which entries must have been stored to count as expired; nil: all entries can.
+    /// Only entries that were stored at this time or later can count as expired; nil: all entries can.
     package let storedSince: Timestamp?
 
     package init(now: Timestamp, storedSince: Timestamp? = nil) {

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A handle to an event loop, for the core, which does not know the event loops of SwiftNIO. The code that assembles
-/// the server makes it from a real event loop.
+/// A handle to an event loop, for the core, which does not use the event loops of SwiftNIO directly. The code that
+/// assembles the server makes it from a real event loop.
 package struct LoopHandle: Sendable {
     /// Runs work on the loop after its present work, in the order of the calls.
     package let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -29,7 +29,7 @@ package struct LoopHandle: Sendable {
     }
 }
 
-/// A value that belongs to one event loop and is touched there only.
+/// A value that belongs to one event loop and is touched only there.
 ///
 /// This is the only place where the topic plane bypasses the compiler's concurrency checks: the value is not Sendable,
 /// but this box is. ``value`` stops the process, even in release builds, if it is read on any thread other than the

@@ -10,8 +10,8 @@ package protocol MessageStore: Sendable {
     /// Applies all operations in order in one transaction; when it returns, all are durable.
     ///
     /// Called by one thread of a process at a time, off the event loops; may block. A store of a single process can
-    /// rely on that. The memory store does not rely on it, because several instances of the core can share it. An
-    /// operation that is refused (outcome `.refused`) changes nothing and does not disturb the others.
+    /// rely on one call at a time. The memory store does not, because several instances of the core can share it. An
+    /// operation that is refused (outcome `.refused`) changes nothing and does not disturb the other operations.
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
@@ -67,13 +67,13 @@ package protocol MessageStore: Sendable {
     /// - Returns: the number of rows handled; 0 when nothing is left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
-    /// Remembers a jump of the clock. Entries, messages and records that were stored before the jump then expire later,
-    /// by the jump's length, and ``entries(of:after:limit:)`` returns their corrected expiry. Returns when the jump is
-    /// durable.
+    /// Remembers a jump of the clock. From then on, entries, messages and records that were stored before the jump
+    /// expire later by the jump's length, and ``entries(of:after:limit:)`` returns their corrected expiry. Returns when
+    /// the jump is durable.
     func record(_ jump: ClockJump) async throws(HermesError)
 
-    /// Undoes an earlier jump if the clock went back by as much, which shows that the jump was wrong: forgets the jump,
-    /// and corrects the times of what was stored since.
+    /// If the clock went back by as much as an earlier jump, the jump was wrong. Then this forgets the jump, and
+    /// corrects the times of what was stored after it.
     func takeBack(_ setback: ClockSetback) async throws(HermesError)
 
     /// Removes deleted content from the files and returns free space, a bounded amount per call. Called about once a
@@ -86,7 +86,7 @@ package protocol MessageStore: Sendable {
     ///   `.storageUnavailable`.
     func backup(to path: String) async throws(HermesError)
 
-    /// The count of the entries in all inboxes together; cheap to read.
+    /// The counts of the entries in all inboxes together; they are cheap to read.
     var inboxes: InboxLedger { get }
 }
 
@@ -123,9 +123,9 @@ package enum WriteOperation: Sendable {
     /// 1:1 conversation it is also appended to the other account's inbox, unless one of the two accounts blocks the
     /// other.
     ///
-    /// A mark beyond the conversation's last message is reduced to it. A mark that is not ahead of the reader's last
-    /// mark appends nothing (`.eventAppended([])`), so there are never more marks than messages. Refused (`.forbidden`)
-    /// if the reader does not take part in the conversation.
+    /// A mark beyond the conversation's last message is reduced to it. Only a mark that is ahead of the reader's last
+    /// mark is appended (otherwise the outcome is `.eventAppended([])`), so there are never more marks than messages.
+    /// Refused (`.forbidden`) if the reader does not take part in the conversation.
     case markRead(ConversationID, by: UserID, upTo: UInt64)
     /// Moves a device's cursor forward; a seq that is not ahead of it, or is beyond the head, is clamped.
     ///
@@ -152,7 +152,7 @@ package enum WriteOperation: Sendable {
     /// One commit deletes a bounded amount (`.deleted`); repeat the operation to continue. After the first commit,
     /// nobody finds the account, and it gets no more entries. See ``MessageStore/deletions()``.
     case deleteAccount(UserID)
-    /// Registers the device if it is new (its cursor starts before the account's oldest stored entry), otherwise renews
+    /// Registers a new device, whose cursor starts before the account's oldest stored entry. For a known device, renews
     /// its description and `lastSeenAt`. Stores a token for it if one is given (`.deviceOpened`); only the newest
     /// tokens of a device are kept (``StoreSettings/maxTokensPerDevice``). Refused as in
     /// ``DeviceOpening/check(known:count:password:isTokenKnown:)``.
@@ -202,7 +202,7 @@ package enum WriteOutcome: Sendable {
     case eventAppended([InboxDelivery])
     /// A group after a change, without members if it was dissolved.
     case groupChanged(Group, deliveries: [InboxDelivery])
-    /// Pushes were appended, or had been before.
+    /// Pushes were appended, or had already been appended.
     case pushed(PushOutcome)
     /// An account is deleted or, if not done, a part of it.
     case deleted([InboxDelivery], isDone: Bool)

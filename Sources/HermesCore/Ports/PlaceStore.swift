@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Records which nodes there are, and the place of each device: the node and the connection that it has. This record,
-/// which all nodes share, decides: if two nodes have the same device, the place that was claimed last is valid. The
-/// bitmap of a user's nodes is read in the same transaction that commits to the inbox (``InboxDelivery/nodes``).
+/// Records which nodes there are, and the place of each connected device: its node and its connection. All nodes share
+/// this record, and it decides: if two nodes have the same device, the place that was claimed last is valid. The bitmap
+/// of a user's nodes is read in the same transaction that commits to the inbox (``InboxDelivery/nodes``).
 ///
 /// A process that was removed can change nothing more, except the list of nodes: each transaction of its other stores
-/// is refused with ``StoreRefusals/removedNode``. A process that was frozen may not know that it was removed, and that
-/// other processes do its work by now; it can commit nothing that they would not see.
+/// is refused with ``StoreRefusals/removedNode``. A process that was frozen may not know that it was removed. Other
+/// processes do its work by now, and because of this rule the frozen process can commit nothing that they would not
+/// see.
 ///
 /// Implementation: `Memory/MemoryStore`. A store of a single process does not implement it.
 package protocol PlaceStore: WillStore {
@@ -20,8 +21,8 @@ package protocol PlaceStore: WillStore {
     ///   connections.
     func renew(_ node: NodeIdentity) async throws(HermesError) -> [NodeLease]?
 
-    /// Removes a process of a node if `removal` says so, and clears the places of all processes of the node that were
-    /// removed or replaced, a bounded number per call. Repeat the call until ``NodeRemoval/isDone`` is true.
+    /// Removes a process of a node if `removal` says so. Also clears a bounded number of places of those processes of
+    /// the node that were removed or replaced. Repeat the call until ``NodeRemoval/isDone`` is true.
     ///
     /// The kept sessions that such a process had open lose their connections. Everything that waits for such a session
     /// counts as possibly sent, and the session's expiry begins.
@@ -67,7 +68,7 @@ package protocol PlaceStore: WillStore {
 package enum LeaseRemoval: Sendable, Hashable {
     /// The process stays; only the places that earlier processes left are cleared.
     case no
-    /// The process is removed if it has not renewed its lease more often than this (``NodeLease/renewals``).
+    /// The process is removed if its number of renewals (``NodeLease/renewals``) has not grown beyond this one.
     case ifNotRenewed(since: UInt64)
     case yes
 }
@@ -143,7 +144,7 @@ package enum PlaceChange: Sendable, Hashable {
 }
 
 package struct PlaceOutcome: Sendable, Hashable {
-    /// The place on another node that a claim took.
+    /// The device's former place on another node, which the claim has taken over; nil: there was none.
     package let taken: DevicePlace?
     /// The user's transition between online and offline, if the change made one.
     package let presence: PresenceChange?

@@ -9,12 +9,12 @@ package protocol SessionStore: Sendable {
     /// Applies all operations in order in one transaction; when it returns, all are durable.
     ///
     /// Called by one thread at a time, off the event loops; may block. An operation that is refused (outcome
-    /// `.refused`) changes nothing and does not disturb the others.
+    /// `.refused`) changes nothing and does not disturb the other operations.
     /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
     func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome]
 
-    /// Applies operations like ``commit(_:now:)``, but takes them while the transaction runs, as many as fit into a
-    /// short transaction, as ``MessageStore/commit(taking:now:)`` does.
+    /// Applies operations like ``commit(_:now:)``, but takes them while the transaction runs, as
+    /// ``MessageStore/commit(taking:now:)`` does: as many as fit into a short transaction.
     func commit(
         taking next: (_ isLong: Bool) -> SessionOperation?,
         now: Timestamp
@@ -50,8 +50,8 @@ package protocol SessionStore: Sendable {
         maxBytes: Int
     ) async throws(HermesError) -> [QueuedPublication]
 
-    /// Reads as ``queued(of:after:limit:maxBytes:)`` does, but only publications that came through shared subscriptions
-    /// (``QueuedPublication/share``).
+    /// Does what ``queued(of:after:limit:maxBytes:)`` does, but reads only publications that arrived through shared
+    /// subscriptions (``QueuedPublication/share``).
     func shared(
         of session: DurableSessionID,
         after seq: UInt64,
@@ -78,9 +78,9 @@ package protocol SessionStore: Sendable {
     ///
     /// - Parameters:
     ///   - now: publications that expire at this time or before have expired; it is not later than the present.
-    ///   - sentUpTo: returns the newest seq that a session's connection may have sent; the store itself learns it only
-    ///     when the session is closed. It is called before the purge returns, on any thread, and must not call the
-    ///     store.
+    ///   - sentUpTo: returns the newest seq that a session's connection may have sent; the store itself learns this seq
+    ///     only when the session is closed. The function is called before the purge returns, on any thread, and must
+    ///     not call the store.
     func purgeSessions(
         now: Timestamp,
         limit: Int,
@@ -146,7 +146,7 @@ package enum SessionOperation: Sendable {
         payer: CommitSource = .server,
         on: NodeIdentity? = nil
     )
-    /// The session has no connection from now on. `sentUpTo` only ever grows.
+    /// The session has no connection from now on. The stored `sentUpTo` never becomes lower.
     ///
     /// - opening: the operation is refused if the session was opened more often than this (``SessionPlace/opening``);
     ///   nil: it is not refused for this reason. A store of a single process ignores it, here and in
@@ -172,8 +172,8 @@ package enum SessionOperation: Sendable {
     /// The client has completely acknowledged these publications: they are deleted, whether they were released or not
     /// (`.completed`).
     case completed(DurableSessionID, [UInt64])
-    /// The client has received this publication (QoS 2): its content is deleted, and its seq stays until it is
-    /// completed.
+    /// The client has received this publication (QoS 2): its content is deleted, and its seq stays until the
+    /// publication is completed.
     case released(DurableSessionID, UInt64)
     /// The client has released the identifier of its own publication.
     case receivedReleased(DurableSessionID, UInt16)
@@ -186,7 +186,7 @@ package struct ReceivedMark: Sendable, Hashable {
     package enum Extent: Sendable, Hashable {
         /// The whole publication.
         case whole
-        /// A part that is not the last, so the identifier does not count as received yet. The store remembers the
+        /// A part before the last one, so the identifier does not count as received yet. The store remembers the
         /// targets (``PartialPublication``). If the publication is repeated after a failure, only the other targets get
         /// it. Part 0 replaces the targets that the store remembers for another publication under this identifier.
         case part(number: Int, content: Int64)
@@ -228,7 +228,7 @@ extension ReceivedMark.Extent {
 }
 
 /// Publications that leave a session's queue and go to other members of the shared subscriptions through which they
-/// came.
+/// arrived.
 package struct QueueMove: Sendable {
     package struct Item: Sendable {
         package let queued: QueuedPublication
@@ -295,12 +295,12 @@ package struct SessionPurge: Sendable {
 /// The outcome of one operation.
 package enum SessionOutcome: Sendable {
     case opened(StoredSession)
-    /// The seq in each target's queue; 0 if the session is gone or its queue or its owner's share is full
+    /// The seq in each target's queue; 0 if the session is gone, or if its queue or its owner's share is full
     /// (``StoreSettings/maxQueuedMessages``, ``StoreSettings/maxQueuedBytes``, ``QueueBudget``).
     case published([UInt64])
     /// The outcome of each item, and whether the session has ended.
     case moved([QueueMove.Outcome], hasEnded: Bool)
-    /// The number of these publications that were in the queue; the others had expired and were purged.
+    /// The number of these publications that were in the queue; the other ones had expired and were purged.
     case completed(Int)
     case done
     /// Nothing was changed: `.notFound` (no such session), ``StoreRefusals/openedElsewhere``.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Reads contacts and groups. They change only through ``MessageStore/commit(_:now:)``
-/// (``WriteOperation/contact(_:by:peer:message:)``, ``WriteOperation/group(_:by:requiresContacts:)``), in one order
-/// with the messages that depend on them.
+/// (``WriteOperation/contact(_:by:peer:message:)``, ``WriteOperation/group(_:by:requiresContacts:)``), so that these
+/// changes and the messages that depend on them have one order.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `SocialStoreConformance` of HermesTestKit.
 package protocol SocialStore: Sendable {

@@ -20,11 +20,11 @@ package struct SteadyClock: Sendable {
     /// The wall clock minus the monotonic one.
     package private(set) var offset: Duration
     private var candidate: (offset: Duration, since: Duration)?
-    /// The time at which the trusted clock was set, by the monotonic clock.
+    /// The time, on the monotonic clock, at which the trusted clock was set.
     private var since: Duration
     private var lookedAt: Duration
-    /// How far the clock went back, the earliest time at which it may have done so, and the time since which nothing
-    /// has contradicted it.
+    /// A step back of the clock: its length, the earliest time at which it may have happened, and the time since which
+    /// nothing has contradicted it.
     private var back: (length: Duration, from: Duration, since: Duration)?
 
     /// - Parameters:
@@ -49,7 +49,7 @@ package struct SteadyClock: Sendable {
         guard offset > self.offset + Self.tolerance else {
             if offset < self.offset - Self.tolerance {
                 since = uptime
-                // It may go back in steps.
+                // The clock may go back in several steps.
                 let before = back ?? (.zero, lookedAt, uptime)
                 back = (before.length + self.offset - offset, before.from, uptime)
             }
@@ -81,7 +81,7 @@ package struct SteadyClock: Sendable {
         back = nil
     }
 
-    /// Returns the step back that is confirmed, until ``tookBack()`` is called; nil: there is none.
+    /// Returns the confirmed step back; nil: there is none. Returns the same step until ``tookBack()`` is called.
     package func setback(uptime: Duration) -> ClockSetback? {
         guard let back, uptime - back.since >= Self.confirmation else { return nil }
         return ClockSetback(
@@ -101,14 +101,14 @@ package struct SteadyClock: Sendable {
 
 /// A source of time whose wall clock does not jump ahead; see ``SteadyClock``. Reading it takes no lock.
 ///
-/// State: a `Mutex` for the checks, and the result of the last one.
+/// State: a `Mutex` for the checks, and atomics with the result of the last check.
 package final class SteadyTime: TimeSource {
     private let base: any TimeSource
     private let clock: Mutex<SteadyClock>
     /// The clock's offset, in milliseconds.
     private let offset: Atomic<Int64>
-    /// The latest time of the wall clock, in milliseconds, at which it cannot have jumped, so that the monotonic clock
-    /// need not be read. Each look sets it.
+    /// If the wall clock shows this time (in milliseconds) or an earlier one, it cannot have jumped ahead, so the
+    /// monotonic clock need not be read. Each check of the clocks sets this time.
     private let horizon: Atomic<Int64>
     private let start: Duration
     /// The wall clock at the start.
@@ -139,8 +139,8 @@ package final class SteadyTime: TimeSource {
     package func uptime() -> Duration { base.uptime() }
 
     /// Returns the time for reads. Until the clock is confirmed, only entries that were stored since the start can
-    /// expire: a device that is told that an entry has expired would acknowledge it. The purge does not delete older
-    /// entries either.
+    /// expire: a device that is told that an entry has expired would acknowledge it. Until then, the purge also keeps
+    /// older entries.
     package func expiryTime() -> ExpiryTime {
         ExpiryTime(now: now(), storedSince: isConfirmed ? nil : startedAt)
     }
@@ -163,7 +163,7 @@ package final class SteadyTime: TimeSource {
 
     /// Undoes the effects of a jump ahead that was wrong; called after each look, by one caller at a time.
     ///
-    /// - Parameter takeBack: undoes it in the store; if it fails, the next call tries again.
+    /// - Parameter takeBack: undoes the jump in the store; if it fails, the next call tries again.
     package func takeBack(
         _ takeBack: (ClockSetback) async throws(HermesError) -> Void
     ) async throws(HermesError) {

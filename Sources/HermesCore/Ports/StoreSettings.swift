@@ -4,11 +4,12 @@
 /// The retention times and limits of stores, which are the same for every store.
 package struct StoreSettings: Sendable, Hashable {
     /// How long the content of a message is kept for ``MessageStore/history(of:before:limit:)`` after it was sent,
-    /// whether delivered or not. Zero: history is off, and content is deleted when no inbox refers to it any more.
-    /// Applies to messages that are sent while it is set. A message with its own expiry is deleted when it expires.
+    /// whether delivered or not. Zero: history is off, and content is deleted when no inbox refers to it any more. For
+    /// each message, the period that is set when the message is sent applies. A message with its own expiry is deleted
+    /// when it expires.
     package var historyPeriod: Duration
-    /// The minimum time for which a message's record outlives its content, so that a repetition is recognized and the
-    /// message can be recalled. Counted from when it was sent.
+    /// The minimum time, counted from the sending of a message, for which its record stays even if its content is
+    /// deleted. Until then a repetition is recognized, and the message can be recalled.
     package var recordPeriod: Duration
     /// The time that entries other than messages wait for devices that do not fetch them.
     package var eventPeriod: Duration
@@ -56,7 +57,7 @@ package struct StoreSettings: Sendable, Hashable {
     package static let maxTokensPerDevice = 5
     /// The number of an account's networks that are remembered.
     package static let maxNetworksPerAccount = 32
-    /// The time that a network is remembered after its last login.
+    /// The time that a network is remembered after the last login from it.
     package static let networkPeriod = Duration.seconds(90 * 86_400)
 
     /// The most entries or messages of one page, whatever the caller asks for.
@@ -68,10 +69,10 @@ package struct StoreSettings: Sendable, Hashable {
 }
 
 extension StoreSettings {
-    /// Throws an error if an account that is in `count` groups has reached the limit.
+    /// Throws an error if an account may not be added to a group because it is already in `count` groups.
     ///
-    /// - Parameter caller: the account that adds it to a group. For strangers the limit is half as high: the other half
-    ///   is kept for contacts and for the account itself.
+    /// - Parameter caller: the account that adds this account to a group. For strangers the limit is half as high: the
+    ///   other half is kept for contacts and for the account itself.
     package func checkGroups(_ count: Int, addedBy caller: GroupCaller) throws(HermesError) {
         let limit = caller == .stranger ? maxGroups / 2 : maxGroups
         guard count >= limit else { return }
@@ -85,7 +86,7 @@ extension StoreSettings {
     }
 }
 
-/// The relation of the account that adds somebody to a group to the account that it adds.
+/// How the account that adds another account to a group is related to that account.
 package enum GroupCaller: Sendable, Hashable {
     case itself
     case contact

@@ -16,7 +16,7 @@ package protocol TokenVerifier: Sendable {
 package struct VerifiedToken: Sendable, Hashable {
     /// The token's subject.
     package var subject: String
-    /// The topics that it allows; nil: it does not restrict them.
+    /// The topics that the token allows; nil: the token does not restrict them.
     package var claims: TopicClaims?
     package var expiresAt: Timestamp?
 

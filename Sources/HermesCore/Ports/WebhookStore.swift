@@ -9,8 +9,8 @@ package protocol WebhookStore: Sendable {
     /// reported.
     ///
     /// - Parameters:
-    ///   - limit: the number of events that may wait; older ones beyond it are dropped. One user may have no more than
-    ///     ``WebhookEvent/maxWaiting(perUserOf:)``: beyond that, the user's oldest are dropped.
+    ///   - limit: the most events that may wait. If there are more, the oldest events are dropped. One user may have no
+    ///     more than ``WebhookEvent/maxWaiting(perUserOf:)``: beyond that, the user's oldest events are dropped.
     ///   - marks: for each user, the seq to be recorded; a mark only moves forward.
     /// - Returns: the number of dropped events.
     func appendWebhooks(
@@ -20,10 +20,10 @@ package protocol WebhookStore: Sendable {
     ) async throws(HermesError) -> Int
 
     /// Returns due events (``WebhookEvent/isDue(at:now:)``) in the order in which they were appended. If there are too
-    /// many, it returns the events that have been due longest; events of a time when the clock was ahead come first. It
-    /// returns no more than ``WebhookEvent/maxDuePerUser`` of one user, so that a user with many events does not keep
-    /// the others waiting. Leaves out an event while an earlier one of the same user waits, unless the earlier one has
-    /// failed ``WebhookEvent/attemptsInOrder`` times.
+    /// many, it returns the events that have been due longest; events that were queued while the clock was ahead come
+    /// first. It returns no more than ``WebhookEvent/maxDuePerUser`` of one user, so that a user with many events does
+    /// not keep other users waiting. Leaves out an event while an earlier one of the same user waits, unless the
+    /// earlier one has failed ``WebhookEvent/attemptsInOrder`` times.
     func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook]
 
     /// Records the outcomes of events, in one commit.
@@ -42,14 +42,14 @@ package protocol WebhookStore: Sendable {
 
 /// An event for the operator's back end.
 package struct WebhookEvent: Sendable, Hashable {
-    /// The number of failures after which an event no longer holds up its user's later ones.
+    /// The number of failures after which an event no longer holds up later events of its user.
     package static let attemptsInOrder = 4
 
     /// The most events of one user that are posted before other users have their turn.
     package static let maxDuePerUser = 8
 
-    /// The longest wait before a retry: a step of an hour, and an hour that the receiver asks for. No event waits
-    /// longer, unless the clock is set back.
+    /// The longest wait before a retry: an hour of the server's own wait, and an hour that the receiver may ask for. No
+    /// event waits longer, unless the clock is set back.
     package static let maxWait = Duration.seconds(2 * 3600)
 
     /// Whether an event is due. An event that would be due after more than ``maxWait`` was queued while the clock was
@@ -58,13 +58,13 @@ package struct WebhookEvent: Sendable, Hashable {
         due <= now || due > now.advanced(by: maxWait)
     }
 
-    /// Returns how many events of one user may wait: a hundredth of all, but at least 100. Events that no longer hold
-    /// up others do not count.
+    /// Returns how many events of one user may wait: a hundredth of all, but at least 100. Only events that hold up
+    /// later events count.
     package static func maxWaiting(perUserOf limit: Int) -> Int { max(100, limit / 100) }
 
     /// The id by which the receiver recognizes a repetition: 26 characters, sortable by time.
     package let id: String
-    /// The user among whose events it keeps its order; nil: it keeps no order.
+    /// The user whose events are posted in order, this one included; nil: the order of this event does not matter.
     package let user: UserID?
     package let createdAt: Timestamp
     /// The JSON object.

@@ -14,11 +14,12 @@ package protocol WillStore: Sendable {
     ///   process has been removed.
     func change(_ changes: [WillChange], on node: NodeIdentity) async throws(HermesError) -> [Bool]?
 
-    /// Gives wills of processes that have gone to another process. A client that was connected to such a process counts
+    /// Hands the wills of ended processes over to another process. A client that was connected to such a process counts
     /// as disconnected from now on, without DISCONNECT. If it throws, nothing was changed.
     ///
     /// - Parameters:
-    ///   - node: the node whose processes have gone; its present process keeps its wills.
+    ///   - node: the node whose earlier processes have ended. If the node has a running process, that process keeps its
+    ///     own wills.
     ///   - heir: the process that gets the wills.
     ///   - limit: the largest number of wills, at least 1.
     /// - Returns: the wills that the heir got, empty if none are left; nil if the heir has been removed.
@@ -60,8 +61,7 @@ package struct StoredWill: Sendable {
     /// shorter.
     package var delay: Duration
     package var state: State
-    /// Whether the session that the client has opened since is a clean one; nil: the client has not opened its session
-    /// again.
+    /// If the client has opened its session again: whether it began a clean session. Otherwise nil.
     package var isReplacedByClean: Bool?
 
     package init(

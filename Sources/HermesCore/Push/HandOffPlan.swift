@@ -6,9 +6,9 @@ import Foundation
 
 /// Decides which notifications a device gets for its waiting entries. Does no I/O.
 ///
-/// An entry is push-worthy if it is a message from somebody else that was neither recalled nor read on another device,
-/// or if it is an event with an ``EventAlert``. Each conversation and each collapse key gets one notification, for its
-/// newest entry.
+/// An entry is push-worthy if it is an event with an ``EventAlert``, or a message from somebody else. A message that
+/// was recalled, or was read on another device, is not push-worthy. Each conversation and each collapse key gets one
+/// notification, for its newest entry.
 package struct HandOffPlan: Sendable {
     /// A notification and the entries that it stands for.
     package struct Item: Sendable, Hashable {
@@ -18,8 +18,8 @@ package struct HandOffPlan: Sendable {
         package let lastSeq: UInt64
     }
 
-    /// The largest number of notifications in a plan. If there were more, the plan has those with the newest entries.
-    /// The badge counts all entries.
+    /// The largest number of notifications in a plan. If there are more notifications, the plan contains only those
+    /// with the newest entries. The badge counts all entries.
     package static let maxItems = 20
 
     /// The notifications, in the order of their newest entries.

@@ -24,8 +24,8 @@ package struct HandOffDue: Sendable, Hashable {
 
 /// Decides which inbox to check next, and when. Does no I/O; owner: ``PushHandOff``.
 ///
-/// It remembers only that something was committed for a key, and when to check. The entries to push are then read from
-/// the store, and the whole schedule can be derived from the store again.
+/// The schedule contains only the keys for which something was committed, and the times of their checks. The entries to
+/// push are then read from the store, and the whole schedule can be derived from the store again.
 package struct HandOffSchedule: Sendable {
     private struct Item: Sendable {
         /// The time at which the oldest waiting entry is due.
@@ -34,9 +34,9 @@ package struct HandOffSchedule: Sendable {
         var lastSeq: UInt64
         /// The number of failures so far.
         var attempts = 0
-        /// Whether it is being checked now.
+        /// Whether the key is being checked now.
         var isTaken = false
-        /// Whether an entry was committed during the check.
+        /// Whether an entry was committed for the key during the check.
         var isAgain = false
         /// Whether the device set a token during the check. Then a failure of the check says nothing about this token.
         var isRenewed = false
@@ -49,6 +49,9 @@ package struct HandOffSchedule: Sendable {
     /// Whether a key was left out for lack of room, so that everything must be derived from the store again.
     package private(set) var hasOverflowed = false
 
+    /// Whether a key was left out, and a quarter of the room is free again.
+    package var hasRoomAfterOverflow: Bool { hasOverflowed && items.count <= capacity - capacity / 4 }
+
     /// - Parameter capacity: the largest number of keys.
     package init(capacity: Int = 200_000) { self.capacity = max(1, capacity) }
 
@@ -59,7 +62,7 @@ package struct HandOffSchedule: Sendable {
     package var nextDue: Duration? { waiting.nextDue }
 
     /// Records that entries up to `seq` were committed for a key. The key is checked at `due` if these entries are not
-    /// acknowledged before.
+    /// acknowledged by then.
     package mutating func committed(_ key: HandOffKey, upTo seq: UInt64, due: Duration) {
         guard var item = items[key] else {
             guard items.count < capacity else {
@@ -143,15 +146,16 @@ package struct HandOffSchedule: Sendable {
         waiting.set(key, dueAt: item.due)
     }
 
-    /// Records that a key was not checked, and lets it wait until `due`.
-    package mutating func postponed(_ key: HandOffKey, until due: Duration) {
+    /// Records that a key was not checked, and lets the key wait until `due`. If the device set a token during the
+    /// check, the key is due at once, because the reason for the wait may concern the earlier token.
+    package mutating func postponed(_ key: HandOffKey, until due: Duration, now: Duration) {
         guard var item = items[key], item.isTaken else { return }
+        item.due = item.isRenewed ? min(due, now) : due
         item.isTaken = false
         item.isAgain = false
         item.isRenewed = false
-        item.due = due
         items[key] = item
-        waiting.set(key, dueAt: due)
+        waiting.set(key, dueAt: item.due)
     }
 
     /// Returns the number of a key's failures so far.

@@ -13,8 +13,8 @@ struct HostShares: Sendable {
         var total = 1_024
         /// The most sends to all services that have not delivered, together.
         var unproven = 512
-        /// When this many sends are under way in total (three quarters of ``total``), a service gets another one only
-        /// if it has few.
+        /// When this many sends are under way in total (three quarters of ``total``), a service gets another send only
+        /// if it has few under way.
         var crowded: Int { total / 4 * 3 }
         /// When ``crowded`` is reached, services that have not delivered get another send only if all of them together
         /// have fewer than this (half of the remaining quarter).

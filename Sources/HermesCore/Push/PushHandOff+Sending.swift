@@ -4,16 +4,16 @@
 import DequeModule
 import Synchronization
 
-/// Sending: the notifications of the devices that are due, and the settlement of their answers.
+/// Sends the notifications of due devices, and settles the answers of the push services.
 extension PushHandOff {
-    /// A service that a client named is paused if it takes longer than this, as if it gave no answer. While it is slow,
-    /// it holds places (``HostShares``) that others wait for.
+    /// If a service that a client named takes longer than this to answer, it is paused, as if it had not answered. A
+    /// slow service holds places (``HostShares``) that others wait for.
     private static let slowness = Duration.seconds(5)
-    /// Data that was read for a device is used for this long. Meanwhile the device may have logged out, and a message
-    /// may have been read or recalled.
+    /// Data that was read for a device is used for this long at most. Meanwhile the device may have logged out, and a
+    /// message may have been read or recalled.
     private static let freshness = Duration.seconds(2)
-    /// The time after which no further request for a device begins in this batch, so that a slow service does not hold
-    /// the batch for the sake of one device.
+    /// The time after which no further request for a device begins in this batch, so that one device with a slow
+    /// service does not delay the whole batch.
     private static let deviceTime = Duration.seconds(20)
     /// The time between two settlements of a batch. So a device whose answers have arrived does not wait for others.
     private static let settlementPeriod = Duration.milliseconds(250)
@@ -35,7 +35,8 @@ extension PushHandOff {
     /// Divides candidates by their services, which must be the operator's. If the allowed number of batches is already
     /// under way to a service, its candidates are left out and wait.
     ///
-    /// - Returns: the batches to send. Those with a service count as being sent; the one without has no notifications.
+    /// - Returns: the batches to send. Batches with a service now count as being sent. The batch without a service has
+    ///   the candidates without notifications.
     func batches(of candidates: [Candidate]) -> [(service: PushToken.Service?, candidates: [Candidate])] {
         let parts = Dictionary(grouping: candidates) { candidate in
             candidate.plan.items.isEmpty ? nil : candidate.target.token.service
@@ -147,7 +148,8 @@ extension PushHandOff {
 
     /// Lets the candidates of paused services wait.
     ///
-    /// - Returns: the others. A plan without items is settled at once, even if the service is paused.
+    /// - Returns: the other candidates. A candidate without notifications is always among them, because it is settled
+    ///   at once.
     private func unpaused(_ candidates: [Candidate]) -> [Candidate] {
         let now = time.uptime()
         return candidates.filter { candidate in
@@ -167,7 +169,7 @@ extension PushHandOff {
     }
 
     /// Sends a device's notifications, those with the oldest entries first, so that each answer moves the mark of the
-    /// last pushed entry. Stops if one fails, or if the device must not get the rest any more.
+    /// last pushed entry. Stops if one of them fails, or if the device must not get any more notifications.
     ///
     /// - Returns: the answers in the order of the plan; nil: not sent.
     private func send(_ candidate: Candidate, through sender: any PushSender) async -> [Answer?] {
@@ -183,7 +185,7 @@ extension PushHandOff {
                 of: candidate.key.user,
                 isDue: { [self] in await isCurrent(candidate) }
             )
-            let outcome = await sender.send(delivery)
+            let outcome = await sender.send(delivery).cut
             let answer = Answer(outcome: outcome, duration: time.uptime() - start)
             switch outcome {
             case .delivered, .refused:
@@ -201,7 +203,7 @@ extension PushHandOff {
         return answers
     }
 
-    /// Notes whether the candidate's service works. If it fails, it is paused for other devices, too.
+    /// Notes whether the candidate's service works. If the service fails, it is also paused for other devices.
     private func noteHealth(_ answers: [Answer?], of candidate: Candidate) {
         let now = time.uptime()
         let service = candidate.target.token.service
@@ -271,7 +273,7 @@ extension PushHandOff {
     private static let separateTries = 8
 
     /// Tries to record the results that could not be recorded when they arrived. If one of them fails because of a
-    /// damaged row, the others are recorded.
+    /// damaged row, the other results are recorded.
     func recordKept() async {
         guard let kept = state.withLock({ $0.unrecorded.begin() }) else { return }
         var rest = kept
@@ -297,7 +299,8 @@ extension PushHandOff {
         state.withLock { [rest] in $0.unrecorded.end(kept, rest: rest) }
     }
 
-    /// Updates one device's state from the answers of its push service; nil: not sent.
+    /// Updates one device's state from the answers of its push service. An answer is nil if the notification was not
+    /// sent.
     private func note(
         _ answers: [Answer?],
         for candidate: Candidate

@@ -18,8 +18,8 @@ package final class PushHandOff: Sendable {
         package var deadline: Duration
         /// The most devices in one batch. The notifications of a batch are sent together.
         package var batch: Int
-        /// The most batches that are read at once, and the most that are sent at once through each service that the
-        /// operator has configured.
+        /// The most batches that are read at once, and the most batches that are sent at once through each service of
+        /// the operator's configuration.
         package var lanes: Int
         /// The most devices of one batch to which something is sent at once. The notifications of one device are sent
         /// one after the other.
@@ -59,6 +59,11 @@ package final class PushHandOff: Sendable {
         var blocked: [PushToken.Service: Deque<HandOffKey>] = [:]
         /// The times at which the due keys must be derived from the store.
         var recoveriesDue: [Duration] = []
+        /// The earliest time for the recovery after an overflow.
+        var overflowRecoveryAt = Duration.zero
+
+        /// The time of the recovery after an overflow; nil: there was none, or there is no room yet.
+        var overflowRecovery: Duration? { schedule.hasRoomAfterOverflow ? overflowRecoveryAt : nil }
 
         /// Removes and returns keys of a service that has room for another batch.
         mutating func takeBlocked(_ settings: Settings) -> [HandOffKey] {
@@ -75,6 +80,8 @@ package final class PushHandOff: Sendable {
 
     /// The pause before a recovery that failed is tried again.
     private static let recoveryPause = Duration.seconds(5)
+    /// The least time between two recoveries after overflows. Each one reads all users for whom entries wait.
+    private static let overflowPause = Duration.seconds(10)
 
     let settings: Settings
     let tokens: PushTokenService
@@ -84,7 +91,7 @@ package final class PushHandOff: Sendable {
     let devices: DeviceRegistry
     private let enabled: Hook<UserID>
     private let cluster: ClusterMember?
-    /// The push services; nil: there are none, only webhooks.
+    /// The push services; nil: there are only webhooks.
     let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
     let events: EventWatch
@@ -172,7 +179,7 @@ package final class PushHandOff: Sendable {
         cluster.repaired.observe { [self] in
             let now = time.uptime()
             // Until all nodes have repaired, another node may still leave a user's entries to the node that was
-            // responsible for the user before.
+            // responsible for the user before the change.
             state.withLock { $0.recoveriesDue = [now, now + ClusterMember.agreement] }
             wakeUp.signal()
         }
@@ -205,7 +212,7 @@ package final class PushHandOff: Sendable {
         if !dues.isEmpty { scheduleAtOwners(dues) }
     }
 
-    /// Returns a function that tells whether a device of the user may acknowledge entries by itself: the device is
+    /// Returns a function that returns whether a device of the user may acknowledge entries by itself: the device is
     /// connected and its app is in the foreground, or the device may be connected to another node.
     private func mayTake(_ user: UserID) -> (DeviceID) -> Bool {
         let awake = devices.awakeDevices(of: user)
@@ -242,6 +249,7 @@ package final class PushHandOff: Sendable {
         let now = time.uptime()
         state.withLock { state in
             state.schedule.clearOverflow()
+            state.overflowRecoveryAt = now + Self.overflowPause
             state.recoveriesDue.removeAll { $0 <= now }
         }
         if sender != nil {
@@ -263,7 +271,7 @@ package final class PushHandOff: Sendable {
     var mustRecover: Bool {
         let now = time.uptime()
         return state.withLock { state in
-            state.schedule.hasOverflowed && state.schedule.count < 1_000 || state.recoveriesDue.contains { $0 <= now }
+            state.overflowRecovery.map { $0 <= now } ?? false || state.recoveriesDue.contains { $0 <= now }
         }
     }
 
@@ -304,7 +312,8 @@ package final class PushHandOff: Sendable {
                 }
                 let now = time.uptime()
                 let (isBusy, nextDue) = state.withLock { state in
-                    let nextDue = (state.recoveriesDue + [state.schedule.nextDue].compactMap(\.self)).min()
+                    let others = [state.schedule.nextDue, state.overflowRecovery].compactMap(\.self)
+                    let nextDue = (state.recoveriesDue + others).min()
                     return (state.reading >= settings.lanes, nextDue)
                 }
                 await wakeUp.wait(atMost: isBusy ? nil : nextDue.map { max($0 - now, .milliseconds(1)) })
@@ -385,8 +394,8 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Whether a key may be checked. If earlier results could not be recorded, their devices may get nothing more; if
-    /// there are very many such results, no device may.
+    /// Whether a key may be checked. A device gets nothing more until its earlier results are recorded. While very many
+    /// results are not recorded, no device gets anything.
     private func mayCheck(_ key: HandOffKey) -> Bool {
         state.withLock { !$0.unrecorded.contains(key) && (key.device == nil || !$0.unrecorded.isFull) }
     }
@@ -403,7 +412,8 @@ package final class PushHandOff: Sendable {
 
     /// Checks a key later, without counting a failure of its token.
     func wait(_ key: HandOffKey, until due: Duration) {
-        state.withLock { $0.schedule.postponed(key, until: due) }
+        let now = time.uptime()
+        state.withLock { $0.schedule.postponed(key, until: due, now: now) }
         wakeUp.signal()
     }
 
@@ -432,7 +442,7 @@ extension PushHandOff {
         let host: String?
         /// The time until the next check, because more entries wait; nil: no more entries wait.
         let nextIn: Duration?
-        /// The time at which its entries were read.
+        /// The time at which the device's entries were read.
         let readAt: Duration
         /// The place at the named host; nil until it is taken.
         var place: HostShares.Place?
@@ -455,7 +465,7 @@ extension PushHandOff {
         return max(.zero, settings.deadline - .milliseconds(now.rawValue - entry.committedAt.rawValue))
     }
 
-    /// The least time between two checks of a key whose entries become due one after the other.
+    /// The shortest time between two checks of a key whose entries become due at different times.
     private var leastRest: Duration { settings.deadline / 10 }
 
     /// Reads the waiting entries of a device.
@@ -471,7 +481,7 @@ extension PushHandOff {
         var entries = page.withoutExpired(at: expiryTime).entries
         var last = page.entries.last?.lastSeq ?? taken
         var unread: Int?
-        // The page holds only entries that were pushed before. The badge counts the entries of this page only; the
+        // The page holds only entries that were already pushed. The badge counts the entries of this page only; the
         // entries to push are read from another page.
         if last <= target.pushedUpTo, last < page.position.head {
             unread = HandOffPlan.pushWorthy(entries, for: user, device).count

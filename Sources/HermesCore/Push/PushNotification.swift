@@ -111,6 +111,24 @@ package enum PushSendOutcome: Sendable, Hashable {
 }
 
 extension PushSendOutcome {
+    /// The most bytes that are kept of a text of a push service: an id, or the reason of a refusal.
+    private static let maxTextBytes = 200
+
+    /// The outcome with texts of bounded length. A service may send any text, and each one is stored for the webhook.
+    var cut: PushSendOutcome {
+        func cut(_ text: String) -> String {
+            guard text.utf8.count > Self.maxTextBytes else { return text }
+            return String(decoding: text.utf8.prefix(Self.maxTextBytes), as: UTF8.self)
+        }
+        return switch self {
+        case .delivered(let id): .delivered(id: cut(id))
+        case .retry(let after, let isService, let reason):
+            .retry(after: after, isService: isService, reason: cut(reason))
+        case .refused(let reason): .refused(reason: cut(reason))
+        case .tokenGone, .withdrawn: self
+        }
+    }
+
     /// The outcome in words, for people.
     var words: String {
         switch self {

@@ -10,8 +10,8 @@ package enum PushOperation: Sendable {
     /// Appends a stored push to the inboxes of the next `limit` recipients and moves the job's cursor past them; the
     /// last step removes the job. Does nothing if there is no such job, and ends the job if its push has expired.
     case fanOut(MessageID, limit: Int)
-    /// Only takes the claim, for a push that is not stored, and leaves the claim open. Until it is settled, taking it
-    /// again yields ``PushOutcome/openAnswer``.
+    /// Takes the claim and leaves it open. No push is stored. Until the claim is settled, taking it again yields
+    /// ``PushOutcome/openAnswer``.
     case claim(PushClaim)
     /// Settles an open claim, because its push is done.
     case settle(PushClaim)

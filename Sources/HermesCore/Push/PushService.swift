@@ -57,7 +57,7 @@ package final class PushService: Sendable {
     ///
     /// - Parameters:
     ///   - content: the content.
-    ///   - expiresAfter: the time for which the push is worth delivering; nil: as long as messages wait.
+    ///   - expiresAfter: the time for which the push is worth delivering; nil: the time for which messages wait.
     ///   - device: the only device that shows the push; nil: all devices show it.
     /// - Throws: `.invalidArgument`, `.tooLarge`.
     package func make(
@@ -139,7 +139,7 @@ package final class PushService: Sendable {
     }
 
     /// Returns the answer to the first push with this claim; nil if there was no such push, or if it is unknown whether
-    /// it was completed.
+    /// that push was completed.
     ///
     /// - Throws: the errors of ``begin(_:)``.
     package func answer(to claim: PushClaim) async throws(HermesError) -> [UInt8]? {

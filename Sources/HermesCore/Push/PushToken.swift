@@ -22,7 +22,7 @@ package struct PushToken: Sendable, Hashable {
 
     package let service: Service
     /// The token. A token of Apple is in hexadecimal; a token for Web Push is the subscription as JSON. A token that a
-    /// client sets now has one spelling; a token that an earlier version stored can have another one.
+    /// client sets now has one spelling; a token that an earlier version stored can have another spelling.
     package let text: String
     /// The app's bundle or package identifier; empty: the identifier of the configuration is used.
     package let appID: String

@@ -3,8 +3,8 @@
 
 import Synchronization
 
-/// Stores the push tokens of devices. Keeps in memory which devices have a token, so that the store need not be read
-/// for it.
+/// Stores the push tokens of devices. Keeps in memory which devices have a token, so that the store need not be read to
+/// find out.
 ///
 /// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the hosts that are
 /// allowed. The first may contain devices whose tokens are gone; the store is authoritative.
@@ -18,7 +18,7 @@ package final class PushTokenService: Sendable {
     private let time: any TimeSource
     private let roster: ClusterRoster?
     /// The hook for devices that have a new token. Entries may wait for such a device: they were pushed to an earlier
-    /// token, or another node committed them before it knew of the token.
+    /// token, or another node committed them before that node heard of the token.
     let overlooked = Hook<[DeviceKey]>()
     private let devices = Mutex<[UserID: [DeviceID]]>([:])
     /// The turns in which ``devices`` is changed, so that the changes have the order of the commits.

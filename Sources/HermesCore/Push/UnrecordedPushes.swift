@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the store must record of a device's answers from its push service.
+/// The part of the answers of a device's push service that the store must record.
 struct PushResult: Sendable {
     let key: HandOffKey
     let settlements: [PushSettlement]
@@ -13,8 +13,8 @@ struct PushResult: Sendable {
 /// until they are recorded; otherwise the devices would get the same notifications again and again. Does no I/O; owner:
 /// ``PushHandOff``.
 struct UnrecordedPushes: Sendable {
-    /// When this many devices have such results, nothing more is sent to any device. Batches that are being sent can
-    /// still add some.
+    /// When this many devices have unrecorded results, nothing more is sent to any device. Batches that are being sent
+    /// can still add some.
     static let limit = 1_000
 
     private var results: [HandOffKey: PushResult] = [:]
@@ -30,7 +30,7 @@ struct UnrecordedPushes: Sendable {
     /// Keeps a result until it is recorded.
     mutating func keep(_ result: PushResult) { results[result.key] = result }
 
-    /// Returns the results, to be recorded; nil if there are none, or if they are being recorded already. Unless it
+    /// Returns the results, to be recorded; nil if there are none, or if they are already being recorded. Unless it
     /// returns nil, ``end(_:rest:)`` must follow.
     mutating func begin() -> [PushResult]? {
         guard !isBeingRecorded, !results.isEmpty else { return nil }

@@ -5,8 +5,9 @@ package import Foundation
 
 /// A browser's push subscription (`PushSubscription.toJSON()`), parsed.
 package struct WebPushSubscription: Sendable, Hashable {
-    /// The URL to post to: https, at a host name. The host is in lower case, and the usual port is left out. The path
-    /// and the query are the client's, percent-encoded where that is necessary.
+    /// The URL to post to: https, at a host name, in a normal form (RFC 3986, section 6.2.2), so that each endpoint has
+    /// one spelling. The host is in lower case, and the usual port is left out. The path and the query are the
+    /// client's, percent-encoded only where that is necessary.
     package let endpoint: String
     /// The host of the endpoint, in lower case.
     package let host: String
@@ -58,8 +59,9 @@ package struct WebPushSubscription: Sendable, Hashable {
         }
         let port = parts.port ?? Self.usualPort
         let origin = "https://\(host)" + (port == Self.usualPort ? "" : ":\(port)")
-        let path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
-        let endpoint = origin + path + (parts.percentEncodedQuery.map { "?" + $0 } ?? "")
+        let path = parts.percentEncodedPath.isEmpty ? "/" : Self.normal(parts.percentEncodedPath)
+        let query = Self.normal(parts.percentEncodedQuery ?? "")
+        let endpoint = origin + path + (query.isEmpty ? "" : "?" + query)
         guard endpoint.utf8.count <= Self.maxEndpointBytes else {
             throw HermesError(.invalidArgument, "the endpoint is too long when it is percent-encoded")
         }
@@ -69,6 +71,37 @@ package struct WebPushSubscription: Sendable, Hashable {
         self.origin = origin
         publicKey = key
         self.secret = secret
+    }
+
+    /// Decodes unreserved characters, which need no percent-encoding, and writes the other codes in upper case.
+    private static func normal(_ encoded: String) -> String {
+        var normal: [UInt8] = []
+        var rest = Array(encoded.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%"), rest.count >= 2,
+                let code = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+            else {
+                normal.append(byte)
+                continue
+            }
+            if isUnreserved(code) {
+                normal.append(code)
+            } else {
+                normal += [byte] + String(decoding: rest.prefix(2), as: UTF8.self).uppercased().utf8
+            }
+            rest = rest.dropFirst(2)
+        }
+        return String(decoding: normal, as: UTF8.self)
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
     }
 
     /// The subscription as JSON, with nothing but what the server uses. However a client writes a subscription, this
@@ -92,7 +125,8 @@ package struct WebPushSubscription: Sendable, Hashable {
                         || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
                 }
         }
-        // The last label of an address is a number, decimal or hexadecimal. The last label of a public name never is.
+        // The last label of an address is a decimal or hexadecimal number. The last label of a public name is never a
+        // number.
         let isNumber = last.utf8.first.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? true
         return areLabels && !isNumber
             && !["local", "localhost", "internal", "lan", "home", "arpa"].contains(String(last))

@@ -1,17 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of subscriptions, on each event loop, that get the events of a room. A publication on one loop is work
+/// For each event loop, the number of subscriptions that get the events of a room. A publication on one loop is work
 /// for all loops, so the decision whether to publish needs the numbers of all loops. Thread-safe.
 ///
 /// State: a ``Locked``; taken whenever a subscription to a room, or to a filter that matches rooms, begins or ends.
 /// Nothing is called under it.
 final class RoomAudiences: Sendable {
     private struct State: Sendable {
-        /// The numbers of subscriptions for each loop, by the name of the room. Rooms without subscriptions are not
+        /// By the name of the room: for each loop, the number of subscriptions. Rooms without subscriptions are not
         /// listed.
         var rooms: [String: [Int32]] = [:]
-        /// The numbers of subscriptions to filters that match every room, for each loop.
+        /// For each loop, the number of subscriptions to filters that match every room.
         var everywhere: [Int32]
     }
 
@@ -42,7 +42,7 @@ final class RoomAudiences: Sendable {
         }
     }
 
-    /// Returns, for each loop, an upper bound of the number of clients that get what is published to a room. A client
+    /// For each loop, returns an upper bound of the number of clients that get what is published to a room. A client
     /// with several matching subscriptions counts several times.
     func counts(of room: TopicName) -> [Int] {
         let name = room.room?.rawValue ?? ""

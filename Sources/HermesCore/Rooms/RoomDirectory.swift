@@ -3,9 +3,10 @@
 
 /// The rooms that have members.
 ///
-/// To find the rooms, the event loops look at all topics that clients subscribe to. Every request during such a search
-/// gets its result. Beyond ``fewTopics``, the result is also used afterwards, for a time that grows with the number of
-/// topics. So searches take only a small part of the loops' time, however many requests there are.
+/// To find the rooms, the event loops look at all topics that clients subscribe to. All requests that arrive during
+/// such a search get the result of that search. Beyond ``fewTopics``, the result is also used afterwards, for a time
+/// that grows with the number of topics. So searches take only a small part of the loops' time, however many requests
+/// there are.
 package actor RoomDirectory {
     package struct Room: Sendable, Hashable {
         package let name: RoomName

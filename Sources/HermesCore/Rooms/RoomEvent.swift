@@ -7,9 +7,10 @@ package import NIOCore
 ///
 /// Rooms are live: an event is published to the room's topic (``TopicName/init(room:)``), reaches the clients that are
 /// in the room, and is not stored. Each gateway turns its clients' frames into events, and writes events in its own
-/// protocol, once per encoding and publication. So no gateway has to know the frames of another one. A publication
-/// carries the kind of the event and a payload (``RoomPayloads``). If the publisher's protocol has the same form of
-/// payloads, its bytes are passed on unchanged. Subscribers whose protocol has this form get them without parsing.
+/// protocol, once per encoding and publication. So no gateway has to know the frames of another gateway. A publication
+/// carries the kind of the event and a payload (``RoomPayloads``). If the publisher's protocol uses the same form of
+/// payloads, the publisher's bytes are passed on unchanged. Subscribers whose protocol uses this form get these bytes
+/// without parsing.
 package struct RoomEvent: Hashable, Sendable {
     /// The content of an event.
     package enum Content: Hashable, Sendable {
@@ -50,7 +51,7 @@ extension RoomEvent {
         case noticed
         case kicked
         /// An event of the application's own, with its type. The type may be any number: in some protocols, the numbers
-        /// below 16 belong to the application, too. If a client there uses the ``number`` of a server's event, the
+        /// below 16 also belong to the application. If a client there uses the ``number`` of a server's event, the
         /// event still counts as the application's.
         case application(UInt16)
 
@@ -126,7 +127,8 @@ extension RoomEvent.Content {
         }
     }
 
-    /// The member that caused the event, as the others see it; nil for events of the server and of the application.
+    /// The member that caused the event, as the other members see it; nil for events of the server and of the
+    /// application.
     package var member: RoomMember? {
         switch self {
         case .joined(let member), .left(let member), .said(let member, _), .gave(let member, _): member

@@ -3,10 +3,10 @@
 
 /// The rooms that one connection is in, for protocols whose clients may be in several rooms.
 ///
-/// The other members are told of a new member only if the rules let the new member send to the room, because its name
-/// is a text, too. They are not told if too many members enter at once. They are told that a member has left only if
-/// they were told that it had entered. Does no I/O; the gateway checks the rules (``ClientAccess``) and publishes the
-/// returned events.
+/// The other members are told of a new member only if the rules let the new member send to the room: the name that they
+/// are told is also a text. They are not told if too many members enter at once. They are told that a member has left
+/// only if they were told that it had entered. Does no I/O; the gateway checks the rules (``ClientAccess``) and
+/// publishes the returned events.
 package struct RoomMemberships<Held> {
     /// The most rooms of one connection.
     package static var limit: Int { 100 }
@@ -18,7 +18,8 @@ package struct RoomMemberships<Held> {
         package let held: Held
         let isAnnounced: Bool
 
-        /// The event that tells the others that the member has left; nil if they were not told that it had entered.
+        /// The event that tells the other members that this member has left; nil if they were not told that it had
+        /// entered.
         package var farewell: RoomEvent.Content? { isAnnounced ? .left(member) : nil }
     }
 
@@ -38,7 +39,7 @@ package struct RoomMemberships<Held> {
     ///
     /// - Parameters:
     ///   - mayHear: whether the rules let the client into the room.
-    ///   - isTold: whether the others are told; evaluated only if the client enters.
+    ///   - isTold: whether the other members are told; evaluated only if the client enters.
     ///   - held: makes the object to keep for the room; called only when it is certain that the client enters.
     /// - Returns: the event for all members of the room, the client included; nil if they are not told.
     /// - Throws: `.tooLarge`, `.forbidden`; then nothing has changed.
@@ -71,7 +72,7 @@ package struct RoomMemberships<Held> {
 
     /// Leaves a room.
     ///
-    /// - Returns: the membership that ended, for releasing the held object and telling the others.
+    /// - Returns: the membership that ended, for releasing the held object and telling the other members.
     /// - Throws: `.forbidden` if the connection is not in the room.
     package mutating func leave(_ room: RoomName) throws(HermesError) -> Membership {
         guard let membership = memberships.removeValue(forKey: room) else { throw Self.notInside }

@@ -21,7 +21,7 @@ package struct RoomRemoval: Hashable, Sendable {
     package static let byOperator = Self(.forbidden, "an operator decided so")
 }
 
-/// The removal of one account's clients, or of everybody, from a room by an operator. Removed clients may come back.
+/// An operator's removal of one account's clients, or of everybody, from a room. Removed clients may come back.
 package struct RoomExpulsion: Sendable, Hashable {
     package let room: RoomName
     /// The account whose clients are removed; nil: everybody is removed.

@@ -21,8 +21,8 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// The client's login; nil without an account.
     var login: LoginNumber? { get }
 
-    /// The newest seq that the connection may have sent. The connection sets it before it checks whether that
-    /// publication has expired.
+    /// The newest seq that the connection may have sent. The connection sets this seq before it checks whether the
+    /// publication with this seq has expired.
     var sentUpTo: UInt64 { get }
 
     /// Ends the connection, because another connection takes the session: tells the client why, closes, and detaches.
@@ -54,11 +54,11 @@ extension DurableAttachment {
 /// The state of a session at the time when a connection gets it.
 package struct DurableOpening: Sendable {
     package let id: DurableSessionID
-    /// Whether the session existed before.
+    /// Whether the session already existed when the connection requested it.
     package let isPresent: Bool
-    /// Its subscriptions in the store.
+    /// The session's subscriptions in the store.
     package let subscriptions: [DurableSubscription]
-    /// The newest seq of its queue; newer publications arrive through ``DurableAttachment/committed(_:)``.
+    /// The newest seq of the session's queue; newer publications arrive through ``DurableAttachment/committed(_:)``.
     package let head: UInt64
     /// The newest seq at the time when the owner was last renamed (``StoredSession/renamedAt``).
     package let renamedAt: UInt64
@@ -69,7 +69,8 @@ package struct DurableOpening: Sendable {
     /// The packet identifiers of the client's own QoS 2 publications that it has not released (PUBREL).
     package let received: [UInt16]
 
-    /// Whether the session outlives its connection. If it does not, it has no queue, and nothing of it is stored.
+    /// Whether the session outlives its connection. A session that ends with its connection has no queue, and is not
+    /// stored.
     package var isDurable: Bool { id.isStored }
 
     init(_ session: StoredSession) {
@@ -105,8 +106,8 @@ package struct DurablePage: Sendable {
     package let publications: [QueuedPublication]
     /// The sum of the publications' weights (``QueuedPublication/weight``), in bytes.
     package let weight: Int
-    /// The last seq that was read; the next page begins after it. If ``isAtEnd`` is true, it is at least the newest seq
-    /// that was known when the read began.
+    /// The last seq that was read; the next page begins after it. If ``isAtEnd`` is true, this seq is not below the
+    /// newest seq that was known when the read began.
     package let upTo: UInt64
     /// Whether nothing more was in the queue when it was read.
     package let isAtEnd: Bool

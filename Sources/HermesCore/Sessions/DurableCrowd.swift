@@ -19,7 +19,7 @@ package final class DurableCrowd: Sendable {
     /// of them.
     private let turn = Atomic<Int>(0)
 
-    /// - Parameter members: the sessions, at least one; all get publications at least once.
+    /// - Parameter members: the sessions, at least one. Each of them gets publications with QoS 1 or 2.
     init(owner: CommitSource, members: [DurableMember]) {
         self.owner = owner
         self.members = members
@@ -78,8 +78,8 @@ package final class DurableCrowd: Sendable {
 
     /// Begins to choose the targets for a publication; returns nil if there are none.
     ///
-    /// - Parameter dropped: is increased by the number of members that are left out because the owner's queues are
-    ///   full.
+    /// - Parameter dropped: the number of members that are left out because the owner's queues are full is added to
+    ///   this count.
     func begin(for publication: StoredPublication, in queues: QueueBudget, dropped: inout Int) -> Walk? {
         guard publication.qos > .atMostOnce else { return nil }
         let room = queues.room(for: members.count, weight: publication.weight, of: owner)

@@ -9,7 +9,7 @@
 /// from a kept session this happens in a further part, so that the identifier is recorded only when all targets have
 /// the publication.
 ///
-/// The targets of each part are chosen just before it is stored, on the committer's thread, so no event loop looks at
+/// The committer's thread chooses the targets of each part just before it stores the part. So no event loop looks at
 /// all targets.
 ///
 /// If the server ends or the store fails between two parts, some targets have the publication, and its publisher has no
@@ -36,8 +36,8 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     private var stored: PartialPublication?
     /// Whether the store remembers the targets of a publication under this packet identifier.
     private var isRemembered: Bool
-    /// Whether ``stored`` was checked to belong to this publication, not to another one under the same packet
-    /// identifier.
+    /// Whether it was checked that ``stored`` belongs to this publication, and not to another publication under the
+    /// same packet identifier.
     private var isIdentified = false
     private(set) var live: [SharedGroups.Choice] = []
     /// The members of shared subscriptions that could not take the publication. If there is a ``receivedID``, other
@@ -51,7 +51,8 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
 
     /// - Parameters:
     ///   - received: with QoS 2, the publisher's session and the packet identifier.
-    ///   - known: the targets that are remembered under that identifier, of this publication or of another one.
+    ///   - known: the targets that the store remembers under that identifier, whether for this publication or for
+    ///     another one.
     ///   - tried: the members that could not take the publication, by the text of their shared subscription.
     init(
         _ publication: StoredPublication,
@@ -75,7 +76,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         isRemembered = known != nil
     }
 
-    /// Creates the rest of a fan-out after its first part, in which members of shared subscriptions could not take the
+    /// Creates the remaining parts of a fan-out. In its first part, members of shared subscriptions could not take the
     /// publication.
     ///
     /// - Parameters:
@@ -227,7 +228,7 @@ extension DurableSessions {
     }
 
     /// Returns the number of queues that a publication would be written to, which determines its price. If an owner has
-    /// many sessions, only those queues count for which the owner's share has room.
+    /// many sessions, the result includes only as many of their queues as the owner's share has room for.
     package func reach(of publication: StoredPublication, to targets: [DurableTarget]) -> Int {
         targets.reduce(0) { sum, target in
             switch target {

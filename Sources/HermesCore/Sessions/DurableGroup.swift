@@ -82,7 +82,7 @@ package final class DurableGroup: Sendable {
         /// shows that it is gone, and another member is chosen. If ended sessions were excluded from the start, a group
         /// with only ended members would accept nothing.
         var ended = false
-        /// Whether members are excluded that are not known to accept a publication of this length.
+        /// Whether all members are excluded except those that are known to accept a publication of this length.
         var tooSmall = false
     }
 
@@ -104,8 +104,8 @@ package final class DurableGroup: Sendable {
 
     /// Chooses the least busy of the connected members; members that are equally busy take turns. If none is connected,
     /// it chooses among the absent members: first those whose permissions have become known since the start of the
-    /// server, then the rest. Members that do not accept a publication of this length are chosen only if no other
-    /// member can be.
+    /// server, then all others. Members that do not accept a publication of this length are chosen only if no other
+    /// member can be chosen.
     ///
     /// It excludes members that are not permitted to read the topic, absent members that get such publications at most
     /// once, and members whose queue, or whose owner's share, is full. It looks at ``window`` members first. If the

@@ -21,7 +21,7 @@ struct DurableIndex {
         var members: [DurableSessionID: SubscriptionOptions] = [:] {
             didSet { known = nil }
         }
-        /// The group with these members, if it was asked for before.
+        /// The group with these members, if it was made since the last change of the members.
         var known: DurableGroup?
         let turn = DurableGroup.Turn()
     }
@@ -74,7 +74,8 @@ struct DurableIndex {
             shapes.add(shape, of: payer)
             entries[Int(index)].payers[id] = payer
         }
-        // Equal options change nothing: a new version would make all topics search for their targets again.
+        // Equal options change nothing: with a new version, the targets of all topics would have to be searched for
+        // again.
         if old != subscription.options {
             version &+= 1
             entries[Int(index)].version = version
@@ -133,7 +134,7 @@ struct DurableIndex {
             }
         }
 
-        /// Returns one target for each session and each group, however many of its filters match. If many of the
+        /// Returns one target for each session and each group, however many filters of a session match. If many of the
         /// sessions have the same owner, these sessions are one target together.
         func targets(load: (DurableSessionID) -> DurableLoad?) -> [DurableTarget] {
             var merged: [DurableSessionID: SubscriptionOptions] = [:]

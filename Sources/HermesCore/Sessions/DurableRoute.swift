@@ -23,7 +23,7 @@ package final class DurableRoute: Sendable {
         self.generation = generation
     }
 
-    /// Its approximate memory without the topic, in bytes.
+    /// The route's approximate memory without the topic, in bytes.
     fileprivate var bytes: Int {
         targets.reduce(128) { sum, target in
             switch target {
@@ -58,7 +58,7 @@ struct DurableRoutes {
         return routes[topic]
     }
 
-    /// Returns the route of a topic that matches the same filters as an earlier topic; nil if there was none.
+    /// Returns the route of a topic if an earlier topic matched the same filters; otherwise nil.
     mutating func route(to topic: TopicName, _ key: [UInt64], generation: UInt64) -> DurableRoute? {
         guard let list = lists[key] else { return nil }
         let route = DurableRoute(list, generation: generation)
@@ -66,7 +66,7 @@ struct DurableRoutes {
         return route
     }
 
-    /// Keeps the route that was found for a topic and the filters that it matches.
+    /// Keeps a route under its topic, and under the filters that the topic matches.
     mutating func keep(_ route: DurableRoute, to topic: TopicName, _ key: [UInt64]) {
         let size = route.bytes + 8 * key.count + 128
         if listBytes + size > Self.maxBytes {

@@ -7,8 +7,8 @@ import Synchronization
 extension DurableSessions {
     /// Ends connections of an account. If the account is deleted, its sessions end; if it is renamed, they stay.
     ///
-    /// - Parameter name: the name that the account had until now (``NickName/key``); nil if the end does not concern
-    ///   the name.
+    /// - Parameter name: the name that the account had until now (``NickName/key``). It is used only if the account was
+    ///   renamed, disabled or deleted; otherwise it may be nil.
     func end(_ user: UserID, _ name: String?, _ reason: AttachmentEnd, _ devices: EndedDevices) {
         let owner = SessionOwner.account(user)
         // Connections that logged in under the new name stay.
@@ -44,7 +44,7 @@ extension DurableSessions {
     }
 
     /// Waits until the sessions of an owner, which were ended with ``endAll(of:)``, are removed. By then, other members
-    /// of shared subscriptions have got the messages that go to them (``remove(_:sentUpTo:mayHoldShared:opening:)``).
+    /// of shared subscriptions have the messages that go to them (``remove(_:sentUpTo:mayHoldShared:opening:)``).
     ///
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some sessions are still there; their removal is
     ///   tried again.

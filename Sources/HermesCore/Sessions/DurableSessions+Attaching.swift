@@ -118,7 +118,7 @@ extension DurableSessions {
         for attachment in attachments { attachment.ended(reason) }
     }
 
-    /// Ends the subscriptions whose filter equals a topic, of an owner's sessions that have no connection.
+    /// In the owner's sessions that have no connection, ends the subscriptions whose filter equals the topic.
     ///
     /// - Returns: the number of sessions that had such a subscription.
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`.

@@ -6,14 +6,14 @@ extension DurableSessions {
     /// The news that this process reports to the other nodes. "The record" is the content of the store that all nodes
     /// share.
     struct News: Sendable {
-        /// This process has changed a session in the record.
+        /// Called when this process has changed a session in the record.
         let changed = Hook<DurableSessionID>()
-        /// The record may have another state of a session than this process has. The session must be read again.
+        /// Called when this process may have an outdated state of a session. The session must be read again.
         let outdated = Hook<DurableSessionID>()
-        /// This process has queued publications for sessions that are open on other nodes. The value is the new head of
-        /// each of their queues.
+        /// Called when this process has queued publications for sessions that are open on other nodes. The value is the
+        /// new head of each of their queues.
         let queued = Hook<[NodeID: [DurableSessionID: UInt64]]>()
-        /// A client has a connection and a session that is not stored.
+        /// Called when a client has a connection and a session that is not stored.
         let attached = Hook<AttachedClient>()
     }
 
@@ -138,7 +138,8 @@ extension ReplicaLinks<SessionReplica> {
         sessions.news.attached.observe { roster.bus.hint(.attached($0), to: roster.peers) }
     }
 
-    /// Reads a session from the record until this process has taken it over, for about a second at most.
+    /// Reads a session from the record, again and again, until this process has taken it over. Gives up after about a
+    /// second.
     func readUntilKnown(_ id: DurableSessionID) async {
         for _ in 0..<50 {
             if await readNow(id), copy.sessions.knows(id) { return }

@@ -52,8 +52,8 @@ extension DurableSessions {
     /// Removes the publications that are retained below a name that an account had, a limited number per call.
     ///
     /// - Parameter isLate: whether connections under that name have had enough time to end.
-    /// - Returns: whether no publication is retained there any more and, unless `isLate` is true, the account has no
-    ///   connection that could retain another one.
+    /// - Returns: true if nothing is retained there any more and no connection of the account can retain anything. If
+    ///   `isLate` is true, the connections are not checked.
     func clear(_ name: KeptName, isLate: Bool) async -> Bool {
         let source = CommitSource.account(name.user)
         let removed = await removeRetained(below: name.key, source: source, limit: Self.removalsPerCall)
@@ -106,7 +106,7 @@ private final class PendingQueueing: Sendable {
 
     init(count: Int) { state = Mutex((count, [])) }
 
-    /// - Returns: after all are finished, the publications that are not in the queue; nil before.
+    /// - Returns: nil until all publications are finished; then the publications that are not in the queue.
     func finished(_ publication: StoredPublication, isQueued: Bool) -> [StoredPublication]? {
         state.withLock { state in
             state.count -= 1

@@ -101,8 +101,8 @@ extension DurableSessions {
         return chosen
     }
 
-    /// - Returns: whether no member was chosen because the queues of all members that could take the publication are
-    ///   full.
+    /// - Returns: true if the queues of all members that could take the publication are full, so that no member was
+    ///   chosen.
     @discardableResult
     private func choose(
         _ group: DurableGroup,
@@ -149,8 +149,8 @@ extension DurableSessions {
     // MARK: Choosing again
 
     /// The most members that are tried for a publication. Each try is a commit. A member with too many publications is
-    /// not chosen, so a try fails only if the queue has filled up meanwhile, if it has too many bytes, or if the
-    /// session is gone.
+    /// not chosen, so a try fails only if the queue has too many publications by now, if the queue has too many bytes,
+    /// or if the session is gone.
     private static let maxTries = 32
 
     /// Chooses other members for a publication, one for each target that could not take it.
@@ -234,8 +234,8 @@ extension DurableSessions {
         }
     }
 
-    /// Gives never-sent messages of sessions that have long been without a connection to other members of their shared
-    /// subscriptions. Before that, tries again to hand over the messages that waited for a failing store
+    /// For sessions that have long been without a connection, gives the messages that were never sent to other members
+    /// of the shared subscriptions. Before that, tries again to hand over the messages that waited for a failing store
     /// (``DurableState/keepUnplaced(_:_:)``).
     func redistribute(now: Timestamp, isOnDuty: Bool = true) {
         for (publication, share) in shared.state.withLock({ $0.takeUnplaced() }) {
@@ -364,11 +364,11 @@ extension DurableSessions {
     }
 
     /// Moves a message to another member of its shared subscription, because the session's client is no longer
-    /// permitted to read it, or because it is too large for the client.
+    /// permitted to read the message, or because the message is too large for the client.
     ///
     /// - Parameters:
-    ///   - isTooLarge: whether the message is too large. Then only a member that is known to accept its size can get
-    ///     it, so that it does not go back and forth between clients with small limits.
+    ///   - isTooLarge: whether the message is too large. In that case, only a member that is known to accept this size
+    ///     can get the message. So the message does not go back and forth between clients with small limits.
     ///   - completion: called with whether another member has it.
     package func passOn(
         _ queued: QueuedPublication,

@@ -138,11 +138,11 @@ package final class DurableSessions: Sendable {
     /// The queues of all sessions in the store.
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
-    /// A session without a connection has ended: it expired, another connection started clean, an operator ended it, or
-    /// its owner is gone. Called on any thread.
+    /// Called on any thread when a session without a connection has ended: it expired, another connection started
+    /// clean, an operator ended it, or its owner is gone.
     package let ended = Hook<SessionKey>()
 
-    /// An account that owns sessions no longer has its name. Called on any thread, before ``ended``.
+    /// Called on any thread when an account that owns sessions no longer has its name; called before ``ended``.
     package let nameFreed = Hook<FreedName>()
 
     /// Commits the operations that wait, and refuses new ones.
@@ -169,8 +169,8 @@ package final class DurableSessions: Sendable {
             let generation = state.index.version
             if let known = state.routes.route(to: topic, generation: generation) { return .route(known, work: 0) }
             let matches = state.index.matches(of: topic)
-            // An earlier result for the same filters may contain a session that has ended since. So it is used only if
-            // the index has no filters of ended sessions.
+            // An earlier result for the same filters may contain a session that has ended meanwhile. So it is used only
+            // if the index has no filters of ended sessions.
             if state.leaving.isEmpty,
                 let known = state.routes.route(to: topic, matches.key, generation: generation)
             {
@@ -225,9 +225,10 @@ package final class DurableSessions: Sendable {
     ///   - publisher: the publisher's own durable session, for "no local" and for `receivedID`.
     ///   - receivedID: with QoS 2, the publisher's packet identifier, which is remembered until
     ///     ``receivedReleased(_:_:source:completion:)``.
-    ///   - retains: whether it is retained; an empty payload removes the retained one.
+    ///   - retains: whether the publication is retained; an empty payload removes the retained publication of the
+    ///     topic.
     ///   - mustRetain: whether the publication is refused with `.quotaExceeded` if there is no room to retain it. If
-    ///     not, the publication is then only delivered.
+    ///     false, the publication is only delivered in that case.
     ///   - source: the publisher, who pays for the publication while it is retained.
     ///   - completion: called exactly once. Success means that the publication is committed; attachments get it
     ///     afterwards. After the errors `.overloaded` and `.quotaExceeded`, nothing was stored. After
@@ -323,7 +324,7 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// Retains a publication for its topic; an empty payload removes the retained one.
+    /// Retains a publication for its topic; an empty payload removes the topic's retained publication.
     ///
     /// - Parameter completion: success means that the change is committed.
     package func retain(
@@ -409,7 +410,8 @@ package final class DurableSessions: Sendable {
     }
 
     /// Takes note that the client has completely acknowledged these publications (PUBACK, PUBCOMP, or PUBREC with a
-    /// refusal). This is stored some time later; if it is lost, the publication is sent again.
+    /// refusal). The acknowledgement is stored some time later; if it is lost before that, the publication is sent
+    /// again.
     package func acknowledged(_ id: DurableSessionID, _ seqs: [UInt64]) {
         guard id.isStored, !seqs.isEmpty else { return }
         committer.complete(id, seqs)

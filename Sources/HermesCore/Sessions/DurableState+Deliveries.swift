@@ -77,8 +77,8 @@ extension DurableState.Record {
     /// Adds a publication to the queue.
     ///
     /// - Parameters:
-    ///   - seq: its seq in the queue; 0: it is not queued.
-    ///   - isShared: whether it comes through a shared subscription.
+    ///   - seq: the publication's seq in the queue; 0: it is not queued.
+    ///   - isShared: whether the publication arrives through a shared subscription.
     ///   - node: the identity of this process among several nodes; nil: it is alone.
     fileprivate mutating func add(_ seq: UInt64, isShared: Bool, by node: NodeIdentity?) -> Addition {
         if isShared { load.chosen.subtract(1, ordering: .relaxed) }
@@ -94,7 +94,7 @@ extension DurableState.Record {
         }
         let isNew = seq > head
         if isNew {
-            // The difference includes what other nodes have queued before.
+            // The difference also counts what other nodes have queued since `head`.
             load.queued.add(Int(clamping: seq - head), ordering: .relaxed)
             head = seq
         }

@@ -7,23 +7,23 @@ import Synchronization
 /// record (the content of the store that all nodes share) what other nodes have changed, and which publications they
 /// have queued.
 extension DurableState {
-    /// What a process does with the subscriptions that the record has of a session.
+    /// What a process does with a session's subscriptions in the record.
     enum Subscriptions {
-        /// Nothing, because it has them already.
+        /// Nothing, because its own copy of the session already has them.
         case none
-        /// It adds them to the subscriptions that it has. It learns later which of those have ended.
+        /// It adds them to its own copy. It learns later which subscriptions in its copy have ended.
         case added
-        /// It replaces the subscriptions that it has by those in the record.
+        /// It replaces its own copy by the subscriptions in the record.
         case replaced
     }
 
-    /// The effects of the state of a session that was read from the record.
+    /// The effects of reading a session's state from the record.
     struct Learned {
         var actions: [Action] = []
         /// Whether the session must be read again, because this node is changing it.
         var isLater = false
         var subscriptions = Subscriptions.none
-        /// The node that has the session open and must be told what this node has queued for the session, and the
+        /// If this node has queued something that the node with the open session must be told of: that node, and the
         /// newest seq of the queue.
         var untold: (node: NodeID, head: UInt64)?
     }
@@ -113,7 +113,7 @@ extension DurableState {
         return advance(id, attachment, to: head)
     }
 
-    /// Takes over a session of the record that this process does not know.
+    /// Takes over from the record a session that this process does not know.
     private mutating func met(_ session: StoredSession, now: Timestamp, _ redistributesAt: Timestamp?) -> Learned {
         // The session is taken over later if filters that it had before still wait for their removal from the index: if
         // they were added again now, that removal would remove them.
@@ -145,7 +145,7 @@ extension DurableState {
         return [.remove(session.id, sentUpTo: session.sentUpTo, mayHoldShared: true, opening: opening)]
     }
 
-    /// Forgets a session that the record does not have.
+    /// Forgets a session that is not in the record.
     private mutating func vanished(_ id: DurableSessionID) -> Learned {
         guard let record = records[id] else { return Learned() }
         switch seats[record.key]?.phase {
@@ -163,8 +163,8 @@ extension DurableState {
         return Learned(actions: record.hasEnded ? [] : [.ended(record.key)])
     }
 
-    /// Returns the action that ends a connection whose session another node has opened or removed; none if that was
-    /// done before.
+    /// Returns the action that ends a connection whose session another node has opened or removed; none if this action
+    /// was already returned.
     private mutating func replace(_ attachment: any DurableAttachment, at key: SessionKey) -> [Action] {
         defer { seats[key]?.isReplaced = true }
         return seats[key]?.isReplaced == true ? [] : [.replace(attachment)]
@@ -174,7 +174,7 @@ extension DurableState {
     private mutating func take(_ session: StoredSession, now: Timestamp, _ redistributesAt: Timestamp?) -> Learned {
         let id = session.id
         guard let known = records[id] else { return Learned() }
-        // The record counts it as open here, because the end of its connection could not be stored.
+        // The record counts the session as open here, because the end of its connection could not be stored.
         guard session.place?.node == nil || session.place?.node != node else { return closeAgain(session, now: now) }
         let isOpen = session.place?.node != nil
         let hasMoved = session.place != known.place
@@ -183,8 +183,8 @@ extension DurableState {
         records[id]?.sentUpTo = max(known.sentUpTo, session.sentUpTo)
         records[id]?.redistributesAt = isOpen ? nil : known.redistributesAt ?? redistributesAt
         records[id]?.load.isOnline.store(isOpen, ordering: .relaxed)
-        // If the session is open on another node, only that node knows how much waits for it. The store refuses
-        // publications that are too many.
+        // If the session is open on another node, only that node has the number of its waiting publications. The store
+        // refuses publications for which there is no room.
         records[id]?.load.read(isOpen ? 0 : session.queuedCount)
         setInheritedExpiry(of: id, to: isOpen ? nil : session.expiresAt)
         if !isOpen, session.subscriptions.contains(where: \.isShared) {
@@ -201,7 +201,7 @@ extension DurableState {
     /// Decides what another process must be told after this process has learned that the other process has the session
     /// open.
     ///
-    /// - Returns: its node, and the newest seq of the queue; nil: nothing.
+    /// - Returns: the other process's node, and the newest seq of the queue; nil: nothing needs to be told.
     private mutating func untold(_ session: StoredSession) -> (node: NodeID, head: UInt64)? {
         guard let record = records[session.id], record.hasQueued, let other = session.place?.node else { return nil }
         records[session.id]?.hasQueued = false

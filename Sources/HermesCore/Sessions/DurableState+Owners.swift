@@ -18,8 +18,8 @@ extension DurableState {
     /// All connections that have a session or wait for one.
     var attachments: [any DurableAttachment] { seats.all.flatMap(\.attachments) }
 
-    /// Returns the subscriptions, ordinary and shared, whose filter equals a topic, of an owner's sessions that have no
-    /// connection to any node.
+    /// Looks at those sessions of an owner that have no connection to any node. Returns their subscriptions, ordinary
+    /// and shared, whose filter equals the topic.
     func subscriptions(of owner: SessionOwner, to topic: TopicName) -> [(id: DurableSessionID, filters: [String])] {
         seats.keys(of: owner).compactMap { key in
             guard let id = seats[key]?.session, let record = records[id], record.attachment == nil,

@@ -44,9 +44,9 @@ struct DurableState {
     /// A session that is not stored.
     struct Transient {
         let key: SessionKey
-        /// The time at which its connection requested the session.
+        /// The time at which the connection requested the session.
         let at: Timestamp
-        /// Whether its connection requested a clean session, without anything from an earlier one.
+        /// Whether the connection requested a clean session, without anything from an earlier one.
         let isClean: Bool
     }
 
@@ -74,14 +74,14 @@ struct DurableState {
         var endsOnceClosed = false
         /// The time at which the session expires, as agreed with its last connection to this process; nil: never.
         var expiresAt: Timestamp?
-        /// Whether its removal is under way.
+        /// Whether the session's removal is under way.
         var isBeingRemoved = false
-        /// Whether its queue may contain messages from shared subscriptions.
+        /// Whether the session's queue may contain messages from shared subscriptions.
         var mayHoldShared = false
         /// The client's own QoS 2 publications that are stored for only some of their targets, by packet identifier.
         var partial: [UInt16: PartialPublication] = [:]
-        /// The time from which other members can get its messages from shared subscriptions, while it has no
-        /// connection.
+        /// The time from which other members can get the session's messages from shared subscriptions, while the
+        /// session has no connection.
         var redistributesAt: Timestamp?
 
         init(key: SessionKey, payer: CommitSource) {
@@ -97,7 +97,7 @@ struct DurableState {
         case close(DurableSessionID, SessionOperation, CommitSource)
         /// Remove a session; pass the result to ``removed(_:_:)``. If it may hold messages from shared subscriptions,
         /// other members must get them first. If `opening` is not nil, the session is removed only if no other node has
-        /// opened it since.
+        /// opened it after that opening.
         case remove(DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool, opening: UInt64?)
         /// Find or create the applicant's session; pass the result to ``opened(_:_:)``.
         case open(SessionKey, SessionOperation, CommitSource)
@@ -111,7 +111,7 @@ struct DurableState {
         case attached(SessionKey, Timestamp)
         /// Other nodes have queued publications for a connection, up to this seq.
         case advance(any DurableAttachment, UInt64)
-        /// The record may have another state of a session than this process has.
+        /// This process may have an outdated state of the session, and must read it again.
         case outdated(DurableSessionID)
     }
 
@@ -131,15 +131,15 @@ struct DurableState {
     var dropped: UInt64 = 0
     /// Publications that moved to another member of a shared subscription.
     var handedOver: UInt64 = 0
-    /// Messages that a member without a kept session returned while the store failed, with the text of their shared
+    /// Messages that a member without a kept session returned while the store failed, each with the text of its shared
     /// subscription.
     var unplaced: [(publication: StoredPublication, share: String)] = []
     /// The number of stored sessions with a connection.
     private(set) var online = 0
     /// The sessions without a connection that expire at some time, or whose removal must be tried again.
     private var expiries = DueKeys<DurableSessionID, Timestamp>()
-    /// The sessions without a connection that expire at some time and that an earlier process or another node had
-    /// before. The clock may have been wrong then, or may be wrong now.
+    /// The sessions without a connection that expire at some time and that an earlier process or another node left. The
+    /// clock may have been wrong at that time, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
     /// The sessions without a connection whose queue may contain messages for other members.
     var absentSharing: Set<DurableSessionID> = []
@@ -370,7 +370,7 @@ struct DurableState {
     /// - Parameters:
     ///   - isClockConfirmed: whether the clock can be trusted; if not, sessions that an earlier process or another node
     ///     left do not expire.
-    ///   - isOnDuty: whether this node ends the expired sessions of all nodes; if not, another node does.
+    ///   - isOnDuty: whether this node ends the expired sessions of all nodes; if not, another node ends them.
     mutating func expire(
         now: Timestamp,
         isClockConfirmed: Bool = true,
@@ -379,7 +379,8 @@ struct DurableState {
     ) -> [Action] {
         let mayEndInherited = isClockConfirmed && isOnDuty
         var actions: [Action] = []
-        // The sessions whose last connection's end is being stored, or that are about to get a new connection.
+        // The sessions for which the end of the last connection is being stored, or that are about to get a new
+        // connection.
         var again: [DurableSessionID] = []
         for _ in 0..<limit {
             guard let id = expiries.popDue(now: now) ?? (mayEndInherited ? inherited.popDue(now: now) : nil) else {
@@ -523,7 +524,7 @@ struct DurableState {
         insert(session, payer: payer)
         if let expiresAt { inherited.set(session.id, dueAt: expiresAt) }
         records[session.id]?.sentUpTo = session.isOnline && session.place == nil ? session.head : session.sentUpTo
-        // This also applies to messages that come through shared subscriptions from now on.
+        // This also applies to messages that arrive through shared subscriptions from now on.
         records[session.id]?.redistributesAt = redistributesAt
         if session.queuedCount > 0 {
             records[session.id]?.mayHoldShared = true

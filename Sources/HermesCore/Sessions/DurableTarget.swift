@@ -21,9 +21,10 @@ package struct DurableMember: Sendable {
     let load: DurableLoad
 
     /// Returns the target for a publication. Returns nil if the session gets the publication at most once, if the
-    /// session is the publisher's own and asks for "no local", or if it has ended and the subscription is not shared.
+    /// session is the publisher's own and has the option "no local", or if an ordinary subscription's session has
+    /// ended.
     ///
-    /// - Parameter share: the text of the shared subscription through which the publication comes; nil: an ordinary
+    /// - Parameter share: the text of the shared subscription through which the publication arrives; nil: an ordinary
     ///   subscription.
     func target(
         of publication: StoredPublication,

@@ -7,8 +7,8 @@ import NIOCore
 /// because the server ended or the store failed. Its publisher has no acknowledgement and repeats the publication; then
 /// the other targets get it.
 package struct PartialPublication: Sendable, Hashable {
-    /// The hash of the content (``content(of:)``). It distinguishes the publication from another one under the same
-    /// packet identifier.
+    /// The hash of the content (``content(of:)``). It distinguishes the publication from another publication under the
+    /// same packet identifier.
     package let content: Int64
     /// The number of the next part.
     package var parts: Int
@@ -29,9 +29,9 @@ package struct PartialPublication: Sendable, Hashable {
         self.shares = shares
     }
 
-    /// Returns the targets of a part that need nothing more: they have the publication, or it was dropped for them. A
-    /// chosen member of a shared subscription that did not take the publication is not among them, because another
-    /// member must get it.
+    /// Returns the targets of a part that need nothing more: they have the publication, or it was dropped for them. If
+    /// the chosen member of a shared subscription did not take the publication, its target is left out, because another
+    /// member must get the publication.
     package static func settled(_ targets: [PublicationTarget], _ seqs: [UInt64]) -> [PublicationTarget] {
         zip(targets, seqs).filter { $0.share == nil || $1 > 0 }.map(\.0)
     }

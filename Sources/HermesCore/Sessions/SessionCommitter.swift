@@ -120,7 +120,8 @@ final class SessionCommitter: Sendable {
     /// - Parameters:
     ///   - bytes: the approximate memory of all parts.
     ///   - rows: the number of rows that one part writes.
-    ///   - completion: called once, with the outcome of the last part, or with the error that ended it before.
+    ///   - completion: called once, with the outcome of the last part, or with the error that ended the operation
+    ///     earlier.
     func submit(
         _ parts: any SessionParts,
         bytes: Int,
@@ -169,8 +170,8 @@ final class SessionCommitter: Sendable {
     // MARK: The thread
 
     private func commit(_ completed: Completed) {
-        // Acknowledgements come before the rest: they free memory, and must be stored before their session is opened
-        // again.
+        // Acknowledgements are committed before other operations: they free memory, and must be stored before their
+        // session is opened again.
         let lazy = completed.seqs.map { id, seqs in SessionOperation.completed(id, seqs) }
         do throws(Queue.Failure) {
             try queue.commit(after: lazy) { next throws(HermesError) in

@@ -4,7 +4,7 @@
 /// The owner of a session.
 ///
 /// An account keeps its sessions when its name changes. A name without an account is an owner of its own: its sessions
-/// belong neither to an account that gets the name later, nor to an account that had it before.
+/// belong neither to an account that gets the name later, nor to an account that had it earlier.
 public enum SessionOwner: Hashable, Sendable {
     /// The clients that log in without a name. Two such clients with the same client id use the same session.
     case anonymous

@@ -51,7 +51,7 @@ package struct StoredPublication: Sendable {
         )
     }
 
-    /// Creates a publication with a payload buffer that has no other owner, and so is not copied.
+    /// Creates a publication with this payload buffer. The buffer is not copied, because it has no other owner.
     package init(
         topic: TopicName,
         ownedPayload: ByteBuffer,
@@ -89,7 +89,7 @@ package struct StoredPublication: Sendable {
 
 /// A publication in the queue of one durable session.
 package struct QueuedPublication: Sendable {
-    /// Its number in the session's queue, contiguous from 1.
+    /// The publication's number in the session's queue, contiguous from 1.
     package let seq: UInt64
     /// The QoS of the delivery: at least once or exactly once.
     package let qos: QoS
@@ -97,8 +97,8 @@ package struct QueuedPublication: Sendable {
     package let identifiers: [UInt32]
     /// The retain flag of the delivery.
     package let retain: Bool
-    /// The text of the shared subscription, `$share/…`, through which the publication came; it can move to another
-    /// member of that subscription. Nil: it came through an ordinary subscription of the session.
+    /// The text of the shared subscription, `$share/…`, through which the publication arrived. The publication can move
+    /// to another member of that subscription. Nil: it arrived through an ordinary subscription of the session.
     package let share: String?
     package let publication: StoredPublication
 
@@ -129,7 +129,7 @@ package struct PublicationTarget: Sendable, Hashable {
     package let qos: QoS
     package let identifiers: [UInt32]
     package let retain: Bool
-    /// The text of the shared subscription, `$share/…`, through which the publication comes; nil: an ordinary
+    /// The text of the shared subscription, `$share/…`, through which the publication arrives; nil: an ordinary
     /// subscription.
     package let share: String?
 

@@ -28,17 +28,17 @@ package struct StoredSession: Sendable {
     package var subscriptions: [DurableSubscription] = []
     /// The time for which the session is kept without a connection; nil: forever.
     package var expiry: Duration?
-    /// Whether it was opened and not closed since.
+    /// Whether the session was opened and has not been closed since then.
     package var isOnline = false
     /// Where the session is open; nil in a store of a single process.
     package var place: SessionPlace?
     /// The number of operations ``SessionOperation/subscribe(_:_:)`` and ``SessionOperation/unsubscribe(_:_:)`` that
     /// have changed the session; 0 in a store of a single process.
     package var subscriptionsVersion: UInt64 = 0
-    /// The time at which the session expires unless it is opened before; nil while it is online, and if it never
+    /// The time at which the session expires unless it is opened earlier; nil while it is online, and if it never
     /// expires.
     package var expiresAt: Timestamp?
-    /// The newest seq that was ever queued (``QueuedPublication/seq``); 0: none was.
+    /// The newest seq that was ever queued (``QueuedPublication/seq``); 0: nothing was ever queued.
     package var head: UInt64 = 0
     /// The newest seq at the time when the owner was last renamed: publications up to this seq were queued while the
     /// owner had another name; 0: there are none.

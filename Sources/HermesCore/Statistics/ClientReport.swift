@@ -16,7 +16,7 @@ package struct ClientReport: Hashable, Sendable {
 
         /// Checks the label, and cuts counts that are too large.
         ///
-        /// - Throws: `.invalidArgument` if it is longer than 64 bytes or not printable.
+        /// - Throws: `.invalidArgument` if the label is longer than 64 bytes or not printable.
         package init(
             label: String,
             counts: ReportCounts,

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The heartbeat intervals that networks allow. They are learned from clients whose search for an interval has ended,
-/// for clients that still search. Each account has one vote in a network, so that no account decides for the others.
-/// Does no I/O.
+/// for clients that still search. Each account has one vote in a network, so that no account decides for other
+/// accounts. Does no I/O.
 package struct HeartbeatPriors: Sendable {
     private struct Network: Sendable {
         /// The last votes in seconds, the oldest first.
@@ -23,8 +23,8 @@ package struct HeartbeatPriors: Sendable {
     private var networks: [String: Network] = [:]
     private var reports: UInt64 = 0
 
-    /// - Parameter maxNetworks: the most networks that are remembered. Beyond it, the network whose last vote is the
-    ///   oldest is forgotten.
+    /// - Parameter maxNetworks: the most networks that are remembered. If there are more, the network whose last vote
+    ///   is the oldest is forgotten.
     package init(maxNetworks: Int = 1000) { self.maxNetworks = max(1, maxNetworks) }
 
     /// Counts a vote: the search of an account's client in a network has ended with this interval. The vote replaces an

@@ -11,7 +11,7 @@ package enum ReportFigure: Int, CaseIterable, Sendable {
     /// The numbers of ended connections, by cause.
     case closed, reset, heartbeatTimeout, networkChange
     /// The numbers of reports by class of the last heartbeat interval. The interval is at most the number of seconds in
-    /// the class's name, and more than the number in the name of the class before.
+    /// the class's name, and more than the number in the name of the previous class.
     case heartbeat30, heartbeat60, heartbeat120, heartbeat300, heartbeat600
     case heartbeatLonger
 

@@ -22,10 +22,10 @@ protocol CommitRiders: Sendable {
 /// The waiting items of ``InboxCommitter`` and ``SessionCommitter``, and the thread that commits them.
 ///
 /// A batch consists of the items that one transaction of the store commits. The transaction takes item after item while
-/// it runs. It ends when nothing waits, when it is full, or when it has run for a while and a source that has nothing
-/// else under way waits for its end (``FairQueue/isBatchAwaited``). Sources take turns in a batch, so that the waiting
-/// items of one source do not delay those of another. Riders are committed with the next batch, or alone after a short
-/// while (``CommitLimits/acknowledgementDelay``).
+/// it runs. It ends when nothing waits, or when it is full. After it has run for a while, it also ends if a source that
+/// has nothing else under way waits for its end (``FairQueue/isBatchAwaited``). Sources take turns in a batch, so that
+/// the waiting items of one source do not delay those of another. Riders are committed with the next batch, or alone
+/// after a short while (``CommitLimits/acknowledgementDelay``).
 ///
 /// State: a ``Monitor``; the thread owns what it has taken.
 final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {

@@ -31,7 +31,7 @@ package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>
     /// a key was removed or set again.
     package var nextDue: Instant? { heap.min?.at }
 
-    /// Sets when a key is due. This replaces the time that was set before.
+    /// Sets when a key is due. This replaces an earlier due time of the key.
     package mutating func set(_ key: Key, dueAt: Instant) {
         lastNumber += 1
         let ticket = Ticket(at: dueAt, number: lastNumber, key: key)

@@ -147,7 +147,7 @@ struct FairQueue<Item: Sendable>: Sendable {
         batch.postponed.append(source)
     }
 
-    /// Whether a source waits that would profit if the batch ended now: a source that had nothing else under way when
+    /// Whether some waiting source would profit if the batch ended now: a source that had nothing else under way when
     /// its item was added. The item is in the batch, or its turn comes soon. If the waiting sources outnumber the items
     /// of the batch, a longer batch is better for all.
     var isBatchAwaited: Bool { (batch.hasQuiet || quietCount > 0) && turns.count <= batch.count }

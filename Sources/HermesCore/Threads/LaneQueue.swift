@@ -95,11 +95,11 @@ extension LaneQueue.Lane {
         }
     }
 
-    /// Removes one item from the source with the most items: the newest item of that source's owner with the most
-    /// items.
+    /// Removes one item from the source with the most items. Within that source, removes the newest item of the owner
+    /// with the most items.
     ///
-    /// - Returns: nil if that source has no more items than the place's source would have. If both are the same source,
-    ///   its owners are compared instead.
+    /// - Returns: nil if that source does not have more items than the source of `place` would have. If both are the
+    ///   same source, its owners are compared instead.
     fileprivate mutating func makeRoom(for place: LaneQueue.Place) -> Item? {
         guard let most = sources.keyOfGreatest({ $0.count }), let greatest = sources[most] else { return nil }
         let own = sources[place.source]

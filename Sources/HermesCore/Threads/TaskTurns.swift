@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// State: a `Mutex`; nothing is called under it.
 package final class TaskTurns<Key: Hashable & Sendable>: Sendable {
-    /// The tasks that wait, for each key for which a task has its turn.
+    /// For each key that is in use by a task, the tasks that wait for it.
     private let waiting = Mutex<[Key: Deque<CheckedContinuation<Void, Never>>]>([:])
 
     package init() {}

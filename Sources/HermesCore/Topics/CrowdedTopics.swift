@@ -10,8 +10,8 @@ import DequeModule
 /// connections. Publications to few subscribers wait here only if there are very many of them and the loop's turn has
 /// no time left.
 struct CrowdedTopics {
-    /// A publication from another loop that needs at least this many deliveries waits behind the publications that wait
-    /// already. Fewer deliveries take only some microseconds.
+    /// A publication from another loop that needs at least this many deliveries waits behind the publications that are
+    /// already waiting. Fewer deliveries take only some microseconds.
     static let leastDeliveries = 64
 
     /// The number of bytes that are copied for crowds before the loop must have written them out. Each of thousands of
@@ -34,8 +34,8 @@ struct CrowdedTopics {
         let isOfCrowd: Bool
     }
 
-    /// The waiting publications of each topic. A topic stays here while it is served, so that publications of its
-    /// subscribers to it wait behind the others.
+    /// The waiting publications of each topic. A topic stays here while it is served. So if its subscribers publish to
+    /// it meanwhile, their publications wait behind those of other topics.
     private var topics: [TopicName: Waiting] = [:]
     /// The topics in the order of their turns, except for a topic that is being served.
     private var turns = Deque<TopicName>()
@@ -86,8 +86,8 @@ struct CrowdedTopics {
         return Part(topic: topic, publications: part, completed: batch.weight, isOfCrowd: isOfCrowd)
     }
 
-    /// Records that the part of a topic is delivered. The topic then has its next turn after the others, or is
-    /// forgotten if nothing waits for it.
+    /// Records that the part of a topic is delivered. The topic then has its next turn after the other topics. If
+    /// nothing waits for it, it is forgotten.
     mutating func finish(_ topic: TopicName) {
         if topics[topic]?.batches.isEmpty ?? true { topics[topic] = nil } else { turns.append(topic) }
     }

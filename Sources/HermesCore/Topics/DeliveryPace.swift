@@ -4,7 +4,7 @@
 /// Decides how many deliveries of runs (``PublicationRun``) a loop makes without a break, so that other work of the
 /// loop does not wait long. Does no I/O.
 ///
-/// A subscriber that keeps up takes a run by one write, however long the run is. A subscriber that needs each
+/// A subscriber that keeps up gets a run with a single write, however long the run is. A subscriber that needs each
 /// publication in a form of its own costs a thousand times as much. So the number of deliveries follows the time that
 /// the last runs took.
 package struct DeliveryPace: Sendable {

@@ -62,7 +62,7 @@ package struct Publication: Sendable {
     package let details: PublicationDetails?
     /// The number of the publishing connection, for subscribers with the option "no local"; 0: there is none.
     package private(set) var publisher: UInt64
-    /// The slot of the encoding that ``encoded`` has.
+    /// The slot of the encoding that is stored in ``encoded``.
     package private(set) var encodedSlot: EncodingSlot?
     /// An encoding that exists already, because the publication was received in it.
     package private(set) var encoded: ByteBuffer?

@@ -6,10 +6,10 @@ import Synchronization
 /// Bounds the cost of a search for the filters that match a topic. It counts the costly shapes (``TopicShape``) of the
 /// filters of all clients together.
 ///
-/// A search follows one path for each shape, however many filters have this shape. There are only few shapes with few
-/// wildcards and few levels, so these shapes are free. There could be millions of other shapes: in a filter for a topic
-/// of 20 levels, each level may be `+` or its name. Thread-safe. The lock may be taken while another lock is held,
-/// because nothing is called under it.
+/// A search follows one path for each shape, however many filters have this shape. The number of shapes with few
+/// wildcards and few levels is small, so these shapes are free. There could be millions of other shapes: in a filter
+/// for a topic of 20 levels, each level may be `+` or its name. Thread-safe. The lock may be taken while another lock
+/// is held, because nothing is called under it.
 package final class ShapeBudget: Sendable {
     /// The levels of all costly shapes together. A search visits at most this many nodes for them, in a millisecond or
     /// two. In addition, there may be shapes of kept sessions that an older version stored.
@@ -112,7 +112,7 @@ package final class ShapeLease: Sendable {
         return true
     }
 
-    /// Counts the shape of a filter that was granted before.
+    /// Counts the shape of a filter that was granted earlier.
     package func add(_ shape: TopicShape) {
         guard let costly = shape.costly else { return }
         budget.add(shape, of: owner)

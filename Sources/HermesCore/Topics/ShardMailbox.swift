@@ -19,7 +19,7 @@ final class ShardMailbox: Sendable {
     }
 
     enum Mail: Sendable {
-        /// Publications from another shard, in its order, for the subscribers on this loop.
+        /// Publications from another shard, in the order of that shard, for the subscribers on this loop.
         case handedOver([PublicationBatch])
         /// Publications from another shard, for members of shared subscriptions that it chose.
         case shared([SharedHandOver])
@@ -62,8 +62,8 @@ final class ShardMailbox: Sendable {
     }
     /// Whether no more publications of other loops may wait for crowds.
     var isFullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) >= maxBacklog }
-    /// Whether no more publications of this loop may wait for crowds. This limit is higher, because the publishers
-    /// wait, too.
+    /// Whether no more publications of this loop may wait for crowds. This limit is higher, because the publishers of
+    /// this loop also wait.
     var isOverfullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) / 4 >= maxBacklog }
 
     func post(_ interest: Interest) {
@@ -97,7 +97,7 @@ final class ShardMailbox: Sendable {
         post { $0.mail.append(.work(work)) }
     }
 
-    /// Counts a publication that waits for a crowd. With a negative weight, counts it no longer.
+    /// Counts a publication that waits for a crowd. A negative weight removes the publication from the count again.
     func waitsForCrowd(_ weight: Int) { crowdBacklog.add(weight, ordering: .relaxed) }
 
     /// The weight of all publications that wait, in bytes.

@@ -54,7 +54,7 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
         return (TopicFilter(checked: rawValue, hasWildcard: scan.hasWildcard), TopicShape(scan))
     }
 
-    /// Creates a filter from a text that was checked before.
+    /// Creates a filter from a text that was already checked.
     init(checked rawValue: String, hasWildcard: Bool) {
         self.rawValue = rawValue
         self.hasWildcard = hasWildcard

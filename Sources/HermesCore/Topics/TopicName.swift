@@ -18,7 +18,7 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
         self.rawValue = rawValue
     }
 
-    /// Creates a name from a text that was checked before.
+    /// Creates a name from a text that was already checked.
     package init(checked rawValue: String) { self.rawValue = rawValue }
 
     /// Creates the name of a room's topic.

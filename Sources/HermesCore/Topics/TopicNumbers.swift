@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Numbers the pushes to each topic, from 1, within an epoch. For a room's topic, it numbers the notices to the room.
-/// The numbers are only in memory. A restart begins a new epoch, and a full table does, too. Numbers of two epochs
-/// cannot be compared. Does no I/O.
+/// The numbers are only in memory. A restart and a full table begin a new epoch. Numbers of two epochs cannot be
+/// compared. Does no I/O.
 package struct TopicNumbers {
     /// A place in a topic's sequence.
     package struct Place: Hashable, Sendable {

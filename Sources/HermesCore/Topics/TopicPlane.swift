@@ -15,7 +15,8 @@ package final class TopicPlane: Sendable {
     ///
     /// - Parameters:
     ///   - loops: all event loops of connections; at least one.
-    ///   - maxBacklogBytes: the bytes that may wait for one loop from the others before publications to it are dropped.
+    ///   - maxBacklogBytes: the most bytes of publications from other loops that may wait for one loop; further
+    ///     publications to that loop are dropped.
     ///   - limits: the bounds of each shard's caches.
     package init(loops: [LoopHandle], maxBacklogBytes: Int = 64 << 20, limits: TopicLimits = TopicLimits()) {
         precondition(!loops.isEmpty, "a topic plane needs an event loop")
@@ -118,8 +119,8 @@ package final class TopicPlane: Sendable {
         return (sums, examined)
     }
 
-    /// The bytes of publications that wait for loops, the bytes that may wait, and the number of publications that were
-    /// dropped since the start because too many waited.
+    /// The bytes of the publications that wait for loops, the limit of these bytes, and the number of publications that
+    /// were dropped since the start because of the limit.
     package var backlog: (used: Int, limit: Int, dropped: Int) {
         (
             mailboxes.reduce(0) { $0 &+ max(0, $1.waitingBytes) },

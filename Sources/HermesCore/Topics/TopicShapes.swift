@@ -12,8 +12,8 @@ package struct TopicShape: Hashable, Sendable {
     ///
     /// Nil for a filter without wildcards, and for a shared subscription, which causes a delivery of its own.
     fileprivate let wildcards: Int?
-    /// A hash like ``wildcards`` that includes the filter's depth, for ``ShapeBudget``. A shared subscription has one,
-    /// too. Nil if the filter is not costly.
+    /// A hash like ``wildcards`` that includes the filter's depth, for ``ShapeBudget``. A shared subscription also has
+    /// this hash. Nil if the filter is not costly.
     let costly: Int?
     /// The levels that a search for a costly shape follows.
     let depth: Int
@@ -115,7 +115,7 @@ package struct TopicShapes: Sendable {
         return true
     }
 
-    /// Counts a filter that exists already.
+    /// Counts a filter that already exists, whatever the number of shapes.
     package mutating func add(_ shape: TopicShape) { _ = take(shape, limit: .max) }
 
     package mutating func giveBack(_ shape: TopicShape) {

@@ -7,7 +7,7 @@ package struct NodePublication: Sendable {
     /// The key of the shared subscription whose member gets the publication (``SharedGroups/key(group:filter:)``); nil:
     /// all subscribers get it.
     package let share: TopicFilter?
-    /// The nodes that had no member that could take the publication.
+    /// The nodes without a member that could take the publication.
     package let refused: NodeSet
 
     package init(_ publication: Publication, share: TopicFilter? = nil, refused: NodeSet = NodeSet()) {
@@ -76,7 +76,7 @@ extension TopicShard {
 
     /// Sends a publication to a node that has members of a shared subscription.
     ///
-    /// - Parameter refused: the nodes that had no member that could take the publication.
+    /// - Parameter refused: the nodes without a member that could take the publication.
     func enqueue(_ publication: Publication, sharing key: TopicFilter, refused: NodeSet, to node: NodeID) {
         nodes?.append(NodePublication(publication.elsewhere, share: key, refused: refused), to: node)
         scheduleFlush()

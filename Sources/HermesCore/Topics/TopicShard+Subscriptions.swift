@@ -67,7 +67,7 @@ extension TopicShard {
     /// Returns the number of the topic's own subscriptions on this loop, without wildcard filters and observers.
     package func subscriberCount(of name: TopicName) -> Int { topics.find(name)?.subscriberCount ?? 0 }
 
-    /// Returns, for each loop, the largest possible number of subscriptions that get what is published to a room.
+    /// For each loop, returns the largest possible number of subscriptions that get what is published to a room.
     /// Subscriptions to wildcard filters and observers are included.
     package func audience(of room: TopicName) -> [Int] { audiences.counts(of: room) }
 

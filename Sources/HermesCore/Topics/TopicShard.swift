@@ -3,8 +3,8 @@
 
 /// The topics of one event loop: the subscriptions on this loop, and the other loops with subscribers.
 ///
-/// Owner: one event loop. It is not Sendable, and has no locks. ``TopicPlane/shard(_:)`` returns it on its loop only,
-/// and a connection keeps it in its handler on the same loop.
+/// Owner: one event loop. It is not Sendable, and has no locks. ``TopicPlane/shard(_:)`` returns the shard only on its
+/// own loop. A connection keeps the shard in its handler on the same loop.
 ///
 /// No call waits. A delivery to a local subscriber allocates nothing. The publications of one loop reach a topic's
 /// subscribers on every loop in the order of the ``publish(_:isPaced:)`` calls.
@@ -343,8 +343,8 @@ extension TopicShard {
     func drain() {
         guard let inbox else { return }
         // The mail is taken before the interest, because interest that arrives in between then schedules another drain.
-        // In the opposite order, such interest would wait until the next publication, and filters that have no more
-        // members would stay until then.
+        // In the opposite order, such interest would wait until the next publication. Until then, filters without
+        // members would stay.
         let mail = inbox.takeMail()
         takeInterest()
         for item in mail {
@@ -374,7 +374,7 @@ extension TopicShard {
         // much as some deliveries.
         var unlooked = 0
         // The number of deliveries to few subscribers since the last look, weighted by the sizes of the publications.
-        // Many publications to few subscribers wait, too, if there is no time.
+        // If there is no time, publications to few subscribers also wait, if there are many of them.
         var unlookedFew = 0
         var isLate = false
         for publication in publications {

@@ -7,7 +7,7 @@ import Synchronization
 /// traces are kept only in memory, and hold no contents.
 ///
 /// A commit costs one lock for all its messages. A delivery to a connection costs one lock of the user's shard, however
-/// many entries it has. An acknowledgement costs one such lock, too. Messages and steps are matched only when somebody
+/// many entries it has. An acknowledgement also costs one such lock. Messages and steps are matched only when somebody
 /// searches.
 ///
 /// State: a `Mutex` around the messages, and one around the steps and times of each ``Shard``; no mutex is taken inside
@@ -149,7 +149,7 @@ package final class MessageTraces: Sendable {
     }
 
     /// Keeps only the first acknowledgement of each device, because acknowledgements are cumulative. An acknowledgement
-    /// counts only after a delivery to the device, because the steps before may be forgotten.
+    /// counts only after a delivery to the device, because earlier steps may be forgotten.
     private static func withFirstAcknowledgements(_ steps: [RecordedStep]) -> [RecordedStep] {
         var delivered: Set<DeviceID> = []
         var acknowledged: Set<DeviceID> = []

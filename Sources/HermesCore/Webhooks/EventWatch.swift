@@ -25,7 +25,7 @@ package enum ServerEvent: Sendable, Hashable {
         }
     }
 
-    /// An event of a kind that webhooks have, too.
+    /// An event of a kind that webhooks also have.
     case notice(WebhookNotice)
     /// A message was committed.
     case accepted(Message)

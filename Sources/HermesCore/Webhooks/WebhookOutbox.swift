@@ -10,7 +10,7 @@ package final class WebhookOutbox: Sendable {
     /// The counts since the start of the process.
     package struct Statistics: Sendable, Hashable {
         package internal(set) var queued: UInt64 = 0
-        /// The events that were dropped because too many waited, in the store or before it, or because they could not
+        /// The events that were dropped because too many waited, in the store or in memory, or because they could not
         /// be stored.
         package internal(set) var dropped: UInt64 = 0
 
@@ -116,7 +116,7 @@ package final class WebhookOutbox: Sendable {
         tellStored()
     }
 
-    /// Stores notices until the task is cancelled; ``flush()`` then stores the rest.
+    /// Stores notices until the task is cancelled; ``flush()`` then stores the remaining notices.
     package func run() async {
         while !Task.isCancelled {
             await noted.wait()

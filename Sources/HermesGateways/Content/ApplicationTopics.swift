@@ -6,14 +6,14 @@ import HermesWire
 package import NIOCore
 
 /// The topics through which publishers reach the clients of other protocols, such as QSIOP. The payload of a
-/// publication to such a topic must have a form that can be sent to these clients.
+/// publication to one of these topics must have a form that can be sent to the topic's clients.
 package enum ApplicationTopics {
     /// Whether the payloads of publications to this topic are parsed.
     static func contains(_ topic: String) -> Bool {
         GatewayCatalog.applicationTopics.contains { topic.hasBytes(startingWith: $0.topicPrefix) }
     }
 
-    /// Returns the number of parts (``MessageParts``) of a payload that ``check(_:_:)`` parses; 0 for other topics.
+    /// Returns the number of parts (``MessageParts``) that ``check(_:_:)`` parses in a payload; 0 for other topics.
     static func partCount(of topic: TopicName, _ payload: ByteBuffer) -> Int {
         contains(topic.rawValue) ? MessageParts.count(json: payload) : 0
     }
@@ -28,8 +28,8 @@ package enum ApplicationTopics {
     }
 }
 
-/// The rules of one protocol for publications to the topics through which its clients are reached. ``TopicRules`` names
-/// the same topics, and says who may use them.
+/// One protocol's rules for publications to the topics through which its clients are reached. ``TopicRules`` lists the
+/// same topics, with the rules for who may use them.
 package protocol ApplicationTopicForm: SendableMetatype {
     /// The prefix of the topics, for example `qsiop/`.
     static var topicPrefix: String { get }

@@ -20,14 +20,14 @@ enum CanonicalContent {
     /// The most bytes of the keys and values of all attributes together.
     static let maxAttributeBytes = 4_096
 
-    /// The prefix of the custom types that only the server assigns. They name the contents of IMPB that have no
+    /// The prefix of the custom types that only the server assigns. These types name the contents of IMPB that have no
     /// canonical form.
     static let ownTypePrefix = "impb/"
 
     /// Checks a client's content and encodes it.
     ///
-    /// - Parameter isTranslated: whether a gateway translated the content. Only then may its custom type begin with
-    ///   ``ownTypePrefix``.
+    /// - Parameter isTranslated: whether a gateway translated the content. Only translated content may have a custom
+    ///   type that begins with ``ownTypePrefix``.
     static func validated(
         _ content: Hermes_V1_Content,
         isTranslated: Bool = false
@@ -79,7 +79,7 @@ enum CanonicalContent {
         case .custom(let custom):
             try check("custom.type", custom.type.utf8.count, maxTypeBytes)
         case nil:
-            // A newer version defines the kind.
+            // The kind is defined by a newer version.
             break
         }
     }

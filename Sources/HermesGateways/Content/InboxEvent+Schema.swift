@@ -9,7 +9,7 @@ import HermesWire
 // most kinds of event, and shows the other kinds in this schema.
 
 extension Hermes_V1_Event {
-    /// Creates the entry as a device of its account gets it.
+    /// Creates the form of an entry that the device of `principal` gets.
     init(_ entry: InboxEntry, reader principal: Principal) {
         self.init()
         seq = entry.seq

@@ -5,7 +5,7 @@ package import HermesCore
 import HermesWire
 import SwiftProtobuf
 
-/// Converts the contents of messages from text, to text and to JSON, mainly for the HTTP API.
+/// Converts text to message contents, and message contents to text or JSON, mainly for the HTTP API.
 package enum MessageText {
     /// Encodes a text as the content of a message.
     /// - Throws: `.tooLarge`.

@@ -3,5 +3,5 @@
 
 import SwiftProtobuf
 
-/// Converts bytes to the type that the generated messages use, without an import of Foundation.
+/// Converts bytes to the type of the generated messages' `bytes` fields. The caller need not import Foundation.
 func protobufBytes<Bytes: SwiftProtobufContiguousBytes>(_ bytes: some Sequence<UInt8>) -> Bytes { Bytes(bytes) }

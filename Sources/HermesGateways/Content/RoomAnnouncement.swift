@@ -3,9 +3,9 @@
 
 package import HermesCore
 
-/// Creates publications to rooms for callers that are not in the rooms.
+/// Creates publications to a room for callers that are not in the room.
 package enum RoomAnnouncement {
-    /// Creates the publication of a notice of the server.
+    /// Creates the publication of a notice from the server.
     ///
     /// - Parameter place: the notice's place in the sequence of the room's notices; nil if the notice is not numbered.
     /// - Throws: `.tooLarge`.
@@ -18,7 +18,7 @@ package enum RoomAnnouncement {
         try publication(RoomEvent(.noticed(text, at: now), in: room, place: place))
     }
 
-    /// Creates the publication of a text that the room shows under this name.
+    /// Creates the publication of a text that the room shows as sent by `name`.
     ///
     /// - Throws: `.tooLarge`.
     package static func text(_ text: String, from name: String, to room: RoomName) throws(HermesError) -> Publication {

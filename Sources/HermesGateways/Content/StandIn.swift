@@ -56,12 +56,12 @@ struct StandIn: Hashable {
         self.init(entry: entry, kind: entry, bytes: packetBytes)
     }
 
-    /// The text for people.
+    /// The text that people read.
     var text: String {
         "[\(kind) of \(bytes) bytes, too large for this client; another of your clients can show it]"
     }
 
-    /// The attributes for programs.
+    /// The attributes that programs read.
     var attributes: [String: String] { [Self.kindAttribute: kind, Self.bytesAttribute: String(bytes)] }
 
     /// The stand-in as the content of a message.

@@ -77,8 +77,8 @@ extension DelimitedConnection: TopicSubscriber {
 
     /// Leaves all rooms.
     ///
-    /// - Parameter isServerStopping: whether the server stops. If so, the other members are not told, because everybody
-    ///   leaves at once.
+    /// - Parameter isServerStopping: whether the server stops. If so, the other members are not notified, because
+    ///   everybody leaves at once.
     func leave(_ rooms: RoomMemberships<TopicSubscription>, as user: UserID?, isServerStopping: Bool) {
         var rooms = rooms
         let left = rooms.leaveAll()

@@ -19,7 +19,7 @@ package final class DelimitedConnection: GatewayConnection {
     /// The uptime when the client last reported its statistics; nil if it never did.
     var lastReport: Duration?
 
-    /// The protocol that carries the packets in place of Delimited frames; nil if the packets are in such frames.
+    /// The protocol that carries the packets in place of Delimited frames; nil if the packets are in Delimited frames.
     let carrier: Carrier?
     private var access = ClientAccess()
     /// The packet id of a log-out that is under way; nil if there is none.

@@ -16,7 +16,7 @@ package struct DelimitedGateway: Gateway {
 
     package static func makeWebSocketReader() -> any WebSocketReading { WebSocketPackets() }
 
-    /// Returns one frame as one message, so that a web page need neither split messages nor join frames.
+    /// Returns one frame as one message. So a web page need not split messages or join frames.
     package static func webSocketMessage(_ written: ByteBuffer) -> WebSocketMessage {
         WebSocketMessage(delimited: written)
     }

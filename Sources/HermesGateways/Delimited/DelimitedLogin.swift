@@ -95,7 +95,7 @@ struct DelimitedLogin: Sendable {
     /// Returns the answer to the client, and the seq after which the delivery of its inbox continues.
     ///
     /// If the client shows the ticket of a stopped server, this function counts the ticket. If the client says that it
-    /// has more entries than it has acknowledged, this function acknowledges them.
+    /// has more entries than it has acknowledged, this function acknowledges these entries.
     func welcome(
         _ login: Login,
         on connection: Connection,

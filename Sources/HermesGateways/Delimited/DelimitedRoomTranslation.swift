@@ -20,7 +20,7 @@ enum DelimitedRoomTranslation {
         return frame
     }
 
-    /// Returns a complete frame, as ``frame(for:)`` does, with the packet as JSON.
+    /// Returns a complete frame like ``frame(for:)``, but with the packet as JSON.
     static func jsonFrame(for publication: Publication) -> ByteBuffer {
         var frame = ByteBuffer()
         guard let packet = packet(for: publication) else { return frame }

@@ -19,7 +19,8 @@ enum DelimitedStatistics {
 
     /// Adds a report to the metrics.
     ///
-    /// - Parameter version: the app version under which the report is counted. The number of such versions is limited.
+    /// - Parameter version: the app version under which the report is counted. The number of versions in the metrics is
+    ///   limited.
     static func count(_ report: ClientReport, as version: String) {
         let counts = report.counts
         for (figure, counter) in counters { add(counts[figure], to: counter) }
@@ -74,7 +75,7 @@ extension ClientReport {
 }
 
 extension ReportFigure {
-    /// The field of a report that holds the figure; nil if clients do not report the figure.
+    /// The report's field for the figure; nil if clients do not report the figure.
     fileprivate var field: KeyPath<Hermes_V1_NetworkStatistics, UInt64>? {
         switch self {
         case .received: \.received
@@ -125,8 +126,8 @@ extension DelimitedConnection {
 }
 
 extension GatewayEnvironment {
-    /// Returns the heartbeat interval to suggest to a client in a network with this label, in seconds; 0 if no interval
-    /// is known, or the server makes no suggestions.
+    /// Returns the heartbeat interval, in seconds, to suggest to a client in a network with this label. Returns 0 if no
+    /// interval is known, or if the server makes no suggestions.
     func heartbeatPrior(in label: String) -> UInt32 {
         guard settings.clients.sharesHeartbeats, label.utf8.count <= ClientReport.maxLabelBytes,
             let interval = messenger.clientStatistics.heartbeat(in: label)

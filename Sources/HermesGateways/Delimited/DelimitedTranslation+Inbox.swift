@@ -6,7 +6,7 @@ import HermesWire
 
 /// Translates requests to the inbox, and their answers.
 extension DelimitedTranslation {
-    /// Returns a packet's request to the inbox of `user`; nil if the packet is not such a request.
+    /// Returns a packet's request to the inbox of `user`; nil if the packet is not a request to the inbox.
     ///
     /// - Throws: `.invalidArgument`.
     static func inboxRequest(

@@ -49,7 +49,7 @@ extension IMPBConnection: TopicSubscriber {
         access.allows(action, topic, ClientIdentity(sender.principal), by: environment.access)
     }
 
-    /// Publishes, and answers after the publication is stored for the subscribers that are away.
+    /// Publishes. The client gets the answer after the publication is stored for the subscribers that are away.
     private func publish(
         _ payload: ByteBuffer,
         _ details: PublicationDetails?,

@@ -38,7 +38,7 @@ extension IMPBConnection {
     }
 
     /// Answers the account that requests a link (the sponsor), and sends the sponsor's addresses to the target. The
-    /// sponsor gets the target's addresses after the target has agreed by posting them.
+    /// target agrees by posting its own addresses, which then go to the sponsor.
     private func answerLink(to target: UserID, exists: Bool, seq: UInt32, from sender: Sender) {
         let own = sender.link.attachment.directAddress ?? DirectAddress()
         var answer = IMPB_p2pconnect_response()

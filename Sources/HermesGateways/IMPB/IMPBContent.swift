@@ -6,8 +6,8 @@ import HermesWire
 import SwiftProtobuf
 
 /// Translates between IMPB's contents and canonical contents. IMPB's kinds without a canonical form become custom
-/// contents, whose type begins with `impb/`. IMPB clients get such contents unchanged. In place of a canonical kind
-/// that IMPB does not know, they get a text.
+/// contents, whose type begins with `impb/`. IMPB clients get these custom contents unchanged. In place of a canonical
+/// kind that IMPB does not have, they get a text.
 enum IMPBContent {
     private static let opaquePrefix = CanonicalContent.ownTypePrefix
 
@@ -86,8 +86,8 @@ enum IMPBContent {
 
     /// Parses bytes as their declared type.
     ///
-    /// - Throws: also if the bytes contain only unknown fields. A bare text may parse as unknown fields, and the
-    ///   message would then arrive empty.
+    /// - Throws: if the bytes cannot be parsed, and also if they contain only unknown fields. A bare text may parse as
+    ///   unknown fields, and the message would then arrive empty.
     private static func body<Body: WireMessage>(
         _ type: Body.Type,
         _ bytes: [UInt8],
@@ -105,8 +105,8 @@ enum IMPBContent {
 
     /// Returns the IMPB type of custom content whose type begins with `impb/`; nil for other content.
     ///
-    /// Stored data is not trusted. A number beyond 32 bits does not become an enum, because encoding such an enum
-    /// corrupts memory. The number of a type whose body has a canonical form does not become an enum either.
+    /// Stored data is not trusted. A number beyond 32 bits does not become an enum, because encoding an enum with this
+    /// number corrupts memory. The number of a type whose body has a canonical form does not become an enum either.
     private static func opaqueType(_ type: String) -> IMPB_Content_type? {
         let digits = type.dropFirst(opaquePrefix.count)
         guard type.hasPrefix(opaquePrefix), let number = Int32(digits), String(number) == digits else { return nil }

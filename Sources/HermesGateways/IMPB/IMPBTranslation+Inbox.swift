@@ -56,7 +56,7 @@ extension IMPBTranslation {
 
     /// Returns the newest messages of a page, as many as fit into a frame.
     static func history(_ page: HistoryPage, reader: Principal) -> IMPB_history_response {
-        // This is the room besides the answer's own fields. The first message always fits. If it did not, no client
+        // This is the room that the answer's own fields leave. The first message always fits. If it did not, no client
         // could get past it.
         var room = IMPBFrame.maxBodyBytes - 64
         var messages: [IMPB_History_msg] = []

@@ -5,7 +5,7 @@ import HermesCore
 import HermesWire
 
 /// Translates addresses for direct links. A signal whose address is not ready asks for a link. A signal whose address
-/// is ready answers such a request.
+/// is ready answers a request for a link.
 extension IMPBTranslation {
     static func addresses(_ address: DirectAddress) -> IMPB_Ip_info {
         var info = IMPB_Ip_info()

@@ -7,7 +7,7 @@ import HermesWire
 
 /// Translates friends, pushes and groups.
 extension IMPBTranslation {
-    /// The number of bytes for a list in a frame, besides the framing.
+    /// The number of bytes that a frame has for a list, without the framing.
     private static let listBytes = IMPBFrame.maxBodyBytes - 64
 
     // MARK: Friends
@@ -121,7 +121,7 @@ extension IMPBTranslation {
         return info
     }
 
-    /// Returns the first groups of `found`, as many as fit into a frame, but no more than `limit`.
+    /// Returns the first groups of `found`: as many as fit into a frame, and at most `limit`.
     static func groupList(_ found: [GroupSummary], limit: Int) -> IMPB_group_list_response {
         var list = IMPB_group_list_response()
         var room = listBytes

@@ -125,7 +125,7 @@ enum IMPBTranslation {
             var body = IMPB_expired_notification()
             body.toSeq = seq
             notification = self.notification(.expired, for: reader.user, body)
-        // The entry is for another device, or of a kind without a notification of its own.
+        // The entry is for another device, or its kind has no notification of its own.
         default:
             guard entry.event.isFor(reader.device) else { return nil }
             notification = inSchema(entry, reader: reader)
@@ -135,7 +135,7 @@ enum IMPBTranslation {
         return .notification(notification)
     }
 
-    /// Returns the notification for an entry of a kind without a notification of its own.
+    /// Returns the notification for an entry whose kind has no notification of its own.
     static func inSchema(_ entry: InboxEntry, reader: Principal) -> IMPB_Notification_msg {
         notification(.event, for: reader.user, Hermes_V1_Event(entry, reader: reader))
     }
@@ -157,7 +157,7 @@ enum IMPBTranslation {
         return notification(.readMark, for: reader, body)
     }
 
-    /// Returns a message as a frame's body, with its ``StandIn`` if the content does not fit.
+    /// Returns a message as a frame's body. If the content does not fit, its ``StandIn`` replaces it.
     ///
     /// - Parameter maxBytes: the most bytes of the body. The default is for a message in a frame of its own.
     static func base(

@@ -6,8 +6,8 @@ package import Logging
 import NIOCore
 package import NIOPosix
 
-/// Lets a listener accept nothing for a second when the system has no file descriptor or memory left. It never closes
-/// the listener.
+/// Stops a listener from accepting connections for a second when the system has no file descriptor or memory left. It
+/// never closes the listener.
 ///
 /// NIO's `AcceptBackoffHandler` delays reads, too. But it leaves the socket registered for reading, so that the event
 /// loop spins meanwhile.
@@ -55,7 +55,7 @@ final class AcceptPauseHandler: ChannelInboundHandler {
 extension AcceptPauseHandler: Sendable {}
 
 extension ServerBootstrap {
-    /// Lets the listener pause while the system has no file descriptor or memory for a further connection.
+    /// Makes the listener pause while the system has no file descriptor or memory for a further connection.
     package func pausingWithoutDescriptors(_ logger: Logger) -> ServerBootstrap {
         serverChannelInitializer { channel in
             channel.eventLoop.makeCompletedFuture {

@@ -3,17 +3,17 @@
 
 import HermesCore
 
-/// The budget for telling rooms about joins and leaves. All loops and protocols share one budget.
+/// The budget for announcing joins and leaves to rooms. All loops and protocols share one budget.
 ///
 /// Each join, and each leave, is sent to everybody in the room. So the work in one room grows with the square of the
 /// number of joins. A client pays for its own join, but many addresses may join at once. So each loop sends only a
-/// limited number of frames per second for joins and leaves, regardless of the loops on which these arrive. If one of
-/// the loops has no frames left for a join, the room is not told of the join. In the native protocol, the room is then
-/// not told of the leave either. In MQTT and LiveRoom, a leave for which no announced join is recorded is charged like
-/// a join, and the room may be told of it. This budget never holds back texts.
+/// limited number of frames per second for joins and leaves, regardless of the loops on which the joins and leaves
+/// arrive. If any loop has no frames left for a join, the join is not announced to the room. In the native protocol,
+/// the leave is then not announced either. In MQTT and LiveRoom, a leave for which no announced join is recorded is
+/// charged like a join, and may be announced. This budget never holds back texts.
 ///
-/// One source uses at most an eighth of the budget, and one room half of it, so that no source or room hides the
-/// arrivals of others. The last quarter is reserved for sources that have used nothing for some seconds.
+/// One source uses at most an eighth of the budget, and one room at most half of it, so that no source or room hides
+/// the arrivals of others. The last quarter is reserved for sources that have used nothing for some seconds.
 ///
 /// State: a ``Locked``; taken once for each join. Nothing is called under it.
 final class ArrivalBudget: Sendable {
@@ -39,11 +39,11 @@ final class ArrivalBudget: Sendable {
         state = Locked(State(loops: Array(repeating: TokenBucket(burst: burst, now: .zero), count: loops)))
     }
 
-    /// Whether the room is told of a join. The join is charged together with its leave.
+    /// Whether a join is announced to the room. The join is charged together with its leave.
     ///
     /// - Parameters:
     ///   - viewers: the number of viewers that get the join, for each loop.
-    ///   - now: the present time of a clock that never goes back.
+    ///   - now: the present time of a monotonic clock.
     func tells(_ viewers: [Int], in room: TopicName, by source: CommitSource, now: Duration) -> Bool {
         let most = viewers.max() ?? 0
         guard most > 0 else { return true }

@@ -8,7 +8,8 @@ import NIOSSL
 
 /// A connection that began with a client's certificate ends when the certificate expires.
 extension Connection {
-    /// The longest time between two checks of the wall clock, because somebody may set the clock.
+    /// The longest time between two checks of the wall clock. The checks are repeated because somebody may set the
+    /// clock.
     private static let longestLook = TimeAmount.minutes(10)
 
     /// Ends the connection when the certificate expires.

@@ -37,8 +37,8 @@ extension Connection {
     /// Charges for bytes that were read from the store.
     package func chargeRead(_ bytes: Int) { chargeInTheEnd(.bytes(bytes)) }
 
-    /// Charges for the inboxes and devices that a change reaches. One inbox entry and one device of the sender, and of
-    /// one recipient, are free.
+    /// Charges for the inboxes and devices that a change reaches. For the sender and for one recipient, one inbox entry
+    /// and one device are free.
     ///
     /// - Parameter bytes: the size of the content that is written to each device.
     func chargeReached(_ reach: ChangeReach, bytes: Int = 0) {
@@ -46,20 +46,20 @@ extension Connection {
         chargeInTheEnd(.devices(max(0, reach.devices - 2), bytes: bytes))
     }
 
-    /// Charges for the devices that were told of an ephemeral event. One device of each user is free.
+    /// Charges for the devices that were notified of an ephemeral event. One device of each user is free.
     func chargeForEvent(toldTo devices: Int, of users: Int = 1, bytes: Int = 0) {
         chargeInTheEnd(.devices(max(0, devices - users), bytes: bytes))
     }
 
     /// Charges a cost that may become known only after the connection has ended. In that case the connection's account
-    /// and address pay, so that a client that connects and leaves again and again pays, too.
+    /// and address pay. So a client that repeatedly connects and leaves pays, too.
     func chargeInTheEnd(_ cost: RequestCost) {
         guard phase != .open else { return charge(cost) }
         unsettled &+= cost.units
         if unsettled > 0 { settle() }
     }
 
-    /// Counts work that is not charged. It only makes this connection's turn end sooner.
+    /// Counts work that is not charged. Its only effect is that this connection's turn ends sooner.
     func worked(_ cost: RequestCost) { spent &+= cost.units }
 
     /// Charges units. A frame is charged before it is examined.

@@ -13,7 +13,7 @@ extension Connection {
     /// The size in bytes from which a write is counted as memory until the operating system has taken it. Smaller
     /// writes are counted only if several of them wait (``heldWrites``).
     static let countWrittenFrom = 65_536
-    /// The approximate memory of the small writes that waited uncounted before the first held write.
+    /// The approximate memory of the small writes that waited, without being counted, before the first held write.
     private static let bytesBeforeHeld = flushesPerLook * BufferPool.newBufferBytes
 
     /// Reports the held memory to the loop, if it has changed.
@@ -72,8 +72,8 @@ extension Connection {
         measureMemory()
     }
 
-    /// Sets the approximate bytes that the gateway keeps for the peer: messages that wait, or that may go to another
-    /// member of a shared subscription.
+    /// Sets the approximate number of bytes that the gateway keeps for the peer: messages that wait, or that may go to
+    /// another member of a shared subscription.
     package func sessionHolds(_ bytes: Int) {
         let change = bytes &- sessionBytes
         guard change != 0 else { return }
@@ -113,8 +113,8 @@ extension CloseReason {
 
 /// The memory of one connection, for the choice of the largest consumer.
 struct MemoryHolding: Sendable {
-    /// The consumer of memory: all connections of one address together. A connection whose address is local or unknown,
-    /// as behind a proxy that does not give it, counts alone.
+    /// The consumer of memory: all connections of one address together. A connection counts alone if its address is
+    /// local or unknown, for example behind a proxy that does not give the client's address.
     enum Consumer: Hashable, Sendable {
         case address(ConnectionCounter.Address)
         case connection(ObjectIdentifier)
@@ -127,7 +127,7 @@ struct MemoryHolding: Sendable {
     let consumer: Consumer
     let bytes: Int
 
-    /// - Parameter sharedPart: the part of its shared bytes with which the connection is charged
+    /// - Parameter sharedPart: the part of the connection's shared bytes that is charged to the connection
     ///   (``SharedFrames/part``).
     /// - Returns: nil if the memory is not worth freeing.
     init?(_ connection: Connection, sharedPart: Double) {
@@ -143,7 +143,8 @@ struct MemoryHolding: Sendable {
     }
 }
 
-/// Frees memory: asks all loops how much their connections hold, and makes the largest consumers free it.
+/// Frees memory: collects from all loops how much memory their connections hold, and makes the largest consumers free
+/// memory.
 ///
 /// State: a `Mutex` around the loops, which are written once, and one around the answers of each round.
 final class MemoryReclaimer: Sendable {
@@ -152,7 +153,7 @@ final class MemoryReclaimer: Sendable {
         weak var context: LoopContext?
     }
 
-    /// The pause before the next round, so that freed memory is counted first.
+    /// The pause before the next round, in which the loops count the freed memory.
     static let pause = TimeAmount.milliseconds(20)
 
     let budget: MemoryBudget
@@ -206,7 +207,7 @@ final class MemoryReclaimer: Sendable {
 
         /// Adds the answer of one loop.
         ///
-        /// - Returns: all answers, if this is the last one; otherwise nil.
+        /// - Returns: all answers, if this is the last answer; otherwise nil.
         func add(_ holdings: [MemoryHolding]) -> [MemoryHolding]? {
             state.withLock { state in
                 state.holdings += holdings

@@ -24,9 +24,23 @@ extension Connection {
         keepsUp && pending.readableBytes == 0 && !hasUnflushedWrites && writtenMark == nil && heldWrites == 0
     }
 
-    /// Whether the queue is at most half full. If so, it has room for a further frame that must not be dropped,
-    /// whatever the size of that frame.
+    /// Whether the queue is at most half full. If so, it has room for a further frame of any size that must not be
+    /// dropped.
     package var hasRoom: Bool { queue.bytes <= listener.limits.outboundQueueBytes / 2 }
+
+    /// Writes an answer of any length when the queue has room: at once, or after the peer has read enough of the output
+    /// that waits. Without this wait, a peer that reads steadily would count as a slow reader if a long answer were
+    /// added to a queue that is filled from the peer's inbox. The peer's next requests must be held meanwhile.
+    ///
+    /// - Parameter bytes: the approximate memory of the answer.
+    func whenRoom(holding bytes: Int, _ write: @escaping () -> Void) {
+        guard !hasRoom || !waitingAnswers.isEmpty, phase == .open else { return write() }
+        requestStarted(bytes: bytes)
+        waitingAnswers.append { [self] in
+            write()
+            requestAnswered(bytes: bytes)
+        }
+    }
 
     /// Whether waiting frames may be queued as one unit. Frames that are dropped together must be only a small part of
     /// the queue.
@@ -284,11 +298,12 @@ extension Connection {
     /// The number of small flushes between two checks of NIO's buffer (``isBehind(_:)``). A check costs about a tenth
     /// of a small flush.
     static let flushesPerLook = 8
-    /// The bytes between two such checks. A flush counts with the size of its buffer, but at least ``shareAbove``.
+    /// The bytes between two checks of NIO's buffer. A flush counts with the size of its buffer, but at least
+    /// ``shareAbove``.
     private static let bytesPerLook = flushesPerLook * shareAbove
 
-    /// Whether the operating system is known not to have taken all output. This is checked only at every eighth flush,
-    /// or sooner if the buffers are large, so that only ``bytesPerLook`` can wait uncounted.
+    /// Whether a check has shown that the operating system has not taken all output. This is checked only at every
+    /// eighth flush, or sooner if the buffers are large, so that only ``bytesPerLook`` can wait uncounted.
     private func isBehind(_ context: ChannelHandlerContext) -> Bool {
         bytesSinceLook &+= max(pending.storageCapacity, Self.shareAbove)
         guard bytesSinceLook >= Self.bytesPerLook else { return false }
@@ -298,7 +313,7 @@ extension Connection {
         return waiting ?? 0 > 0
     }
 
-    /// Counts a write that waits behind output that the operating system has not taken. While there are such writes,
+    /// Counts a write that waits behind output that the operating system has not taken. While any writes are held,
     /// further output is collected. After they are done, output is again written without delay.
     ///
     /// - Returns: the promise for the write.
@@ -344,8 +359,8 @@ extension Connection {
             return
         }
         guard isWriting else { return goOn() }
-        // NIO reports the change in the middle of a write. Other frames must not be written between its pieces. During
-        // a write, the protocol's side expects neither requests for more output nor frames.
+        // NIO reports the change in the middle of a write. Other frames must not be written between the pieces of that
+        // write. During a write, the protocol's side expects neither requests for more output nor frames.
         guard !goesOnLater else { return }
         goesOnLater = true
         loop.eventLoop.execute { [self] in
@@ -359,6 +374,7 @@ extension Connection {
             append(waiting.bytes, waiting.body, frames: waiting.frameCount)
         }
         measureMemory()
+        while hasRoom, !waitingAnswers.isEmpty { waitingAnswers.removeFirst()() }
         guard keepsUp else { return }
         if writtenMark != nil { markDirty() }
         resume(.output)
@@ -370,8 +386,8 @@ extension Connection {
     private static let shareLastAbove = 256
 
     /// Writes everything that waits, then closes the sending direction, so that the peer gets the last bytes even if
-    /// some of the bytes that it sent were not read. A plain close would then reset the connection and could destroy
-    /// the last bytes.
+    /// the server has not read everything from the peer. In that case, a plain close would reset the connection and
+    /// could destroy the last bytes.
     func writeOutForGood() {
         guard let context else { return }
         let bytes = isOutputCopied ? Self.shareAbove : Self.shareLastAbove

@@ -4,10 +4,10 @@
 package import HermesCore
 import NIOCore
 
-/// Publishing for accounts that use protocols without topics of their own.
+/// Publishing for accounts whose protocols have no topics of their own.
 extension Connection {
     /// Publishes for an account. A publication for kept sessions, which outlive their connections, is stored first;
-    /// connected subscribers then get it after the commit. The account pays for both.
+    /// connected subscribers then get it after the commit. The account pays for the storing and for the delivery.
     ///
     /// - Parameter later: called on the loop with the result of the commit, if the publication had to be stored. The
     ///   answer to the peer waits for nothing else.
@@ -44,14 +44,14 @@ extension Connection {
         return nil
     }
 
-    /// Returns the source that waits and pays for an operation of a principal: its account, or the client's address if
-    /// the client only claims to have this account.
+    /// Returns the source that waits and pays for an operation of a principal: the principal's account, or the client's
+    /// address if the client only claims to have this account.
     func source(of principal: Principal) -> CommitSource {
         principal.isProven ? .account(principal.user) : address
     }
 
-    /// Whether the members of a room are told that this client joins. Called once for each join. The client's address
-    /// pays for the join.
+    /// Whether the members of a room are notified that this client joins. Called once for each join. The client's
+    /// address pays for the join.
     func tellsArrival(in room: TopicName) -> Bool { loop.tellsArrival(in: room, by: address) }
 
     /// Delivers a publication to connected subscribers.

@@ -7,7 +7,7 @@ package import NIOCore
 /// Slow requests: asynchronous calls of the core.
 extension Connection {
     /// Calls the core asynchronously. The connection is not read from until the result arrives, so that answers keep
-    /// their order and each connection has at most one such request.
+    /// their order and each connection has at most one slow request.
     ///
     /// - Parameters:
     ///   - bytes: returns the number of bytes that were read from the store for the answer. They are charged.
@@ -36,7 +36,7 @@ extension Connection {
         }
     }
 
-    /// Calls the core in the same way, for work that reports its result to a completion, such as a change that is
+    /// Calls the core like the other `ask`. The work reports its result to a completion, as a change does that is
     /// committed with others.
     ///
     /// - Parameter cost: the cost of the request, which is charged at once.
@@ -94,12 +94,16 @@ extension Connection {
         ),
         _ result: Result<Value, HermesError>
     ) {
+        var bytes = 0
         if case .success(let value) = result {
-            chargeRead(asked.bytes(value))
+            bytes = asked.bytes(value)
+            chargeRead(bytes)
             chargeReached(asked.reach(value))
         }
-        if isOpen { asked.then(result) }
-        release()
+        whenRoom(holding: bytes) { [self] in
+            if isOpen { asked.then(result) }
+            release()
+        }
     }
 
     /// Takes back the last frames of the run that the protocol's side is handling. They are decoded again after other
@@ -109,7 +113,7 @@ extension Connection {
         tally.framesIn -= frames
     }
 
-    /// Pauses reading until the connection has its turn, because it has much to do and others wait.
+    /// Pauses reading until the connection has its turn, because this connection has much to do and others wait.
     func waitForTurn() {
         pause(.turn)
         loop.inTurn { self.resume(.turn) }
@@ -133,8 +137,8 @@ extension Connection {
         if crowdBytes == 0 { resume(.crowds) }
     }
 
-    /// Pauses reading for a moment, so that TCP slows the peer down. The reason is that another loop is far behind with
-    /// this connection's publications, or that this connection exceeds its request rate.
+    /// Pauses reading for a moment, so that TCP slows the peer down. Called if another loop is far behind with this
+    /// connection's publications, or if this connection exceeds its request rate.
     package func slowDown(for time: TimeAmount = .milliseconds(10)) {
         let end = loop.eventLoop.now + time
         if end > throttledUntil { throttledUntil = end }
@@ -143,7 +147,7 @@ extension Connection {
         readOn(in: time)
     }
 
-    /// Continues reading after the pause, which may have been extended, as soon as the connection has its turn. The
+    /// Continues reading after the pause, as soon as the connection has its turn. The pause may have been extended. The
     /// connection waits for its turn because many connections with much to do may end their pauses together.
     private func readOn(in time: TimeAmount) {
         loop.eventLoop.scheduleTask(in: time) { [self] in

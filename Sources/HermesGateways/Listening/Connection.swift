@@ -17,7 +17,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The client's address that a proxy gave; nil if there is none.
     private let peer: SocketAddress?
     private let carrier: Carrier
-    /// Whether a WebSocket client expects text messages until it sends a binary one.
+    /// Whether a WebSocket client expects text messages until it sends a binary message.
     let startsInText: Bool
     private let countedAs: ConnectionCounter.Address?
     /// The common name of the peer's certificate, if the listener uses it as user name.
@@ -28,7 +28,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var context: ChannelHandlerContext?
     /// The protocol's side of the connection; nil after the connection is closed.
     var events: (any ConnectionEvents)?
-    /// The handler, which is told to continue reading when nothing prevents it.
+    /// The handler, which the connection calls to continue reading.
     var reader: (any ConnectionReader)?
 
     // Output: see Connection+Output.swift. Exclusivity is unchecked here and below, because all access is on one loop
@@ -37,6 +37,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var pending = ByteBuffer()
     @exclusivity(unchecked)
     var queue = OutboundQueue()
+    /// The answers that wait until the queue has room (``whenRoom(holding:_:)``).
+    var waitingAnswers: [() -> Void] = []
     @exclusivity(unchecked)
     var isWritable = true
     @exclusivity(unchecked)
@@ -72,7 +74,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private var unanswered = 0
     // Costs: see Connection+Costs.swift.
     var bucket: TokenBucket
-    /// The charged units that are not yet charged to account and address.
+    /// The units that have been charged to the connection, but not yet to its account and address.
     var unsettled = 0
     /// The number of bytes at the end of the present run of frames that are to be decoded again
     /// (``giveBack(_:frames:)``).
@@ -83,7 +85,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var spent = 0
     /// The beginning of the present series of pauses for exceeded budgets; nil if there is none.
     var throttledSince: Duration?
-    /// The beginning of the last such pause.
+    /// The beginning of the last pause for an exceeded budget.
     var lastThrottledAt: Duration?
     /// The end of the present pause of reading.
     var throttledUntil = NIODeadline.uptimeNanoseconds(0)
@@ -91,8 +93,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     package var account: UserID?
     /// The address that pays for requests and memory.
     private(set) lazy var budgetAddress = countedAs ?? ConnectionCounter.Address(remoteAddress)
-    /// The address of the peer, for budgets that accounts cannot pay for, because anybody can have many accounts for
-    /// free.
+    /// The address of the peer. It is charged where accounts would be no limit, because anybody can have many accounts
+    /// for free.
     private(set) lazy var address = CommitSource(host: remoteHost)
 
     // Memory: see Connection+Memory.swift.
@@ -165,7 +167,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         package var countedAs: ConnectionCounter.Address?
         /// The layer between the socket and the handler.
         package var carrier: Carrier
-        /// Whether a WebSocket client expects text messages until it sends a binary one.
+        /// Whether a WebSocket client expects text messages until it sends a binary message.
         package var startsInText = false
 
         package init(
@@ -349,14 +351,14 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         guard phase == .open, let context else { return }
         listener.metrics.ended(reason)
         listener.logger.debug("connection ended", metadata: ["reason": "\(reason.label)"])
+        if isWebSocket {
+            let code = events?.webSocketCode(for: reason) ?? reason.webSocketCode
+            context.triggerUserOutboundEvent(WebSocketGoodbye(code: code), promise: nil)
+        }
         if isCutOff(reason) {
             phase = .ending
             measureMemory()
             return context.close(promise: nil)
-        }
-        if isWebSocket {
-            let code = events?.webSocketCode(for: reason) ?? reason.webSocketCode
-            context.triggerUserOutboundEvent(WebSocketGoodbye(code: code), promise: nil)
         }
         // The queue holds only complete frames, so the peer understands the farewell without them.
         if case .memory = reason { queue.removeAll() }
@@ -374,8 +376,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         resumeForGood()
     }
 
-    /// Whether the connection is closed without a farewell, because the peer does not read, and the output would take
-    /// memory until the peer reads it.
+    /// Whether the connection is closed without a farewell. This is so if the peer does not read, and the output would
+    /// take memory until the peer reads it.
     private func isCutOff(_ reason: CloseReason) -> Bool {
         switch reason {
         case .slowReader: true
@@ -408,6 +410,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         context = nil
         pending = ByteBuffer()
         queue.removeAll()
+        waitingAnswers = []
     }
 
     // MARK: Before authentication
@@ -462,7 +465,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         pause(.held)
     }
 
-    /// Ends a slow request; each ``hold()`` needs one.
+    /// Ends a slow request. Must be called once for each ``hold()``.
     package func release() {
         guard holds > 0 else { return assertionFailure("release without hold") }
         holds -= 1
@@ -518,10 +521,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     var isThrottled: Bool { pauses.contains(.throttled) }
 
-    /// Whether frames wait, and only for the connection's turn or for a crowd.
+    /// Whether frames wait for nothing but the connection's turn or a crowd.
     var waitsOnlyForTurn: Bool { !pauses.isEmpty && pauses.isSubset(of: [.turn, .crowds]) && phase == .open }
 
-    /// Examines the frames that wait only for the connection's turn or for a crowd.
+    /// Examines the waiting frames, if they wait for nothing but the connection's turn or a crowd.
     func takeTurn() {
         pauses.remove(.crowds)
         pauses.insert(.turn)

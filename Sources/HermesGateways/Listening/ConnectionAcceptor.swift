@@ -70,7 +70,7 @@ package final class ConnectionAcceptor: Sendable {
         }
     }
 
-    /// Counts a channel whose client address a proxy still has to give.
+    /// Counts a channel whose client's address is not known yet, because a proxy gives it later.
     ///
     /// - Returns: a function to be called with the client's address. It throws if that address has reached its limit.
     func admitUnknown(_ channel: any Channel) throws -> @Sendable (SocketAddress?) throws -> Void {
@@ -115,8 +115,8 @@ package final class ConnectionAcceptor: Sendable {
     ///
     /// - Parameters:
     ///   - peer: the client's address, if it is not the remote address.
-    ///   - address: the address under which the connection is counted, if the connection itself ends this count when it
-    ///     closes; otherwise nil.
+    ///   - address: the address under which the connection is counted, if the connection removes itself from the count
+    ///     when it closes; otherwise nil.
     ///   - carrier: the layer between the socket and the handler.
     ///   - startsInText: whether the client expects text messages.
     func serve(
@@ -143,7 +143,7 @@ package final class ConnectionAcceptor: Sendable {
     /// - Parameters:
     ///   - startsInText: whether the client expects text messages.
     ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives
-    ///     the place back in the end.
+    ///     the place back when the channel is closed.
     ///   - peer: the client's address, if it is not the remote address.
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(

@@ -9,9 +9,9 @@ import Synchronization
 ///
 /// Connections of the HTTP port count for their address like all others, but have a separate total. So HTTP connections
 /// and the gateways' clients do not take connections away from each other. A WebSocket over the connection of a trusted
-/// proxy counts for the client that the proxy names. A request over such a connection also counts for that client,
-/// until it is answered. When the total of the HTTP port is reached, an address still gets a few connections, so that
-/// an operator can reach the server while others use up the total.
+/// proxy counts for the client that the proxy names. A request over the connection of a trusted proxy also counts for
+/// the client, until the request is answered. When the total of the HTTP port is reached, an address still gets a few
+/// connections, so that an operator can reach the server while others use up the total.
 ///
 /// State: one `Mutex`, taken once per accept and once per close.
 package final class ConnectionCounter: Sendable {
@@ -21,7 +21,7 @@ package final class ConnectionCounter: Sendable {
         case v4(UInt32)
         case v6Network(UInt64)
         case local
-        /// The connection comes from a proxy that has not given the client's address yet; it counts only in the total.
+        /// The connection is from a proxy that has not given the client's address yet; it counts only in the total.
         case unknown
 
         package init(_ address: SocketAddress?) {
@@ -101,10 +101,10 @@ package final class ConnectionCounter: Sendable {
         )
     }
 
-    /// Returns the limit on HTTP connections other than WebSockets that belongs to a limit on gateway connections.
+    /// Returns the limit on HTTP connections (without WebSockets) that goes with a limit on gateway connections.
     private static func httpTotal(of total: Int) -> Int { max(100, min(10_000, total / 4)) }
 
-    /// Returns the limit on gateway connections that belongs to a limit on HTTP connections. This is the inverse of
+    /// Returns the limit on gateway connections that goes with a limit on HTTP connections. This is the inverse of
     /// ``httpTotal(of:)``.
     package static func total(forHTTP limit: Int) -> Int { 4 * limit }
 
@@ -224,8 +224,8 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// Counts a request that arrived over a proxy's connection, for the client behind the proxy, unless that client has
-    /// reached its limit.
+    /// Counts a request that arrived over a proxy's connection. The request counts for the client behind the proxy,
+    /// unless that client has reached its limit.
     ///
     /// - Returns: nil if the request was counted; then ``endRequest(of:)`` must follow.
     package func beginRequest(of address: Address) -> Refusal? {
@@ -243,9 +243,9 @@ package final class ConnectionCounter: Sendable {
     ///
     /// - Parameters:
     ///   - address: the address under which the connection is counted.
-    ///   - client: the client's address, which a proxy may have given only now.
+    ///   - client: the client's address, which may be known only now, from a proxy.
     /// - Returns: nil if the connection is now counted as a gateway's; then ``remove(_:)`` must be called with `client`
-    ///   in the end. Otherwise nothing changed.
+    ///   after the connection is closed. Otherwise nothing changed.
     package func becomeGateway(_ address: Address, as client: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }

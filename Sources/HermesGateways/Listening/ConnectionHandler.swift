@@ -34,7 +34,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private var isCutting = false
     /// Whether a read was requested during a pause.
     private var isReadWaiting = false
-    /// The number of frames that were examined since ``doneSince``, plus their further cost. The count begins anew with
+    /// The number of frames that were examined since ``doneSince``, plus their further cost. The count restarts with
     /// the first read that is ``TurnQueue/silence`` or more after ``doneSince``.
     @exclusivity(unchecked)
     private var done = 0
@@ -46,7 +46,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     /// Whether the peer has closed and its last bytes wait for the connection's turn.
     private var isInputClosed = false
 
-    /// The number of bytes from which a read has most likely left further bytes waiting.
+    /// The size, in bytes, from which a read has most likely left further bytes unread.
     private let backlogBytes: Int
 
     private var discardedBytes = 0
@@ -57,7 +57,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     /// The number of frames, plus their further cost (``RequestCost``), between two checks whether the loop's turn has
     /// time left. A check costs as much as a small frame.
     private static var costPerLook: Int { 16 }
-    /// The number of bytes between two such checks.
+    /// The number of bytes between two checks whether the loop's turn has time left.
     private static var bytesPerLook: Int { 8_192 }
 
     /// - Parameter isEncrypted: whether a TLS handshake comes first. If so, the side opens after the handshake, so that
@@ -102,9 +102,9 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// Whether the client's certificate is neither expired nor revoked. TLS has verified the certificate in a full
-    /// handshake, but does not check whether it is revoked. A resumed session may have begun before its certificate
-    /// expired.
+    /// Whether the client's certificate is valid: it has not expired, and it is not revoked. TLS has verified the
+    /// certificate in a full handshake, but does not check whether it is revoked. A resumed session may have begun
+    /// before its certificate expired.
     private func isGood(_ certificate: NIOSSLCertificate?, _ context: ChannelHandlerContext) -> Bool {
         if let certificate, !connection.lasts(untilEndOf: certificate) {
             connection.listener.metrics.ended(.attachment(.revoked))
@@ -153,7 +153,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Examines the bytes that arrived before the peer closed and were not examined then.
+    /// Examines the bytes that arrived before the peer closed, if they have not been examined yet.
     private func takeLastWords() {
         guard !isCutting else { return }
         // Frames that waited only for the connection's turn are still handled. A peer that resets its connection may
@@ -223,7 +223,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Closes the connection of a peer that continues to send too much after it was told to leave.
+    /// Closes the connection of a peer that continues to send too much after the server has ended the connection.
     private func discard(_ bytes: Int, _ context: ChannelHandlerContext) {
         discardedBytes += bytes
         if discardedBytes > Self.maxDiscardedBytes { context.close(promise: nil) }
@@ -257,7 +257,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Keeps the rest in a buffer of its own, because the read buffer is for the next read (``ReadBuffers``).
+    /// Keeps the rest of a read in a buffer of its own, because the read buffer is for the next read (``ReadBuffers``).
     private func keep(_ rest: ByteBuffer) {
         guard rest.readableBytes > 0, connection.isOpen else {
             unread = ByteBuffer()

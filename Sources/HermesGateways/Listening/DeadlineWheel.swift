@@ -14,7 +14,7 @@ package struct DeadlineWheelPosition: Sendable, Hashable {
     fileprivate var index: Int32
 }
 
-/// The deadlines of many connections, for which one timer is enough: a ring of slots, one slot for each tick.
+/// Keeps the deadlines of many connections with a single timer: a ring of slots, one slot for each tick.
 ///
 /// If a deadline moves, for example because a frame arrived, nothing changes in the wheel. When the wheel reaches an
 /// entry's slot, the entry's owner checks whether the deadline has really passed, and puts the entry back if not. So a
@@ -25,8 +25,8 @@ package struct DeadlineWheel<Entry: DeadlineWheelEntry> {
     package private(set) var tick: UInt32 = 0
     package private(set) var count = 0
 
-    /// - Parameter slots: the length of the ring in ticks. Entries that are due later are handed out early, and have to
-    ///   be put back.
+    /// - Parameter slots: the length of the ring in ticks. Entries that are due after more ticks than this are handed
+    ///   out early, and have to be put back.
     package init(slots: Int = 512) {
         self.slots = Array(repeating: [], count: max(2, slots))
     }

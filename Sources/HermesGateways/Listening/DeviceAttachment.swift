@@ -3,7 +3,7 @@
 
 package import HermesCore
 
-/// The core's attachment for an authenticated connection, for every protocol with an inbox.
+/// The core's attachment for an authenticated connection. Every protocol with an inbox uses it.
 package final class DeviceAttachment: Attachment {
     package let principal: Principal
     package let takesEvents: Bool
@@ -37,8 +37,8 @@ package final class DeviceAttachment: Attachment {
 }
 
 extension Connection {
-    /// Detaches an attachment. The users who watch its user are told, and the attachment stops watching other users, a
-    /// slice of them at a time. The account and the address pay for both.
+    /// Detaches an attachment: notifies the users who watch its user, and ends its own watches, a slice of users at a
+    /// time. The account and the address pay for this work.
     func leaves(_ attachment: DeviceAttachment, _ devices: DeviceRegistry) {
         let (told, watched) = devices.leave(attachment, by: address)
         watches(0)

@@ -19,7 +19,7 @@ struct EncodedEntries {
         let form: String
     }
 
-    /// The length of a content, in bytes, from which its encoding is kept.
+    /// The least length, in bytes, of a content whose encoding is kept.
     static let minBytes = 1_024
     /// The most bytes of all encodings that are kept.
     static let maxBytes = 1 << 20
@@ -33,7 +33,7 @@ struct EncodedEntries {
         if case .message(let message) = entry.event { message.content.bytes.count >= minBytes } else { false }
     }
 
-    /// Returns the encoding of an entry; `make` encodes it if no encoding is kept.
+    /// Returns the encoding of an entry. If no encoding is kept, `make` encodes the entry.
     mutating func frame(_ key: Key, _ make: (inout ByteBuffer) throws -> Void) rethrows -> ByteBuffer {
         if let frame = frames[key] { return frame }
         var frame = ByteBuffer()

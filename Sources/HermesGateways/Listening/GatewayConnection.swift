@@ -15,7 +15,7 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
 
     /// Whether a connection must call ``Connection/authenticated()`` within the time limit.
     static var requiresAuthentication: Bool { get }
-    /// Whether each frame counts as a sign of life; otherwise this object calls ``Connection/touch()``.
+    /// Whether each frame counts as a sign of life. If not, this object calls ``Connection/touch()``.
     static var everyFrameIsLife: Bool { get }
     /// Whether ``ConnectionLimits/requestsPerSecond`` applies; false where the protocol's flow control and the
     /// subscribers' pace slow a peer down.
@@ -24,7 +24,7 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
     static var pausesReadingWhenStuck: Bool { get }
 
     /// The longest body of a frame before the login, in bytes; ``ConnectionLimits/maxLoginFrameBytes`` may set a lower
-    /// limit. The limit is no more than a login may need, because nobody pays for these bytes yet.
+    /// limit. The limit is just what a login may need, because no account pays for these bytes yet.
     static var maxLoginFrameBytes: Int { get }
 
     /// Creates a decoder of the connection's input.
@@ -35,12 +35,12 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
     /// Handles a frame. Bodies are slices of the read buffer, so an implementation must copy what it keeps.
     func received(_ frame: Decoder.Frame)
 
-    /// Handles a frame that arrived before the peer closed and was not examined then. The frame now matters only for
-    /// how the connection ended.
+    /// Handles a frame that arrived before the peer closed and has not been examined yet. The frame now matters only
+    /// for how the connection ended.
     func receivedLast(_ frame: Decoder.Frame)
 
-    /// Whether the peer still has to confirm something that it was sent. If so, the next bytes from it are most likely
-    /// a confirmation.
+    /// Whether the peer still has to confirm something that was sent to it. If so, the next bytes from it are most
+    /// likely a confirmation.
     var awaitsConfirmation: Bool { get }
 }
 
@@ -71,7 +71,7 @@ package protocol ConnectionEvents: AnyObject {
     /// Called last, when the connection is closed. Detaches and releases everything.
     func closed()
 
-    /// Called when nothing waits in the queue any more, so that writes go through again.
+    /// Called when the queue is empty again, so that writes no longer have to wait.
     func becameWritable()
 
     /// Called when the operating system has taken everything that was written before ``Connection/reportWritten(_:)``.
@@ -147,8 +147,8 @@ package enum CloseReason: Sendable {
     case attachment(AttachmentEnd)
     case shuttingDown
 
-    /// The reason's number in the catalogue of errors, for protocols that have a field for it; 0: the client is not
-    /// told.
+    /// The reason's number in the catalogue of errors, for protocols that have a field for it; 0: the client gets no
+    /// reason.
     package var code: UInt32 {
         switch self {
         case .goodbye, .finished: 0

@@ -112,7 +112,7 @@ package final class GatewayEnvironment: Sendable {
         )
     }
 
-    /// The number of MQTT wills that wait for their delay or for the store, and their bytes.
+    /// The number and the bytes of the MQTT wills that wait for their delay or for the store.
     package var waitingWills: Holding { wills.waiting }
 
     /// Returns the environment of a listener's connections.

@@ -55,7 +55,7 @@ package final class GatewayMetrics: Sendable {
         )
     }
 
-    /// The counts as of at most half a second ago, for code that cannot read the counters.
+    /// The counts, at most half a second old, for code that cannot read the counters.
     private final class Totals: Sendable {
         let opened = Atomic(0)
         let closed = Atomic(0)

@@ -23,7 +23,7 @@ package final class HandshakeBudget: Sendable {
 
     /// Takes one handshake. Local sockets, and peers whose address is not known, are not limited.
     ///
-    /// - Parameter now: the present time of a clock that never goes back.
+    /// - Parameter now: the present time of a monotonic clock.
     /// - Returns: false if the address has used up its handshakes. In that case nothing is charged, so a client that
     ///   waits gets in later.
     package func take(of address: ConnectionCounter.Address, now: Duration) -> Bool {

@@ -36,7 +36,7 @@ package final class HandshakeLines: Sendable {
     }
 }
 
-/// The queue of handshakes of one loop for which bytes have arrived. Owner: the loop.
+/// One loop's queue of the handshakes for which bytes have arrived. Owner: the loop.
 final class HandshakeLine {
     private let loop: any EventLoop
     private var waiting = TurnTable<String, Deque<HandshakeGate>>()
@@ -77,7 +77,7 @@ private final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler
     private let line: HandshakeLine
     private var context: ChannelHandlerContext?
     private var held: [ByteBuffer] = []
-    /// The event that the peer has closed its side after the held bytes; nil if it has not.
+    /// The event that reports that the peer closed its side after the held bytes; nil if the peer has not closed it.
     private var heldEnd: ChannelEvent?
     /// Whether the handshake is in the queue.
     private var isWaiting = false

@@ -5,8 +5,8 @@ import HermesCore
 
 /// The peer's requests to its inbox, its conversations and its groups, in every protocol.
 extension InboxLink {
-    /// Asks the core, as a slow request: nothing is read from the peer until the answer arrives, and the connection
-    /// pays.
+    /// Passes a request to the core, as a slow request: nothing is read from the peer until the answer arrives, and the
+    /// connection pays.
     ///
     /// - Parameters:
     ///   - request: the request.
@@ -61,7 +61,8 @@ extension RequestCost {
 }
 
 extension Connection {
-    /// Returns the most bytes of contents in an answer. The answer must fit into the queue, or into one frame.
+    /// Returns the largest total size of the contents in an answer, in bytes. The answer must fit into the queue, or
+    /// into one frame.
     fileprivate func maxBytes(of request: InboxRequest) -> Int {
         switch request {
         case .page: listener.limits.outboundQueueBytes / 2

@@ -30,13 +30,14 @@ package final class InboxLink {
     private var headAtOpen: UInt64 = 0
     /// The seq of the last entry that was written. Skipped entries do not count.
     private var lastWrittenSeq: UInt64 = 0
-    /// Whether the protocol's side left out the current or the last entry.
+    /// Whether the protocol's side left out the entry that is being written, or the one that was written last.
     private var isLeftOut = false
     /// The bytes of a page that the peer requested, while the page is being written; nothing is read from the peer
     /// meanwhile.
     private var leavingBytes: Int?
     /// Whether the entry that is being written belongs to a page that the peer requested. Such an entry may be written
-    /// before earlier entries that the peer does not have yet, so its acknowledgement does not include them.
+    /// before earlier entries that the peer does not have yet, so the acknowledgement of the entry does not include
+    /// those earlier entries.
     private(set) var isRepeating = false
     /// Whether the rest of a requested page waits for the connection's turn.
     private var waitsForTurn = false
@@ -64,7 +65,8 @@ package final class InboxLink {
         feed = InboxFeed(principal: principal, window: window)
     }
 
-    /// Attaches, which ends another connection of the same device, and begins to deliver the entries after `cursor`.
+    /// Attaches the connection, and begins to deliver the entries after `cursor`. Another connection of the same device
+    /// ends.
     ///
     /// - Parameters:
     ///   - cursor: the last entry that the device has.

@@ -4,11 +4,11 @@
 import DequeModule
 import HermesCore
 
-/// Events of other threads for which a loop had no time yet. Does no I/O.
+/// Events from other threads for which a loop had no time yet. Does no I/O.
 ///
 /// The events of one connection stay in order, except for ephemeral events (signs of typing, presence, signals and
 /// commands). Ephemeral events are delivered after all other events, because they may be lost. One sign of typing in a
-/// large group is an event for each member; if such events were not delivered last, a few large groups would delay
+/// large group is an event for each member; if signs of typing were not delivered last, a few large groups would delay
 /// everybody's messages and answers.
 struct LateEvents {
     private(set) var events = Deque<LoopEvent>()

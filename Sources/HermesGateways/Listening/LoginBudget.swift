@@ -20,7 +20,7 @@ package final class LoginBudget: Sendable {
         fileprivate init(end: @escaping @Sendable () -> Void) { self.end = end }
     }
 
-    /// A heap of shares, to find the largest one at once. Each share records its index in the heap.
+    /// A heap of shares, in which the largest share is found at once. Each share records its index in the heap.
     private struct Shares {
         var total = 0
         var heap: [Share] = []
@@ -92,7 +92,7 @@ package final class LoginBudget: Sendable {
 
     /// Counts bytes that a connection has sent.
     ///
-    /// - Returns: false if this connection has to end. The connection may not have been told yet.
+    /// - Returns: false if this connection has to end. The connection may not have been notified yet.
     @discardableResult
     package func charge(_ bytes: Int, to share: Share) -> Bool {
         let (over, mayStay): ([Share], Bool) = shares.withLock { shares in

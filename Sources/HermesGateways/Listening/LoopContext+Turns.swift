@@ -31,8 +31,8 @@ extension LoopContext {
     /// Notes that a connection has sent something.
     ///
     /// - Parameters:
-    ///   - lastReadAt: the time at which the connection was last read from, or at which its last pause ended. It
-    ///     becomes the present time.
+    ///   - lastReadAt: the time at which the connection was last read from, or at which its last pause ended. This
+    ///     function sets it to the present time.
     ///   - isConfirming: whether the connection only confirms what it was sent. In that case it does not end a silence
     ///     (``TurnQueue/silence``), because nobody waits for confirmations, and many subscribers of a busy loop confirm
     ///     late.

@@ -55,11 +55,11 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var isWheelTurning = false
     private let startedAt: NIODeadline
     private var buffers = BufferPool()
-    /// The budget for telling rooms about joins and leaves; all loops share it.
+    /// The budget for announcing joins and leaves to rooms; all loops share it.
     var arrivals: ArrivalBudget
     private var open: [Connection] = []
     private var tallies: [ObjectIdentifier: ConnectionTally] = [:]
-    /// The connections whose peers have closed, in the order of these closes.
+    /// The connections whose peers have closed, in the order in which they closed.
     private var leaving = Deque<Connection>()
     private var isClosingScheduled = false
     /// The work that can wait for other work; see LoopContext+Turns.swift.
@@ -92,15 +92,15 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     static let maxClosesAtOnce = 32
     /// The number of items, such as subscriptions, that are finished together for an ended connection; a few µs each.
     static let leftoversPerTurn = 256
-    /// The number of such items that are finished at once even if other work waits.
+    /// The number of an ended connection's items that are finished at once even if other work waits.
     static let leftoversAtOnce = 16
     /// The number of connections that are examined together when clients are removed from a room; some 10 µs each.
     private static let closesPerTurn = 64
-    /// The number of events of other threads that are delivered however long they take, if nobody counts the ticks.
+    /// The number of events of other threads that are delivered regardless of the time, if nobody counts the ticks.
     private static let eventsAtOnce = 4
     /// The number of connections that are flushed between two checks of the time; some 10 µs each.
     private static let flushesPerLook = 32
-    /// From this many bytes of long frames on, the time is checked after each connection. A mebibyte takes about 1 ms.
+    /// The bytes of long frames from which the time is checked after each connection. A mebibyte takes about 1 ms.
     static let longBytesPerLook = 1 << 20
     /// The number of connections that end in one turn of the wheel. More would delay all other connections.
     static let maxEndsPerTurn = 1_024
@@ -137,10 +137,10 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// The number of open connections on this loop.
     package var connectionCount: Int { open.count }
 
-    /// The time of a clock that never goes back, for limits.
+    /// The time of a monotonic clock, for limits.
     package var uptime: Duration { .nanoseconds((eventLoop.now - startedAt).nanoseconds) }
 
-    /// Whether the members of a room are told of a join, or of a leave whose join was not announced.
+    /// Whether a join, or a leave whose join was not announced, is announced to the members of a room.
     ///
     /// - Parameter source: the source of the join: the client's address, if it is known.
     func tellsArrival(in room: TopicName, by source: CommitSource) -> Bool {
@@ -152,7 +152,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Posts an event to the loop. Several posts in quick succession wake the loop only once. Callable on any thread.
     package func post(_ event: LoopEvent) { mailbox.post(event) }
 
-    /// Posts an ephemeral event to one of the loop's connections, unless too many wait. Callable on any thread.
+    /// Posts an ephemeral event to one of the loop's connections, unless too many events wait. Callable on any thread.
     ///
     /// - Returns: whether it was posted.
     func post(_ event: EphemeralEvent, to connection: Connection) -> Bool {
@@ -162,7 +162,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 
     private func receive(_ events: [LoopEvent]) {
-        // If earlier events wait, these wait behind them, because the events of a connection must stay in order.
+        // If earlier events wait, the new ones wait behind them, because the events of a connection must stay in order.
         guard late.isEmpty else { return late.append(events[...]) }
         let delivered = deliver(events)
         if delivered < events.count {
@@ -288,8 +288,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     ///
     /// - Parameters:
     ///   - time: the end of the time for this kind of work, and whether that time has just begun.
-    ///   - perLook: the number of elements between two checks of the time. If the time has just begun, at least so many
-    ///     are handled.
+    ///   - perLook: the number of elements between two checks of the time. If the time has just begun, at least this
+    ///     number is handled.
     /// - Returns: the number of elements that were handled.
     private func forATurn<Element>(
         _ elements: some RandomAccessCollection<Element>,
@@ -431,7 +431,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Counts the beginning of a write whose bytes other connections may share.
     func holdsShared(_ place: UInt, bytes: Int) { heldChanged(by: sharedFrames.add(place, bytes: bytes)) }
 
-    /// Counts the end of such a write.
+    /// Counts the end of a write whose bytes other connections may share.
     func releasesShared(_ place: UInt) { heldChanged(by: -sharedFrames.remove(place)) }
 
     private func reportMemory() {
@@ -490,13 +490,13 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Returns the open connections of one listener.
     func connections(of listener: ListenerState) -> [Connection] { open.filter { $0.listener === listener } }
 
-    /// Tells all connections that the topic rules were replaced, in turn with other work, because some connections have
-    /// thousands of filters.
+    /// Notifies all connections that the topic rules were replaced. This takes turns with other work, because some
+    /// connections have thousands of filters.
     func accessChanged() {
         for connection in open { inTurn { connection.events?.accessChanged() } }
     }
 
-    /// Removes connections on this loop from a room, in turn with other work.
+    /// Removes connections on this loop from a room. This takes turns with other work.
     ///
     /// - Parameter finish: gets the number of removed connections.
     func remove(_ expulsion: RoomExpulsion, finish: @escaping (Int) -> Void) {

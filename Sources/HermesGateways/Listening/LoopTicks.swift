@@ -4,7 +4,7 @@
 package import NIOPosix
 import Synchronization
 
-/// Tells each loop context of a group when its loop has run all due tasks, before the loop polls its sockets.
+/// Notifies each loop context of a group after its loop has run all due tasks, and before the loop polls its sockets.
 ///
 /// State: a table that is written once, by the first ``LoopContexts`` of the group.
 package final class LoopTicks: NIOEventLoopMetricsDelegate {

@@ -5,7 +5,8 @@ import NIOCore
 
 /// A connection as operators see it. Confined to its loop.
 package protocol OperatedClient: AnyObject {
-    /// The number of the connection. It is unique in the life of the server process, and ascending on each loop.
+    /// The number of the connection. It is unique in the life of the server process, and the numbers ascend on each
+    /// loop.
     var number: UInt64 { get }
     var clientID: String { get }
     /// The name of the account, or of the token's owner; empty if the client is anonymous.
@@ -13,7 +14,7 @@ package protocol OperatedClient: AnyObject {
 
     func listing() -> ClientListing
 
-    /// Ends the connection, and tells the client that an operator ended it.
+    /// Ends the connection, and notifies the client that an operator ended it.
     func disconnect()
 }
 

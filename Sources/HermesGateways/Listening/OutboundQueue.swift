@@ -5,11 +5,11 @@ import DequeModule
 package import HermesCore
 package import NIOCore
 
-/// The frames that wait for a peer that does not read, in order, up to a number of bytes. When the queue is full, the
-/// oldest frames of the least important class are dropped first. Frames of the class ``Publication/DropClass/control``
-/// are never dropped.
+/// A queue of frames for a peer that does not read. The frames keep their order, and their total size is limited. When
+/// the queue is full, the oldest frames of the least important class are dropped first. Frames of the class
+/// ``Publication/DropClass/control`` are never dropped.
 package struct OutboundQueue {
-    /// The outcome for a frame.
+    /// The outcome of appending a frame.
     package enum Outcome: Equatable {
         /// Queued.
         case queued
@@ -67,8 +67,8 @@ package struct OutboundQueue {
     ///   - frame: the frame, or several adjacent ones that wait and are dropped together.
     ///   - body: bytes that follow the frame without a copy.
     ///   - frameCount: the number of frames.
-    ///   - limit: the most waiting bytes. A frame that must not be dropped may exceed the limit if at most half of it
-    ///     is in use.
+    ///   - limit: the most waiting bytes. A frame that must not be dropped may exceed the limit if at most half of the
+    ///     limit is in use.
     package mutating func append(
         _ frame: ByteBuffer,
         sharing body: ByteBuffer? = nil,
@@ -107,8 +107,8 @@ package struct OutboundQueue {
         return nil
     }
 
-    /// Returns the most frames that may wait. Their number is limited because each frame costs memory besides its
-    /// bytes.
+    /// Returns the most frames that may wait. Their number is limited because each frame costs memory in addition to
+    /// its bytes.
     private static func maxCount(_ limit: Int) -> Int { max(16, limit / 64) }
 
     /// Removes and returns the oldest frame, together with the frames that were appended with it.

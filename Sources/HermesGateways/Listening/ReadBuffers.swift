@@ -3,9 +3,9 @@
 
 import NIOCore
 
-/// The buffers into which an event loop reads from its plain connections. A connection has such a buffer only during a
-/// read. If connections kept their buffers, each connection that has ever sent much would have a large buffer, which no
-/// budget counts. The part of a read that is kept is copied (``ConnectionHandler``, ``Publication/owned()``).
+/// The buffers into which an event loop reads from its plain connections. A connection has one of these buffers only
+/// during a read. If connections kept their buffers, each connection that has ever sent much would have a large buffer,
+/// which no budget counts. The part of a read that is kept is copied (``ConnectionHandler``, ``Publication/owned()``).
 ///
 /// Unchecked Sendable because NIO's allocators are Sendable; confined to the event loop.
 final class ReadBuffers: @unchecked Sendable {
@@ -16,7 +16,8 @@ final class ReadBuffers: @unchecked Sendable {
     /// The sizes of buffers in bytes. A message that is passed on to other loops keeps its whole buffer in memory, so a
     /// short message should have a short buffer.
     private static let sizes = [1_024, 8_192, 65_536]
-    /// The most buffers of a size that are kept for the next reads; some may still be in use by other loops.
+    /// The largest number of buffers of one size that are kept for the next reads. Other loops may still use some of
+    /// them.
     private static let most = 4
 
     private var kept: [[ByteBuffer]] = Array(repeating: [], count: sizes.count)

@@ -7,8 +7,8 @@
 /// limits of accounts and addresses are in units per second. Each frame costs 1. The rest of its cost is charged as
 /// soon as it is known. In every protocol the rest includes the cost of the frame's bytes and of the parts of its
 /// message. MQTT publications cost nothing here, because the subscribers' pace and acknowledgements slow publishers
-/// down. Exceptions are many properties, long topics, topics that very many filters match, retained topics with many
-/// levels, and the queues of kept sessions. docs/security.md has the same table.
+/// down. The exceptions, which are charged, are many properties, long topics, topics that very many filters match,
+/// retained topics with many levels, and the queues of kept sessions. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
@@ -39,11 +39,11 @@ package enum RequestCost: Sendable, Hashable {
     /// Queues of kept sessions that get a publication.
     case queues(Int)
     /// Connected devices that get an entry whose content has this number of bytes, except one device of the sender and
-    /// one of the recipient. Each device is told on its loop, which writes the content to it.
+    /// one of the recipient. The loop of each device is notified, and writes the content to the device.
     case devices(Int, bytes: Int)
     /// Users that get an ephemeral event.
     case listeners(Int)
-    /// Users who are told that the user of the connection came online or went offline. Also charged after the
+    /// Users who are notified that the user of the connection came online or went offline. Also charged after the
     /// connection has ended.
     case watchers(Int)
     /// Viewers of a room on this loop that get a frame.
@@ -52,7 +52,7 @@ package enum RequestCost: Sendable, Hashable {
     /// publisher's turn end sooner. Each may get a copy of the topic.
     case receivers(Int, topicBytes: Int)
     /// The topic of an MQTT publication, which is looked up, matched and checked. In the packet, a short alias may
-    /// stand for it.
+    /// replace the topic.
     case topic(bytes: Int)
     /// A page that is read, with this number of entries.
     case page(entries: Int)
@@ -65,9 +65,9 @@ package enum RequestCost: Sendable, Hashable {
     case change
     /// A group created or changed.
     case group
-    /// A login by token, or of an anonymous MQTT client.
+    /// A login with a token, or the login of an anonymous MQTT client.
     case login
-    /// A password that is checked or set, which takes 16 MiB of memory for some 50 ms.
+    /// A check or change of a password, which takes 16 MiB of memory for some 50 ms.
     case password
 
     /// Whether the connection pays. If not, only its account and address pay, because a connection has one login at a

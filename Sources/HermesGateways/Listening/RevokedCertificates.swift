@@ -18,12 +18,12 @@ package struct RevokedCertificates: Sendable {
     }
 
     private var serials: [[UInt8]: Set<[UInt8]>] = [:]
-    /// The time at which the first list becomes outdated, in seconds since 1970.
+    /// The earliest time at which a list becomes outdated, in seconds since 1970.
     private(set) var nextUpdate: Int?
 
     /// - Parameters:
     ///   - path: a PEM file with lists.
-    ///   - authorities: the authorities that may sign them.
+    ///   - authorities: the authorities that may sign the lists.
     package init(path: String, authorities: [NIOSSLCertificate]) throws {
         let lists = try Self.lists(String(contentsOfFile: path, encoding: .utf8), path)
         for list in lists {

@@ -25,7 +25,7 @@ package final class RoomCounts: Sendable {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - uptime: returns the present time of a clock that never goes back.
+    ///   - uptime: returns the present time of a monotonic clock.
     ///   - count: counts a room's connections on all event loops.
     package init(
         uptime: @escaping @Sendable () -> Duration,

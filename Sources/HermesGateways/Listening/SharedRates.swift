@@ -44,8 +44,8 @@ package final class SharedRates: Sendable {
 
     /// Charges units to a payer's budget.
     ///
-    /// - Parameter now: the present time of a clock that never goes back.
-    /// - Returns: how long the connection must wait; zero while something is left.
+    /// - Parameter now: the present time of a monotonic clock.
+    /// - Returns: how long the connection must wait; zero while the budget has units left.
     package func charge(_ units: Int, to payer: Payer, now: Duration) -> Duration {
         buckets.withLock { buckets in
             buckets.change(payer, now: now, rate: { .init(perSecond: rate(of: $0), burst: rate(of: $0)) }) { bucket in

@@ -67,7 +67,7 @@ package final class TLSContextBox: Sendable {
     /// Whether each client must present a certificate.
     var requiresCertificates: Bool { settings.clientCertificates == .required }
 
-    /// Whether a client's certificate, or one that it depends on, is revoked.
+    /// Whether a client's certificate, or the certificate of an authority above it, is revoked.
     func isRevoked(_ certificates: PeerCertificates) -> Bool {
         guard let revoked = loaded.withLock({ $0.revoked }) else { return false }
         return certificates.all.contains(where: revoked.contains)

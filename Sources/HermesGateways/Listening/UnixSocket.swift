@@ -32,7 +32,8 @@ package enum UnixSocket {
         return try await bind(bootstrap, path: path, mode: groupMode)
     }
 
-    /// Binds a socket; it replaces an earlier socket at the path. The caller must remove the socket in the end.
+    /// Binds a socket; it replaces an earlier socket at the path. The caller must remove the socket when it is no
+    /// longer needed.
     ///
     /// - Parameter mode: the mode of the file.
     /// - Throws: IOError with EADDRINUSE if the path is not a socket.

@@ -11,8 +11,8 @@ package struct WebSocketEndpoint: Sendable {
     /// The path of the endpoint, such as `/mqtt`.
     package let path: String
     package let acceptor: ConnectionAcceptor
-    /// The subprotocol that clients must request. Instead, they may request its variant with text messages, if there is
-    /// one.
+    /// The subprotocol that clients must request. If it has a variant with text messages, they may request that variant
+    /// instead.
     package let subprotocol: String
     private let textSubprotocol: String?
     private let makeReader: @Sendable () -> any WebSocketReading
@@ -44,7 +44,7 @@ package struct WebSocketEndpoint: Sendable {
     /// - Parameters:
     ///   - subprotocol: the subprotocol that was agreed on.
     ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives
-    ///     the place back in the end.
+    ///     the place back when the channel is closed.
     ///   - peer: the client's address, if it is not the remote address.
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(

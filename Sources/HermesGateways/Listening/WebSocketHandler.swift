@@ -18,7 +18,7 @@ struct FurtherWebSocketFrames: Sendable {
 /// The handler before ``ConnectionHandler`` for a protocol over WebSocket. It turns messages into bytes, and bytes into
 /// messages. It answers pings, and sends a close frame at the end.
 ///
-/// State: confined to the channel's event loop. It buffers no message, whatever its length.
+/// State: confined to the channel's event loop. Messages of any length pass through it without being buffered.
 package final class WebSocketHandler: ChannelDuplexHandler {
     package typealias InboundIn = ByteBuffer
     package typealias InboundOut = ByteBuffer

@@ -8,7 +8,7 @@ import NIOCore
 extension LiveRoomConnection {
     // MARK: Coming
 
-    /// Handles a new connection: it enters its listener's room, unless the listener requires an account.
+    /// Handles a new connection: the viewer enters the listener's room, unless the listener requires an account.
     package mutating func accepted() -> Action {
         guard state == .outside, !rules.requiresAccount else { return .ignore(.outside) }
         state = .inside

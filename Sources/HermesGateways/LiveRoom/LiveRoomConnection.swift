@@ -34,7 +34,7 @@ package struct LiveRoomConnection: Sendable {
         case publish
         /// Pause reading and check the token, then call `entryAccepted` or `entryRefused` and resume reading.
         case checkToken(LiveRoomEntry)
-        /// Change rooms: announce the departure, if there is one, in the old room, then subscribe to the new room.
+        /// Change rooms: announce the departure in the old room, unless it is nil. Then subscribe to the new room.
         case move(LiveRoomDeparture?, to: RoomName)
         /// Unsubscribe, tell the others, then close the connection.
         case leave(LiveRoomDeparture?)
@@ -67,17 +67,18 @@ package struct LiveRoomConnection: Sendable {
 
     package let rules: LiveRoomRules
     package internal(set) var state: State
-    /// The viewer's room, or the room that it enters as soon as it has an account.
+    /// The viewer's room, or the room that the viewer enters as soon as it has an account.
     package internal(set) var room: RoomName
-    /// Whether the viewer ever sent *enter*. Only such a viewer knows the server's own types. Other viewers get no
-    /// frames of these types from the server, and if they send such frames, these belong to the application.
+    /// Whether the viewer ever sent *enter*. Only viewers that sent *enter* know the server's own types. Other viewers
+    /// get no frames of these types from the server. If they send frames of these types, the frames belong to the
+    /// application.
     package internal(set) var hasEntered = false
     /// The viewer's account; nil while it is anonymous.
     package internal(set) var principal: Principal?
     /// The body of the viewer's join, from which the server makes the leave of a lost viewer; nil if there is no join,
     /// or its body is too long to keep.
     var joinBody: ByteBuffer?
-    /// The body of the join before the last one, for the case that the last one is not forwarded.
+    /// The body of the second-newest join. It is needed if the newest join is not forwarded.
     var formerJoinBody: ByteBuffer?
 
     /// Creates the state of a new connection; `accepted()` is the first event.
@@ -106,7 +107,7 @@ package struct LiveRoomDeparture: Hashable, Sendable {
     package let room: RoomName
     /// The body of the leave, a UserInfo; nil if the viewer never joined, so that the others have nothing to remove.
     package let announcement: ByteBuffer?
-    /// Whether the others saw the viewer's join. If so, the leave is already paid for in the limit on joins
+    /// Whether the others saw the viewer's join. If so, the leave has already been charged together with the join
     /// (``ArrivalBudget``).
     package let isOfJoin: Bool
 

@@ -23,7 +23,8 @@ package struct LiveRoomGateway: Gateway {
         rules = LiveRoomRules(settings)
     }
 
-    /// The time without a heartbeat after which a viewer is removed. In LiveRoom, other frames are no signs of life.
+    /// The time without a heartbeat after which a viewer is removed. In LiveRoom, other frames do not count as signs of
+    /// life.
     package var idleTimeout: Duration { settings.silence }
     package var maxFrameBytes: Int { settings.maxBodyBytes }
 

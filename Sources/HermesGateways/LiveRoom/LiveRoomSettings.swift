@@ -11,7 +11,7 @@ package struct LiveRoomSettings: GatewayOptions {
 
     /// The room of a new connection.
     package var room: String
-    /// The longest time without a heartbeat. A client that sends none for longer is removed.
+    /// The longest time without a heartbeat. A client that sends no heartbeat for longer than this is removed.
     package var silence: Duration
     package var applicationTypes: ApplicationTypes
     /// The longest body of a frame, in bytes.

@@ -7,7 +7,7 @@ import NIOCore
 
 /// Translates between LiveRoom's frames and the core.
 enum LiveRoomTranslation {
-    /// The longest access token that is examined, in bytes. The server's tokens have 43.
+    /// The longest access token that is examined, in bytes. The server's tokens have 43 bytes.
     static let maxTokenBytes = 256
 
     /// The result of reading an enter frame.
@@ -101,8 +101,8 @@ enum LiveRoomTranslation {
         }
     }
 
-    /// Returns the frame of a notice for viewers that never sent *enter*, and so do not know its type: a text of the
-    /// user "system".
+    /// Returns the frame of a notice for viewers that never sent *enter*, and so do not know the type of notices. The
+    /// frame is a text of the user "system".
     ///
     /// The result is empty for other kinds of event.
     static func plainFrame(of publication: Publication) -> ByteBuffer {

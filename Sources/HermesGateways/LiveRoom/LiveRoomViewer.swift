@@ -41,7 +41,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         // A viewer that never sent *enter* does not know the server's types.
         case .room(.noticed) where !session.hasEntered, .room(.kicked) where !session.hasEntered:
             write(delivery, .liveRoomPlain, LiveRoomTranslation.plainFrame)
-        // A viewer that has sent *enter* must not take another viewer's frame for the server's.
+        // A viewer that has sent *enter* must not mistake another viewer's frame for one from the server.
         case .room(.application(let type)) where session.hasEntered && LiveRoomFrameType(rawValue: type).isServers:
             break
         case .plain, .room:
@@ -83,7 +83,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         tell(kick)
     }
 
-    /// Tells the viewer why it is removed, if it knows the frame type for the reason.
+    /// Tells the viewer why it is removed, if the viewer knows the frame type for the reason.
     private func tell(_ kick: RoomRemoval) {
         guard session.hasEntered else { return }
         connection.write { try LiveRoomTranslation.write(kick, into: &$0) }

@@ -25,6 +25,6 @@ struct DelayedValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return values.removeValue(forKey: key)
     }
 
-    /// Removes and returns a value that is due; nil if none is.
+    /// Removes and returns a value that is due; nil if no value is due.
     mutating func popDue(now: Duration) -> Value? { due.popDue(now: now).flatMap { values.removeValue(forKey: $0) } }
 }

@@ -7,7 +7,7 @@ import HermesCore
 final class MQTTClientState {
     private(set) var identity: ClientIdentity
     let key: SessionKey
-    /// The time that the session outlives its connection; zero: it ends with the connection.
+    /// The time for which the session outlives its connection; zero: the session ends with the connection.
     var sessionExpiry: Duration
     /// The will, published unless the client disconnects properly.
     var will: PendingWill?
@@ -17,7 +17,7 @@ final class MQTTClientState {
     var isReplaced = false
     var isServerStopping = false
     /// Whether the client may renew its token: it logged in with a token that expires or carries permissions, or has
-    /// shown a token since.
+    /// shown a token since the login.
     private(set) var isRenewable: Bool
     /// Whether the client was warned that its token expires soon.
     var isWarnedOfExpiry = false
@@ -42,14 +42,14 @@ final class MQTTClientState {
     /// The further state of a client with an account; nil for a client without one.
     var account: MQTTAccountState?
     var inbox: MQTTInbox? { account?.inbox }
-    /// The connection's link to its session; nil until the client takes its session.
+    /// The connection's link to its session; nil until the client has its session.
     var link: MQTTKeptSessionLink?
     /// The queue of a session that outlives its connection; nil for other sessions.
     var durable: MQTTDurableQueue?
     /// The joins that the client has announced to rooms and whose leaves may follow.
     var announced = MQTTAnnouncedJoins()
-    /// The topics of rooms from which an operator removed the client, although its wildcard subscriptions still match
-    /// them or its queue may still hold messages of them.
+    /// The topics of rooms from which an operator removed the client. The client's wildcard subscriptions may still
+    /// match these topics, and its queue may still hold messages from these rooms.
     var closedRooms: Set<TopicName> = [] {
         didSet { if hasReader { reader.close(closedRooms) } }
     }
@@ -65,8 +65,8 @@ final class MQTTClientState {
     private let maxPacketBytes: Int
     private var rules: BoundTopicRules?
     private var rulesGeneration: UInt64 = 0
-    /// The permissions that the client has whatever its name is; created when its queue has a message from before its
-    /// account was renamed.
+    /// The client's permissions that do not depend on its name; created when the client's queue has a message from
+    /// before the account was renamed.
     private var namelessReader: MQTTTopicReader?
 
     init(
@@ -113,7 +113,7 @@ final class MQTTClientState {
         return bound
     }
 
-    /// Whether the client may read a topic whatever its name is.
+    /// Whether the client may read a topic regardless of the client's name.
     func mayReadUnderAnyName(_ topic: TopicName) -> Bool {
         let reader = namelessReader ?? MQTTTopicReader(identity.underNoName, topicAccess, closed: [])
         namelessReader = reader
@@ -170,6 +170,6 @@ final class MQTTSharedState {
         return taken
     }
 
-    /// The binary logarithm of the growth in bytes from which a report is made: 16 KiB.
+    /// The binary logarithm of the growth, in bytes, after which a report is made: 16 KiB.
     private static let stepBits = 14
 }

@@ -51,7 +51,7 @@ extension MQTTConnection {
         }
     }
 
-    /// Whether a secret that may have been a token was not one, so that it was hashed as a password.
+    /// Whether a secret was hashed as a password, because it could have been a token but was not.
     private static func isHashed(_ result: Result<ClientAuthenticator.Outcome, HermesError>) -> Bool {
         switch result {
         case .success(let outcome): !outcome.isOfToken
@@ -59,8 +59,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Returns the error for the first thing that a well-formed CONNECT asks for and the server cannot give; nil if
-    /// there is none.
+    /// Returns the error for the first request in a well-formed CONNECT that the server cannot fulfil; nil if there is
+    /// none.
     private func problem(of connect: MQTTConnect) -> MQTTPacketError? {
         if let method = connect.authenticationMethod, method != Self.nativeMethod {
             return MQTTPacketError(
@@ -220,7 +220,7 @@ extension MQTTConnection {
         attach(client, since: stamp, connect, isAssigned: isAssigned)
     }
 
-    /// Returns the time that the session outlives its connection.
+    /// Returns the time for which the session outlives its connection.
     private func sessionExpiry(of connect: MQTTConnect) -> Duration {
         switch connect.version {
         case .v311:
@@ -232,7 +232,7 @@ extension MQTTConnection {
         }
     }
 
-    /// Checks a will by the rules for PUBLISH at the time when the client gives it.
+    /// Checks a will by the rules for PUBLISH, at the time when the client gives the will.
     private func pendingWill(
         _ will: MQTTWill,
         of client: MQTTClientState

@@ -31,7 +31,7 @@ extension MQTTConnection {
         if !sendTogether(run, subscription) { subscription.deliverOneByOne(run) }
     }
 
-    /// Delivers with QoS 0, with the bytes that all subscribers of one MQTT version share.
+    /// Delivers with QoS 0. All subscribers of one MQTT version share the bytes.
     @inline(__always)
     private func deliverShared(_ delivery: Delivery, for subscription: TopicSubscription) {
         let version = version
@@ -47,14 +47,14 @@ extension MQTTConnection {
         noteLag(of: subscription)
     }
 
-    /// Records, for a shared subscription, that this client does not keep up. Until this client has taken its output,
+    /// Records that this client does not keep up with a shared subscription. Until this client has taken its output,
     /// further messages go to the subscription's other members.
     private func noteLag(of subscription: TopicSubscription) {
         if !connection.keepsUp, subscription.isShared { client?.shared.load.fallBehind() }
     }
 
-    /// Delivers with QoS 0 in a packet of this subscriber's own, for a subscription with options or a client with topic
-    /// aliases.
+    /// Delivers with QoS 0 in a packet for this subscriber alone. This is necessary for a subscription with options,
+    /// and for a client with topic aliases.
     private func deliverOnce(_ publication: Publication, _ subscription: TopicSubscription) {
         let options = subscription.options
         guard !options.isFiltered || mayRead(publication.topic) else { return }
@@ -133,8 +133,8 @@ extension MQTTConnection {
         return true
     }
 
-    /// Turns the shared form of a packet into this subscriber's own: sets the QoS and the packet identifier, and clears
-    /// the retain and duplicate flags.
+    /// Turns the shared form of a packet into this subscriber's form: sets the QoS and the packet identifier, and
+    /// clears the retain and duplicate flags.
     private static func put(_ qos: QoS, _ packetID: UInt16, into buffer: inout ByteBuffer, at start: Int) {
         buffer.setInteger(MQTTPacketType.publish.rawValue << 4 | qos.rawValue << 1, at: start)
         guard let place = packetIDPlace(in: buffer, at: start) else { return }
@@ -154,7 +154,7 @@ extension MQTTConnection {
     }
 
     /// Whether the client may read a topic that one of its filters matches: the rules allow it, and no operator has
-    /// removed the client from that room.
+    /// removed the client from the topic's room.
     func mayRead(_ topic: TopicName) -> Bool {
         guard let client, client.closedRooms.isEmpty || !client.closedRooms.contains(topic) else { return false }
         return client.access(environment.access).allows(.subscribe, topic)
@@ -202,7 +202,7 @@ extension MQTTConnection {
         measureMemory()
     }
 
-    /// Reports the memory kept for the client to the connection.
+    /// Reports to the connection the memory that is kept for the client.
     func measureMemory() {
         let target = 2 &* (lastTarget?.topic.rawValue.utf8.count ?? 0)
         connection.sessionHolds(outbound.bytes &+ (client?.heldBytes(loops: topics.loopCount) ?? 0) &+ target)
@@ -217,8 +217,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Sends a QoS 0 message in a packet of this client's own. A packet that is too large for the client is dropped and
-    /// counted.
+    /// Sends a QoS 0 message in a packet for this client alone. A packet that is too large for the client is dropped
+    /// and counted.
     func sendOnce(_ publication: Publication, isRetained: Bool, identifiers: [UInt32]) {
         guard
             let packet = packet(
@@ -274,10 +274,10 @@ extension MQTTConnection {
         connection.write { writer.writePlain(topic, payload, into: &$0) }
     }
 
-    /// Encodes a message as a packet of this client's own.
+    /// Encodes a message as a packet for this client alone.
     ///
-    /// This neither sends the packet nor takes a slot of the window. The caller must send the result at once, because
-    /// the packet may set a topic alias.
+    /// This function neither sends the packet nor takes a slot of the window. The caller must send the result at once,
+    /// because the packet may set a topic alias.
     /// - Returns: the PUBLISH packet; nil if the client accepts no packet of that size.
     func packet(
         _ publication: Publication,
@@ -329,7 +329,7 @@ extension MQTTConnection {
         sendRetained(client)
     }
 
-    /// Sends a message for which the window has room, unless it has expired.
+    /// Sends a message for which the window has room, unless the message has expired.
     func sendAcknowledged(_ message: MQTTWaitingQueue.Message) {
         if message.shared != nil { client?.shared.load.subtract() }
         guard !MQTTTranslation.isExpired(message.publication.details, now: now()) else { return dropped(.expired) }

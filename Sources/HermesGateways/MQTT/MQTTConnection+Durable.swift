@@ -126,7 +126,7 @@ extension MQTTConnection {
 
     // MARK: The queue
 
-    /// Sends as many queued messages as the client takes.
+    /// Sends as many queued messages as the client can accept now.
     func sendQueued() {
         guard phase == .connected, let client, let durable = client.durable else { return }
         while connection.hasRoom, outbound.window.hasRoom {
@@ -275,7 +275,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Takes publications that the core has queued for the session (``DurableAttachment/committed(_:)``), on this loop.
+    /// Accepts, on this loop, publications that the core has queued for the session
+    /// (``DurableAttachment/committed(_:)``).
     func committed(_ publications: [QueuedPublication]) {
         guard let durable = client?.durable else { return }
         durable.committed(publications)
@@ -283,7 +284,7 @@ extension MQTTConnection {
         measureMemory()
     }
 
-    /// Notes that other nodes have queued publications (``DurableAttachment/advanced(to:)``), on this loop.
+    /// Notes, on this loop, that other nodes have queued publications (``DurableAttachment/advanced(to:)``).
     func advanced(to head: UInt64) {
         guard let durable = client?.durable else {
             // The session is not attached yet.
@@ -394,7 +395,7 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     private let connection: Connection
     /// The session's id; 0 until the session is attached.
     var id = DurableSessionID(rawValue: 0)
-    /// Whether the session ends with this connection, whatever session expiry was agreed.
+    /// Whether the session ends with this connection, regardless of the agreed session expiry.
     private(set) var endsSession = false
     /// Whether the client's account has lost its name.
     private(set) var isNameFree = false
@@ -403,8 +404,8 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     /// The numbers of acknowledged messages that are not yet reported to the core.
     var completed: [UInt64] = []
 
-    /// The client's permissions, for the core; nil for a session that ends with its connection, because the connection
-    /// itself checks the messages of such a session.
+    /// The client's permissions, for the core; nil for a session that ends with its connection, because then the
+    /// connection itself checks the messages.
     let reader: (any TopicReader)?
     let source: CommitSource
     let userName: String?
@@ -453,8 +454,8 @@ final class MQTTDurableQueue {
     enum Next {
         /// Send the message that ``MQTTDurableQueue/takeFirst()`` returns.
         case publication
-        /// Send PUBREL for the message with this number: over an earlier connection the client has received it, but not
-        /// completed it.
+        /// Send PUBREL for the message with this number. The client received the message over an earlier connection,
+        /// but did not complete it.
         case release(UInt64)
         /// Wait: nothing can be sent now.
         case nothing
@@ -464,18 +465,18 @@ final class MQTTDurableQueue {
 
     /// The number of messages that are read from the store at once.
     static let pageSize = 512
-    /// The number of messages in memory from which on new messages are not kept; they are read from the store later.
+    /// The number of messages in memory at which new messages are no longer kept; they are read from the store later.
     /// The last batch may exceed this number.
     static let maxWaiting = 2_048
-    /// The bytes in memory from which on new messages are not kept. The last batch may exceed this number.
+    /// The bytes of messages in memory at which new messages are no longer kept. The last batch may exceed this number.
     static let maxWaitingBytes = 1 << 20
     static let retryDelay = TimeAmount.seconds(1)
 
-    /// Messages up to this number were sent over an earlier connection.
+    /// The number up to which messages were sent over an earlier connection.
     let sentBefore: UInt64
-    /// Messages up to this number were queued before this connection.
+    /// The number up to which messages were queued before this connection.
     let waitedBefore: UInt64
-    /// Messages up to this number were queued while the account had another name.
+    /// The number up to which messages were queued while the account had another name.
     let renamedAt: UInt64
     /// The numbers of messages for which PUBREL is still to be sent again, ascending.
     var releasesLeft: ArraySlice<UInt64> = []

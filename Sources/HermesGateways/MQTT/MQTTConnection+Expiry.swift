@@ -10,7 +10,8 @@ import NIOCore
 extension MQTTConnection {
     /// How long before the token's expiry a client of the native protocol is warned.
     static let expiryWarning = Duration.seconds(60)
-    /// The longest time between checks of the wall clock, because somebody may set the clock.
+    /// The longest time between two checks of the wall clock. The checks are repeated because somebody may set the
+    /// clock.
     private static let longestLook = Duration.seconds(30)
 
     /// Ends the connection if its token has expired, warns before that, and schedules the next check.

@@ -73,7 +73,7 @@ extension MQTTConnection {
         }
     }
 
-    /// Sends a packet of the native protocol, or a replacement if it is too long for the client.
+    /// Sends a packet of the native protocol, or a replacement if the packet is too long for the client.
     private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> DelimitedConnection.Carriage {
         // Nothing more is written over this connection; the next connection delivers the packet.
         guard phase == .connected, let inbox = client?.inbox, inbox.packets != nil else { return .carried }

@@ -99,8 +99,8 @@ extension MQTTConnection {
         return native(result)
     }
 
-    /// Returns the properties for the authentication method [MQTT-4.12.0-5] and for the result, in a packet with the id
-    /// 1, whatever id the client's packet had.
+    /// Returns the properties for the authentication method [MQTT-4.12.0-5] and for the result. The result is in a
+    /// packet with the id 1, regardless of the id of the client's packet.
     private func native(_ result: Hermes_V1_Result) -> [MQTTProperty] {
         var packet = Hermes_V1_Packet()
         packet.id = 1

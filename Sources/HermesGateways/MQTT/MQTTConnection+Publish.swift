@@ -33,7 +33,7 @@ extension MQTTConnection {
         {
             target = known
         } else {
-            // The packet has properties, or another topic than the last one: parse everything.
+            // The packet has properties, or its topic differs from the last one: parse everything.
             guard case .publish(let packet) = try MQTTPacket(fromClient: frame.frame, version: version) else { return }
             connection.charge(.properties(packet.properties.list.count))
             try Self.check(packet.properties)
@@ -81,7 +81,7 @@ extension MQTTConnection {
         }
     }
 
-    /// The length in bytes up to which a new last topic is too short to measure the memory again.
+    /// The longest topic of a new ``lastTarget``, in bytes, for which the memory is not measured again.
     private static let shortTopicBytes = 1_024
 
     /// Refuses well-formed properties that a client must not send.
@@ -100,7 +100,8 @@ extension MQTTConnection {
     /// Whether subscribers of the same MQTT version can get the received bytes. With QoS 1 and 2, the header's flags
     /// and the packet identifier are then set for each subscriber.
     private func passesOn(_ head: MQTTPublishHead, _ details: PublicationDetails?) -> Bool {
-        // Properties prevent such sharing: some are only for the server, and the message expiry is counted down.
+        // Packets with properties cannot be shared: some properties are only for the server, and the message expiry is
+        // counted down.
         head.propertyBytes == 0 && (head.packetID != 0 || head.flags == 0) && head.topicBytes > 0
     }
 
@@ -264,7 +265,8 @@ extension MQTTConnection {
 
     // MARK: Targets
 
-    /// Returns the last target if these bytes are its topic and the rules have not changed since; otherwise nil.
+    /// Returns the target of the last PUBLISH if these bytes are its topic and the rules have not changed since then;
+    /// otherwise nil.
     private func knownTarget(_ bytes: ByteBuffer, topicStart: Int, topicBytes: Int) -> MQTTPublishTarget? {
         guard let target = lastTarget, target.rules == gateway.access.generation,
             target.isNamed(bytes, at: topicStart, length: topicBytes)
@@ -359,8 +361,8 @@ final class MQTTPublishTarget {
     /// Whether messages need a further check, because they are for the server itself, for a room or for an application
     /// topic (``ApplicationTopics``).
     let isSpecial: Bool
-    /// The kept sessions that get its publications; nil if they were not searched for yet, or have to be searched for
-    /// again.
+    /// The kept sessions that get the target's publications; nil if no search was made yet, or a new search is
+    /// necessary.
     weak var durable: DurableRoute?
     /// Whether the first search for ``durable`` was charged.
     var isSearched = false

@@ -25,7 +25,7 @@ extension MQTTConnection {
         client.retained = queue
     }
 
-    /// Sends as many retained messages as the client takes, and searches in small steps.
+    /// Sends as many retained messages as the client can accept now, and searches in small steps.
     func sendRetained(_ client: MQTTClientState) {
         guard let queue = client.retained, !queue.isPaused else { return }
         var steps = MQTTRetainedQueue.stepsAtOnce

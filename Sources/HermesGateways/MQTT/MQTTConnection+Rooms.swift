@@ -6,7 +6,7 @@ import HermesWire
 import Logging
 import NIOCore
 
-/// Removal of a client from a room by an operator. The client stays connected and may return by subscribing again.
+/// An operator's removal of a client from a room. The client stays connected and may return by subscribing again.
 ///
 /// A subscription to the room's topic ends, also in the store. A wildcard subscription stays but excludes the room,
 /// until the client subscribes to a filter that matches the room, or reconnects.
@@ -61,7 +61,7 @@ extension MQTTConnection {
     }
 
     /// Tells a 5.0 client that it was removed. The client recognizes the type of this message by a user property, as
-    /// for all messages from rooms. 3.1.1 clients are not told.
+    /// for all messages from rooms. 3.1.1 clients are not notified.
     private func tellRemoval(from room: RoomName) {
         // This does not fail, because the event can always be encoded.
         guard version == .v5, let kicked = try? Publication(RoomEvent(.kicked(.byOperator), in: room)) else { return }
@@ -140,15 +140,15 @@ struct MQTTAnnouncedJoins: Sendable {
 
 /// Requirements for publications to rooms. They exist because clients of other protocols get these publications, too.
 extension MQTTTranslation {
-    /// Returns a publication's kind: the declared kind of event for a message to a room that declares one; otherwise
-    /// plain.
+    /// Returns a publication's kind. If a message to a room declares a kind of event, that kind is returned; otherwise
+    /// the kind is plain.
     ///
     /// The properties are forwarded as they are [MQTT-3.3.2-17]. So a second declaration, or a declaration that only
-    /// the server may make, is refused: a subscriber that reads it could take the publication for an event of the
+    /// the server may make, is refused: a subscriber that reads it could mistake the publication for an event from the
     /// server.
     ///
-    /// - Parameter counted: called with the number of parts of a payload (``MessageParts``) that has to fit its kind,
-    ///   before the payload is parsed.
+    /// - Parameter counted: if the payload has to fit its kind, called with the number of the payload's parts
+    ///   (``MessageParts``) before the payload is parsed.
     /// - Returns: nil if clients may not send the declared type, or if the payload does not fit the kind.
     static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> Publication.Kind? {
         guard publication.topic.rawValue.hasBytes(startingWith: TopicName.roomPrefix),

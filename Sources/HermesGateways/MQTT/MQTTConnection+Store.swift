@@ -54,7 +54,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Returns the source that pays for what a client stores: the client's owner or, without an owner, its address.
+    /// Returns the source that pays for a client's stored data: the client's owner, or the client's address if there is
+    /// no owner.
     func source(of client: MQTTClientState) -> CommitSource {
         CommitSource(client.key.owner) ?? connection.address
     }

@@ -11,12 +11,12 @@ extension MQTTConnection {
     /// A granted filter.
     private struct Granted {
         let filter: MQTTFilter
-        /// The index of its reason code in the SUBACK.
+        /// The index of the filter's reason code in the SUBACK.
         let index: Int
         var options: SubscriptionOptions
         let handling: MQTTSubscription.RetainHandling
         let isNew: Bool
-        /// The generation of the topic rules by which it was granted.
+        /// The generation of the topic rules by which the filter was granted.
         let generation: UInt64
         /// The membership that a new shared subscription takes from the quota; nil for other subscriptions.
         let place: MQTTSharedQuota.Place?
@@ -182,7 +182,7 @@ extension MQTTConnection {
     }
 
     /// Charges the filters of a packet. After a packet with many filters, other connections of the loop have their turn
-    /// before this one is read again.
+    /// before this connection is read again.
     ///
     /// - Parameter count: the number of the packet's filters.
     private func takeTurns(_ count: Int, of client: MQTTClientState) {

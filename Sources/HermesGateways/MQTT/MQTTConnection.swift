@@ -12,13 +12,13 @@ import NIOCore
 package final class MQTTConnection: GatewayConnection, SharedMember {
     package typealias Decoder = MQTTInputDecoder
 
-    /// Whether reading pauses while the client does not read. Reading does not pause, because such a client must still
-    /// be able to acknowledge.
+    /// Whether reading pauses while the client does not read. Reading does not pause, because a client that does not
+    /// read must still be able to acknowledge.
     package static let pausesReadingWhenStuck = false
     /// Whether the request limit applies. The limit does not apply: publishers wait for acknowledgements, and the
     /// server does not read from them while their subscribers are behind.
     package static let hasRequestLimit = false
-    /// Not limited here, because will, user name and password may have 65,535 bytes each.
+    /// Frames before the login are not limited here, because will, user name and password may have 65,535 bytes each.
     package static let maxLoginFrameBytes = Int.max
 
     enum Phase {
@@ -149,7 +149,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         do throws(MQTTPacketError) { try body() } catch { refuse(error) }
     }
 
-    /// Ends the connection because of an error. The client is told the reason if its version of MQTT allows that.
+    /// Ends the connection because of an error. The client gets the reason if its version of MQTT allows that.
     func refuse(_ error: MQTTPacketError) {
         parting = (error.reason, error.message)
         connection.end(.malformed(WireError(.badBody, error.message)))
@@ -157,8 +157,8 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
 
     // MARK: Output
 
-    /// Writes an answer. The client waits for it, so if it is too large for the client [MQTT-3.1.2-24], the connection
-    /// ends.
+    /// Writes an answer. If the answer is too large for the client [MQTT-3.1.2-24], the connection ends, because the
+    /// client waits for the answer.
     func write(_ packet: MQTTPacket) {
         let version = version
         // Without a limit the packet is encoded straight into the output.

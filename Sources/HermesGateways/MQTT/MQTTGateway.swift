@@ -32,7 +32,8 @@ package final class MQTTGateway: Gateway {
 
     package static let webSocketSubprotocol: String? = "mqtt"
 
-    /// Sends one packet per WebSocket message. More are allowed [MQTT-6.0.0-2], but some clients expect only one.
+    /// Sends one packet per WebSocket message. More packets are allowed [MQTT-6.0.0-2], but some clients expect only
+    /// one.
     package static func webSocketMessage(_ written: ByteBuffer) -> WebSocketMessage {
         WebSocketMessage(bytes: MQTTFrame.encodedBytes(atStartOf: written) ?? written.readableBytes)
     }

@@ -9,7 +9,7 @@ import NIOCore
 /// The state of the publications from one client: the client's topic aliases, the packet identifiers in use, and the
 /// acknowledgements that are due, in the order of the publications. Does no I/O.
 ///
-/// An acknowledgement is written at once if none is due before it. Otherwise it waits behind the acknowledgements of
+/// An acknowledgement is written at once if no earlier one is due. Otherwise it waits behind the acknowledgements of
 /// publications that are still being stored [MQTT-4.6.0-2]. Owner: the connection's event loop; the last
 /// acknowledgements outlive the connection.
 struct MQTTInbound {
@@ -45,8 +45,8 @@ struct MQTTInbound {
 
     private let version: MQTTVersion
     /// The most messages that may be under way from the client: QoS 2 messages that it has not released and, in 5.0,
-    /// QoS 1 messages that are being stored. 3.1.1 defines no such limit. But the server must keep the identifier of
-    /// each QoS 2 message; for a session that outlives its connection, it keeps them on disk.
+    /// QoS 1 messages that are being stored. 3.1.1 defines no limit. But the server must keep the identifier of each
+    /// QoS 2 message; for a session that outlives its connection, it keeps the identifiers on disk.
     let limit: Int
     /// The packet identifiers of QoS 2 messages that were received and not released.
     private var received: Set<UInt16> = []
@@ -78,7 +78,7 @@ struct MQTTInbound {
     /// Takes over the identifiers that an attached session has received and its client has not released.
     mutating func resumed(_ received: some Sequence<UInt16>) { self.received = Set(received) }
 
-    /// The approximate memory, without publications, in bytes.
+    /// The approximate memory in bytes, without publications.
     var bytes: Int { aliasBytes &+ 8 &* received.count }
 
     // MARK: Topics
@@ -86,7 +86,7 @@ struct MQTTInbound {
     /// Returns the topic of a PUBLISH with a topic alias, and records a new alias.
     ///
     /// - Parameters:
-    ///   - topic: the topic in the packet; if it is empty, the alias stands for the topic.
+    ///   - topic: the topic in the packet; if it is empty, the alias replaces the topic.
     ///   - maximum: the highest alias that is allowed.
     mutating func topic(_ topic: String, alias: UInt16, maximum: UInt16) throws(MQTTPacketError) -> String {
         guard alias > 0, alias <= maximum else {
@@ -174,7 +174,7 @@ struct MQTTInbound {
         due.append(acknowledgement)
     }
 
-    /// Takes the answer to a publication that was published, refused or repeated.
+    /// Handles the answer to a publication that was published, refused or repeated.
     ///
     /// - Returns: whether the caller must write the answer now; otherwise it is queued behind earlier answers.
     mutating func answered(_ packetID: UInt16, _ qos: MQTTQoS, _ reason: MQTTReasonCode) -> Bool {
@@ -188,11 +188,11 @@ struct MQTTInbound {
         return false
     }
 
-    /// Takes the store's answer for a publication.
+    /// Handles the store's answer for a publication.
     ///
     /// - Parameters:
     ///   - failure: the reason for the failure; nil if the publication is stored.
-    ///   - isAnswered: whether a 5.0 client is told of a failure; otherwise its connection ends.
+    ///   - isAnswered: whether a failure is reported to a 5.0 client. If not, the client's connection ends.
     mutating func stored(_ number: UInt64, failure: MQTTReasonCode?, isAnswered: Bool = true) {
         let first = lastNumber - UInt64(due.count) + 1
         guard number >= first, number <= lastNumber else { return }

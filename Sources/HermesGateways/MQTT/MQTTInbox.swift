@@ -7,8 +7,8 @@ import HermesWire
 import NIOCore
 import SwiftProtobuf
 
-/// The native protocol over publications: `hermes/v1/up` to the server, `hermes/v1/down` to the client, each also as
-/// JSON with `/json` appended. Owner: the connection's event loop.
+/// The native protocol over publications: `hermes/v1/up` to the server, `hermes/v1/down` to the client. For JSON, each
+/// topic has `/json` appended. Owner: the connection's event loop.
 ///
 /// This object lives as long as the connection, even without a subscription, because publications under way keep their
 /// packet identifiers until the client acknowledges them [MQTT-3.10.4-3].
@@ -31,7 +31,7 @@ final class MQTTInbox {
 
     /// The most publications to the client that may be unacknowledged.
     static let windowSize = 500
-    /// The first packet identifier of these publications. They use the identifiers above those of all other
+    /// The first packet identifier of the inbox's publications. They use the identifiers above those of all other
     /// publications, so that no identifier has two meanings.
     static let firstPacketID = OutboundWindow.maxSpan + 1
 
@@ -102,8 +102,9 @@ final class MQTTInbox {
     // MARK: The window
 
     /// Returns the packet identifier for an entry; nil if the entry is sent with QoS 0. Entries that the client
-    /// requested are sent with QoS 0. A PUBACK acknowledges all entries up to its own, but requested entries may be
-    /// sent before earlier entries that the client does not have yet. Requested entries are sent again in their turn.
+    /// requested are sent with QoS 0. A PUBACK acknowledges its entry and all earlier entries, but requested entries
+    /// may be sent before earlier entries that the client does not have yet. Requested entries are sent again later, in
+    /// the order of the inbox.
     func nextPacketID(for packet: Hermes_V1_Packet) -> UInt16? {
         guard packets?.isRepeating != true, form.qos > .atMostOnce, case .event = packet.body, window.hasRoom else {
             return nil
@@ -123,7 +124,7 @@ final class MQTTInbox {
         }
     }
 
-    /// Handles the PUBACK of one of these publications. Entries are acknowledged in order.
+    /// Handles the PUBACK of a publication from the inbox. Entries are acknowledged in order.
     ///
     /// - Returns: the seq up to which all entries are acknowledged; nil if it is the same as before.
     func acknowledged(_ packetID: UInt16) -> UInt64? {

@@ -16,9 +16,9 @@ struct MQTTMetrics: Sendable {
     let droppedQueueFull = dropped("queue_full")
     let droppedTooLarge = dropped("too_large")
     let droppedExpired = dropped("expired")
-    /// Joins and leaves of rooms, also those in wills, that exceed the budget for such news (``ArrivalBudget``).
+    /// Joins and leaves of rooms, also those in wills, that exceed the budget for joins and leaves (``ArrivalBudget``).
     let droppedCrowded = dropped("too_many_joins")
-    /// Wills that the store refused. Their clients are gone, so no client can be told.
+    /// Wills that the store refused. Their clients are gone, so no client can be notified.
     let droppedUnstored = dropped("not_stored")
     /// Inbox entries that were too large for a client and were replaced.
     let standIns = Counter(label: "hermes_mqtt_inbox_stand_ins_total")

@@ -4,9 +4,8 @@
 import HermesCore
 import HermesWire
 
-/// The state of the output to one client: the longest packet that it accepts, the topics that have aliases, the
-/// messages of QoS 1 and 2 that are under way, and the waiting messages of a clean session (one that ends with its
-/// connection). Does no I/O.
+/// The state of the output to one client: the longest accepted packet, the topics with aliases, the QoS 1 and 2
+/// messages under way, and the waiting messages of a clean session (one that ends with its connection). Does no I/O.
 ///
 /// A message is sent now if the window has room and nothing waits. Otherwise it waits, or is dropped for a reason
 /// (``Drop``). Owner: the connection's event loop.
@@ -24,7 +23,7 @@ struct MQTTOutbound {
     /// The alias of a topic in a PUBLISH [MQTT-3.3.2-12].
     enum Alias: Hashable, Sendable {
         case noAlias
-        /// The client knows the alias, which stands for the topic.
+        /// The client knows the alias, which replaces the topic.
         case known(UInt16)
         /// The packet sets the alias. Either the packet is written, or the alias must be forgotten
         /// (``MQTTOutbound/forgetAlias(of:)``).
@@ -76,7 +75,7 @@ struct MQTTOutbound {
 
     /// Returns the alias of a topic.
     ///
-    /// - Parameter mayAdd: whether the topic may get one, because the packet is written at once.
+    /// - Parameter mayAdd: whether the topic may get a new alias, because the packet is written at once.
     mutating func alias(of topic: TopicName, mayAdd: Bool) -> Alias {
         if let known = aliases[topic] { return .known(known) }
         guard aliases.count < Int(maxAlias), mayAdd, topic.rawValue.utf8.count <= Self.maxAliasedTopicBytes else {

@@ -79,8 +79,8 @@ struct MQTTPublishWriter {
         maxPlainHead + topic.rawValue.utf8.count + payload.readableBytes <= min(maxBytes, Connection.shareAbove)
     }
 
-    /// The most bytes besides topic and payload of a packet without properties: the fixed header, the topic's length,
-    /// the identifier and the properties' length.
+    /// The most bytes that a packet without properties has in addition to topic and payload: the fixed header, the
+    /// topic's length, the identifier and the properties' length.
     private static let maxPlainHead = 5 + 2 + 2 + 1
 
     /// Appends a packet without properties.

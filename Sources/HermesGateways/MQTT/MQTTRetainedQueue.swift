@@ -5,11 +5,11 @@ import DequeModule
 import HermesCore
 import NIOCore
 
-/// The retained messages for new subscriptions of one client: the pending searches, the progress of the present one,
+/// The retained messages for new subscriptions of one client: the pending searches, the progress of the present search,
 /// and its last few results. Owner: the connection's event loop.
 ///
-/// A subscription is in the queue at most once, however often the client repeats it. So the queue is never longer than
-/// the list of the client's subscriptions.
+/// A subscription is in the queue at most once, even if the client repeats it. So the queue is never longer than the
+/// list of the client's subscriptions.
 final class MQTTRetainedQueue {
     struct Request {
         /// The subscription's text from the client.
@@ -20,8 +20,8 @@ final class MQTTRetainedQueue {
 
     /// The number of publications found at once.
     static let pageSize = 64
-    /// The bytes of publications found at once; the last one may exceed this number. The found publications stay in
-    /// memory even if others are retained in their place meanwhile.
+    /// The bytes of publications found at once; the last publication may exceed this number. The found publications
+    /// stay in memory even if others are retained in their place meanwhile.
     static let pageBytes = 65_536
     /// The number of records that a search examines before other connections have their turn.
     static let stepsAtOnce = 4_096

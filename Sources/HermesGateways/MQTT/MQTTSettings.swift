@@ -17,7 +17,7 @@ package struct MQTTSettings: GatewayOptions {
     package var maxSubscriptionsPerSession = 10_000
     /// The most bytes of all filters of one session.
     package var maxSubscriptionBytesPerSession = 1 << 20
-    /// The longest time that a session outlives its connection, in 3.1.1 too.
+    /// The longest time for which a session outlives its connection. It also applies to 3.1.1.
     package var maxSessionExpiry: Duration = .seconds(7 * 86_400)
     /// The most publications that wait for one session.
     package var maxQueuedMessages = 100_000
@@ -26,20 +26,21 @@ package struct MQTTSettings: GatewayOptions {
     /// The time without a connection after which a kept session's messages from a shared subscription go to other
     /// members, if they were never sent; zero: never.
     package var sharedRedistribution: Duration = .seconds(60)
-    /// The longest keep alive in seconds; it replaces a longer one, or none, of a 5.0 client. 0: no limit.
+    /// The longest keep alive in seconds; it also applies to a 5.0 client that requests a longer keep alive or none. 0:
+    /// no limit.
     package var maxKeepAlive: UInt16 = 0
     /// The longest client identifier, in bytes.
     package var maxClientIDBytes = 1_024
     /// The longest will with its topic and properties, in bytes. The default accepts every will without properties.
     package var maxWillBytes = 128 << 10
-    /// The highest QoS of publications, both ways: 0 … 2; announced to clients of 5.0 if it is not 2.
+    /// The highest QoS of publications in both directions, 0 … 2; announced to clients of 5.0 if it is not 2.
     package var maximumQoS = 2
-    /// Whether publications can be retained. Clients of 5.0 are told if they cannot.
+    /// Whether publications can be retained. If they cannot, clients of 5.0 are informed.
     package var isRetainAvailable = true
     package var retainedMessages = SharedLimit(400_000, perAccount: 100_000, perAddress: 50_000)
     /// The most bytes of all retained publications.
     package var retainedBytes = SharedLimit(256 << 20, perAccount: 64 << 20, perAddress: 32 << 20)
-    /// The most groups of shared subscriptions that clients are in; each group counts once for each owner.
+    /// The most groups of shared subscriptions; a group counts once for each of its owners.
     package var sharedGroups = SharedLimit(100_000, perAccount: 500, perAddress: 256)
     /// The most kept sessions, which outlive their connections. A publication may have to be stored for each of them
     /// before it is acknowledged. That takes some 20 µs for each session, and the publisher waits for it.

@@ -4,13 +4,13 @@
 import HermesCore
 import Synchronization
 
-/// Counts the groups of shared subscriptions for each owner: an account, or an address for its clients without an
-/// account.
+/// Counts the groups of shared subscriptions for each owner. The owner is an account or, for clients without an
+/// account, their address.
 ///
 /// Each group is one more receiver of every publication that its filter matches, and makes the publication cost a
 /// microsecond more. So publishers pay for groups of other owners, and the number of groups of each owner is limited.
 /// All members of an owner in one group count as one group. The number of members is limited, too
-/// (``membersPerGroup``), because a publication that only few members can take may cause a search through many.
+/// (``membersPerGroup``), because a publication that few members can accept may cause a search through many members.
 ///
 /// State: a `Mutex`; taken when members join and leave.
 final class MQTTSharedQuota: Sendable {
@@ -23,7 +23,7 @@ final class MQTTSharedQuota: Sendable {
 
     private let state: Mutex<State>
 
-    /// The number of memberships that an owner may have for each group that it may have.
+    /// The limit on an owner's memberships, as a multiple of its limit on groups.
     static let membersPerGroup = 16
 
     init(_ limit: SharedLimit) {
@@ -57,7 +57,7 @@ final class MQTTSharedQuota: Sendable {
     /// Counts a membership.
     ///
     /// - Parameter text: the shared subscription, `$share/group/filter`.
-    /// - Returns: nil if the owner already has as many groups, or as many memberships, as it may have.
+    /// - Returns: nil if the owner has reached its limit on groups or on memberships.
     func join(_ text: String, of owner: CommitSource) -> Place? {
         let text = TopicText(text)
         let isIn = state.withLock { state in

@@ -6,7 +6,7 @@ import NIOCore
 import Synchronization
 
 /// The broker's statistics below `$SYS/broker/`: published at an interval, and to new subscribers. With several nodes,
-/// they describe all nodes together; only the uptime and the version are this node's.
+/// they describe all nodes together; only the uptime and the version are those of this node.
 ///
 /// State: a `Mutex` around the last values; nothing is called under it.
 final class MQTTStatistics: Sendable {

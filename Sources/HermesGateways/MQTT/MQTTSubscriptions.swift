@@ -64,7 +64,7 @@ struct MQTTSubscriptions {
     static let maxShapes = 64
     /// The approximate memory of a level of a filter with wildcards, on each loop.
     private static let bytesPerLevel = 48
-    /// The approximate memory of a subscription, besides its text: measured with a million of them.
+    /// The approximate memory of a subscription, without its text: measured with a million of them.
     private static let bytesPerSubscription = 416
     /// The number of copies of each text: one here, and one in the index of topics.
     private static let copiesOfText = 2
@@ -100,8 +100,8 @@ struct MQTTSubscriptions {
     /// Counts the shape of a new subscription.
     ///
     /// - Parameter newLease: creates the client's part of the budget for costly shapes.
-    /// - Returns: false if there is no room: the client has as many shapes as it may have, or the budget for costly
-    ///   shapes has no room.
+    /// - Returns: false if there is no room: the client has reached its limit on shapes, or the budget for costly
+    ///   shapes is used up.
     mutating func reserve(_ shape: TopicShape, newLease: () -> ShapeLease) -> Bool {
         guard shapes.take(shape, limit: Self.maxShapes) else { return false }
         guard shape.isCostly, !lease(newLease).take(shape) else { return true }

@@ -29,7 +29,7 @@ final class MQTTTopicReader: TopicReader {
         state = Mutex(State(identity: identity, closed: closed))
     }
 
-    /// Gives the client other permissions. This object is changed, because groups keep their references to it.
+    /// Gives the client other permissions. The object itself is changed, because groups keep their references to it.
     func renew(_ identity: ClientIdentity) {
         state.withLock { state in
             state.identity = identity

@@ -60,8 +60,8 @@ enum MQTTTranslation {
 
     /// The name of the user property with the type of a room's payload. Its value is the number of the event's kind.
     static let roomTypeName = "liveroom-type"
-    /// Replaces ``roomTypeName`` if a viewer sent an application-defined type whose number is reserved for the server
-    /// in other protocols.
+    /// The name that replaces ``roomTypeName`` if a viewer sent an application-defined type whose number is reserved
+    /// for the server in other protocols.
     static let applicationTypeName = "liveroom-application-type"
 
     /// Returns the user property with the type of a room event, for 5.0 clients; nil for a plain publication, and for
@@ -132,7 +132,7 @@ enum MQTTTranslation {
         }
     }
 
-    /// Returns the number, in the catalogue of errors, for the reason code with which the server ends a connection.
+    /// Returns the error catalogue's number for the reason code with which the server ends a connection.
     static func code(of reason: MQTTReasonCode) -> UInt32 {
         switch reason {
         case .packetTooLarge: WireError.Code.frameTooLong.rawValue

@@ -54,8 +54,8 @@ final class MQTTWills: Sendable {
             underWay[name] = found.count > 0 ? found : nil
         }
 
-        /// Returns a will as it is to be published now: not retained if its topic belongs to a name that its account
-        /// has lost.
+        /// Returns a will in the form in which it is published now. It is not retained if its topic belongs to a name
+        /// that the will's account has lost.
         func current(_ will: PendingWill) -> PendingWill {
             will.name.flatMap { underWay[$0] }?.isNameFree == true ? will.leavingNothing() : will
         }
@@ -67,7 +67,7 @@ final class MQTTWills: Sendable {
         let name: String
     }
 
-    /// The wills of an account with topics of its name that are on their way to the store.
+    /// The wills of an account that are on their way to the store and whose topics belong to the account's name.
     fileprivate struct UnderWay: Sendable {
         var count = 0
         /// Whether the account has lost the name meanwhile.
@@ -89,8 +89,8 @@ final class MQTTWills: Sendable {
     /// The loop on which wills of other nodes are published.
     private let heirLoop: LoopContext?
 
-    /// - Parameter memoryBytes: `limits.memory`. Waiting wills may take a quarter of it, and those of one owner a
-    ///   quarter of that.
+    /// - Parameter memoryBytes: `limits.memory`. Waiting wills may use a quarter of it, and the wills of one owner a
+    ///   sixteenth.
     init(messenger: Messenger, access: TopicAccess, loops: LoopContexts, memoryBytes: Int) {
         let total = memoryBytes / 4
         let bytes = SharedLimit(total, perAccount: total / 4, perAddress: total / 4)
@@ -103,7 +103,7 @@ final class MQTTWills: Sendable {
         heirLoop = loops.all.first
     }
 
-    /// The number of wills that wait for their delay or for the store, and their bytes.
+    /// The number and the bytes of the wills that wait for their delay or for the store.
     var waiting: Holding { state.withLock { $0.shares.tally.total } }
 
     /// Writes the client's will into the record, after the client has connected or renewed its token.
@@ -215,7 +215,7 @@ final class MQTTWills: Sendable {
         return durable.reach(of: publication, to: durable.targets(of: publication.topic))
     }
 
-    /// Publishes a will that has waited, on its loop, unless its account was disabled meanwhile.
+    /// Publishes a will that has waited, unless its account was disabled meanwhile. Runs on the will's loop.
     private func publishSoon(_ will: PendingWill, on loop: LoopContext) {
         loop.post(
             .run { [self] in
@@ -237,8 +237,8 @@ final class MQTTWills: Sendable {
     }
 
     /// Publishes the will of a client that is gone. Connected subscribers get it after the commit, like a PUBLISH. If
-    /// the commit fails, they still get it, because nobody sends it again; only a will that is left to another node is
-    /// not delivered here.
+    /// the commit fails, they still get it, because nobody sends it again. The exception is a will that is left to
+    /// another node: it is not delivered here.
     ///
     /// - Parameter isLate: whether the will has waited.
     private func publish(_ will: PendingWill, isLate: Bool = false, on loop: LoopContext) {

@@ -5,10 +5,10 @@ import DequeModule
 
 /// The QoS 1 and 2 messages that were sent to one client and are not fully acknowledged.
 ///
-/// This is pure arithmetic. Each message has a number; the numbers of a session are contiguous from 1. A message's
-/// packet identifier follows from its number, so that neither is looked up or stored. The contents of messages are not
-/// kept here: a session that ends with its connection never sends a message again, and a durable session reads the
-/// message from the store. Owner: the connection's event loop.
+/// This is pure arithmetic. Each message has a number; the numbers of a session are contiguous from 1. The packet
+/// identifier and the number of a message can be calculated from each other, so neither is looked up or stored. The
+/// contents of messages are not kept here: a session that ends with its connection never sends a message again, and a
+/// durable session reads the message from the store. Owner: the connection's event loop.
 struct OutboundWindow: Sendable {
     /// The acknowledgement that is awaited.
     private enum Phase: UInt8 {
@@ -136,8 +136,8 @@ struct OutboundWindow: Sendable {
             phases[offset] = isStored ? .release : .completion
             return .received(base &+ UInt64(offset))
         case .release, .completion:
-            // The client has sent a PUBREC with success before, and now sends one with a failure. No PUBREL follows,
-            // and so no PUBCOMP.
+            // The client sent a PUBREC with success earlier, and now sends one with a failure. No PUBREL follows, and
+            // so no PUBCOMP.
             if isRefused { return .completed(complete(offset)) }
             let number = base &+ UInt64(offset)
             return phases[offset] == .release ? .releaseAwaited(number) : .alreadyReceived(number)

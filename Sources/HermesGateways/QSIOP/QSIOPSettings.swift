@@ -3,7 +3,7 @@
 
 /// The rules of the QSIOP port.
 package struct QSIOPSettings: GatewayOptions {
-    /// Whether a report needs a token besides the `userid`.
+    /// Whether a report needs a token in addition to the `userid`.
     package var isTokenRequired: Bool
 
     package init(isTokenRequired: Bool) { self.isTokenRequired = isTokenRequired }

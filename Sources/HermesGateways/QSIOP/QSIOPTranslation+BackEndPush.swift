@@ -30,7 +30,7 @@ extension QSIOPTranslation {
         let data = topLevelTexts(push.content.dataJSON)
         var isWhole = data.isWhole
         // The body has precedence: room for it is kept, up to the longest body that is accepted today. A stored push
-        // may have a longer one.
+        // may have a longer body.
         let body = push.content.body
         var left =
             room(in: properties) - "truncated:1\n".utf8.count

@@ -6,7 +6,7 @@ import HermesWire
 
 /// Translates between QSIOP's frames and the core.
 package enum QSIOPTranslation {
-    /// The longest access token that is examined, in bytes. The server's tokens have 43.
+    /// The longest access token that is examined, in bytes. The server's tokens have 43 bytes.
     static let maxTokenBytes = 256
     /// The device id of a connection whose report names no device.
     static let defaultDevice = "qsiop"

@@ -6,8 +6,8 @@ import Logging
 package import NIOCore
 import NIOPosix
 
-/// Answers clients with the UDP address from which their requests arrive (STUN Binding, RFC 8489). Clients need this
-/// address for direct links.
+/// Tells each client the UDP address from which its requests arrive (STUN Binding, RFC 8489). Clients need this address
+/// for direct links.
 package final class STUNListener: Sendable {
     /// The default UDP port.
     package static let defaultPort = 3478

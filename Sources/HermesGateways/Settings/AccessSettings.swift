@@ -34,7 +34,7 @@ package struct AccessSettings: Sendable, Hashable {
     }
 
     package var isAnonymousAllowed: Bool
-    /// Whether anonymous access is allowed even where other machines reach the server.
+    /// Whether anonymous access is allowed even where other machines can reach the server.
     package var isAnonymousAllowedOnPublic: Bool
     /// The path of the file with the topic rules; nil if only the built-in rules apply.
     package var rulesPath: String?

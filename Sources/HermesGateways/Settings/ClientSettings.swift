@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The settings of the services that the server offers to the client SDK besides the protocols.
+/// The settings of the services that the server offers to the client SDK in addition to the protocols.
 package struct ClientSettings: Sendable, Hashable {
     /// Whether the server suggests heartbeat intervals to clients. The server derives them from other clients in
     /// networks of the same name.

@@ -10,9 +10,9 @@ package struct ConnectionLimits: Sendable, Hashable {
     package var tlsHandshakesPerSecondPerAddress: Int
     /// The longest time that a connection may stay open before the login.
     package var timeToAuthenticate: Duration
-    /// The longest time in which a client may send nothing.
+    /// The longest time for which a client may send nothing.
     package var idle: Duration
-    /// The longest time in which a client may read none of its output.
+    /// The longest time for which a client may read none of its output.
     package var stuck: Duration
     /// The size of one connection's output queue, in bytes, above which output is dropped or the connection is closed.
     package var outboundQueueBytes: Int

@@ -21,7 +21,7 @@ extension FurtherListener {
     private static let otherNames = Set(GatewaySettings.listenerNames + ["http", "console", "stun"])
 
     /// Whether a text is a valid listener name: a lower-case letter, then lower-case letters and digits, 32 characters
-    /// at most, and no name that another listener uses.
+    /// at most. It must not be the name of another listener.
     package static func isName(_ text: some StringProtocol) -> Bool {
         guard let first = text.utf8.first, (0x61...0x7A).contains(first), text.utf8.count <= 32 else { return false }
         let isPlain = text.utf8.allSatisfy { (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The settings of one protocol, besides the settings of its listeners.
+/// The settings of one protocol, without the settings of its listeners.
 package protocol GatewayOptions: Sendable, Hashable {
     /// The settings, in the order of the documentation.
     static var settings: [SettingDescriptor] { get }

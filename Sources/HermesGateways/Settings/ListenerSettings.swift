@@ -16,7 +16,7 @@ package struct ListenerSettings: Sendable, Hashable {
     package var port: Int
     /// The path of a Unix socket to listen on, in place of host and port; nil if host and port are used.
     package var unixSocketPath: String?
-    /// The path of a Unix socket to listen on, besides host and port; nil for none.
+    /// The path of a Unix socket to listen on, in addition to host and port; nil for none.
     package var furtherSocketPath: String?
     /// The TLS configuration; nil if the listener uses no TLS.
     package var tls: TLSSettings?

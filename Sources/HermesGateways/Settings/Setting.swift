@@ -103,7 +103,7 @@ extension Setting where Value == Duration {
 }
 
 extension Setting where Value == String {
-    /// Creates a setting for one of these words.
+    /// Creates a setting whose value is one of `words`.
     static func choice(_ key: String, of words: [String], default value: String, _ summary: String) -> Self {
         Setting(key, kind: "choice", allowed: words.joined(separator: ", "), default: value, summary) { text in
             words.contains(text) ? text : nil

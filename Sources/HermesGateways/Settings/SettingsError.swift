@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// All problems of a configuration, so that they can be fixed at once.
+/// All problems of a configuration, reported together so that they can be fixed together.
 package struct SettingsError: Error, Sendable, CustomStringConvertible {
     /// The problems, one sentence each, with the key, the value, and the allowed values.
     package let problems: [String]

@@ -237,7 +237,7 @@ struct IMPBLink: ConnectionLink {
         arrived(event, seq: notification.seq, to: to, now: now, effects: &effects)
     }
 
-    /// Handles an event that has arrived. With the seq 0, the event is not stored, or the server does not number its
+    /// Handles an event that has arrived. If the seq is 0, the event is not stored, or the server does not number its
     /// entries.
     private mutating func arrived(
         _ event: IMPBEvent,

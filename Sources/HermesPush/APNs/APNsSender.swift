@@ -45,7 +45,8 @@ package final class APNsSender: PushSender {
     static let maxPayloadBytes = 4_096
     /// The longest collapse id (Apple), in bytes.
     static let maxCollapseBytes = 64
-    /// Apple accepts a token for an hour, and refuses tokens that are renewed more often than every 20 minutes.
+    /// The time after which a token is renewed. Apple accepts a token for an hour, and refuses tokens that are renewed
+    /// more often than every 20 minutes.
     private static let tokenLifetime = Duration.seconds(45 * 60)
     private static let tokenMinimumAge = Duration.seconds(20 * 60)
 
@@ -70,7 +71,8 @@ package final class APNsSender: PushSender {
         self.http = http
         let signer = TokenSigner(key: .p256(key), keyID: keyID)
         let team = configuration.teamID
-        credential = CachedCredential(time: time) {
+        // The token says when it was signed, so it is signed again after the clock was set.
+        credential = CachedCredential(time: time, followsClock: true) {
             let payload = ProviderToken(iss: team, iat: Int64(time.now().rawValue / 1000))
             return .init(text: try signer.token(payload), lifetime: Self.tokenLifetime)
         }
@@ -118,7 +120,8 @@ package final class APNsSender: PushSender {
             let mayTry = await credential.refused(token, minimumAge: Self.tokenMinimumAge)
             if mayTry, !isSecondTry { return await send(delivery, isSecondTry: true) }
         }
-        return Self.outcome(answer, reason, id: delivery.notification.id)
+        let isOwnTopic = !delivery.token.appID.isEmpty && delivery.token.appID != configuration.topic
+        return Self.outcome(answer, reason, id: delivery.notification.id, isOwnTopic: isOwnTopic)
     }
 
     private struct Refusal: Decodable {
@@ -127,7 +130,13 @@ package final class APNsSender: PushSender {
         let timestamp: Int64?
     }
 
-    private static func outcome(_ answer: PushHTTPClient.Answer, _ refusal: Refusal, id: String) -> PushSendOutcome {
+    /// - Parameter isOwnTopic: whether the client has chosen the topic.
+    private static func outcome(
+        _ answer: PushHTTPClient.Answer,
+        _ refusal: Refusal,
+        id: String,
+        isOwnTopic: Bool
+    ) -> PushSendOutcome {
         let reason = refusal.reason ?? "status \(answer.status)"
         switch (answer.status, refusal.reason) {
         case (200, _):
@@ -140,8 +149,9 @@ package final class APNsSender: PushSender {
             // Too many notifications were sent to this one device.
             return .retry(after: answer.retryAfter, isService: false, reason: reason)
         case (403, _):
-            // The key, the team or the clock is wrong. Sending works again after an operator has fixed it.
-            return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: reason)
+            // The key, the team or the clock is wrong. Sending works again after an operator has fixed it. Apple may
+            // also refuse only the topic. So a topic that a client has chosen does not delay other devices.
+            return .retry(after: answer.retryAfter ?? .seconds(60), isService: !isOwnTopic, reason: reason)
         case (429, _), (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: reason)
         default:

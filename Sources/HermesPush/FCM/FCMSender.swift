@@ -15,7 +15,7 @@ package final class FCMSender: PushSender {
     static let maxPayloadBytes = 4_000
     private static let scope = "https://www.googleapis.com/auth/firebase.messaging"
 
-    /// The parts of a service account's file that are needed.
+    /// The parts of a service account's file that the sender needs.
     private struct ServiceAccount: Decodable {
         let projectID: String
         let privateKey: String
@@ -42,7 +42,7 @@ package final class FCMSender: PushSender {
         }
     }
 
-    /// The longest time in seconds for which an access token is kept, whatever the endpoint says.
+    /// The longest time in seconds for which an access token is kept, even if the endpoint names a longer lifetime.
     private static let longestLifetime = 86_400
 
     private struct Assertion: Encodable {

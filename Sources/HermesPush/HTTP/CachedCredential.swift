@@ -13,31 +13,53 @@ actor CachedCredential {
         let lifetime: Duration
     }
 
+    private struct Current {
+        let text: String
+        let lifetime: Duration
+        let madeAt: Duration
+        /// The time of the wall clock at `madeAt`.
+        let date: Timestamp
+    }
+
+    /// The largest difference between the times that the wall clock and the uptime show since a credential was made.
+    private static let maxClockError = Duration.seconds(60)
+
     private let make: @Sendable () async throws -> Fresh
     private let time: any TimeSource
-    private var current: (text: String, madeAt: Duration, lifetime: Duration)?
+    private let followsClock: Bool
+    private var current: Current?
     private var making: Task<Fresh, any Error>?
 
-    init(time: any TimeSource, make: @escaping @Sendable () async throws -> Fresh) {
+    /// - Parameter followsClock: whether the credential contains a time, so that it is made again after the clock was
+    ///   set.
+    init(time: any TimeSource, followsClock: Bool = false, make: @escaping @Sendable () async throws -> Fresh) {
         self.time = time
+        self.followsClock = followsClock
         self.make = make
     }
 
     /// Returns the present credential, or a new one if there is none or it has expired.
     func text() async throws -> String {
-        if let current, time.uptime() - current.madeAt < current.lifetime { return current.text }
+        if let current, isUsable(current) { return current.text }
         if let making { return try await Self.value(of: making).text }
         // The task is unstructured, because all callers wait for it.
         let task = Task { [make] in try await make() }
         making = task
         defer { making = nil }
         let fresh = try await Self.value(of: task)
-        current = (fresh.text, time.uptime(), fresh.lifetime)
+        current = Current(text: fresh.text, lifetime: fresh.lifetime, madeAt: time.uptime(), date: time.now())
         return fresh.text
     }
 
-    /// Waits for a credential. Callers are cancelled when the server stops. In that case they do not wait for the
-    /// credential.
+    private func isUsable(_ current: Current) -> Bool {
+        let age = time.uptime() - current.madeAt
+        guard age < current.lifetime else { return false }
+        let shown = Duration.milliseconds(time.now().rawValue &- current.date.rawValue)
+        return !followsClock || (age - Self.maxClockError...age + Self.maxClockError).contains(shown)
+    }
+
+    /// Waits for a credential. If the caller is cancelled, because the server stops, the task that makes the credential
+    /// is cancelled, too.
     private static func value(of task: Task<Fresh, any Error>) async throws -> Fresh {
         try await withTaskCancellationHandler {
             try await task.value

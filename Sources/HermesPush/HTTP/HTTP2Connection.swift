@@ -40,7 +40,7 @@ final class HTTP2Connection: Sendable {
         var requests = 0
     }
 
-    /// A connection without requests is closed after this time.
+    /// The time after which a connection without requests is closed.
     private static let idleTime = TimeAmount.minutes(5)
 
     private let channel: any Channel
@@ -322,7 +322,7 @@ extension HTTP2Connection {
             }
         }
 
-        /// - Returns: the number of a status, which has three digits; nil: there is no such status.
+        /// - Returns: the number of a status, which has three digits; nil if there is no valid status.
         private static func status(of headers: HPACKHeaders) -> Int? {
             guard let text = headers.first(name: ":status"), text.utf8.count == 3,
                 text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }), let status = Int(text),
@@ -355,8 +355,8 @@ extension HTTP2Connection {
         }
     }
 
-    /// The head of an answer of success. If such a head has arrived, the request was accepted, even if the rest of the
-    /// answer does not arrive.
+    /// The head of a successful answer. After this head has arrived, the request is known to be accepted, even if the
+    /// rest of the answer does not arrive.
     private final class Accepted: Sendable {
         private let head = Mutex<PushHTTPClient.Answer?>(nil)
 

@@ -18,7 +18,7 @@ package final class PushHTTPClient: Sendable {
     /// An answer with the beginning of its body.
     package struct Answer: Sendable {
         package let status: Int
-        /// Names in lower case.
+        /// The headers, with their names in lower case.
         package let headers: [String: String]
         package let body: Data
     }

@@ -64,9 +64,14 @@ package enum PublicAddress {
             if address.prefix(12) == [0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0] {
                 return isPublic4(address.suffix(4))
             }
-            // Only 2000::/3 is routed, except documentation (2001:db8::/32) and 6to4 (2002::/16).
-            let isDocumentation = address.prefix(4) == [0x20, 0x01, 0x0D, 0xB8]
-            return address[0] & 0xE0 == 0x20 && !isDocumentation && address.prefix(2) != [0x20, 0x02]
+            // Only 2000::/3 is routed, except protocol assignments such as Teredo (2001::/23), documentation
+            // (2001:db8::/32, 3fff::/20) and 6to4 (2002::/16).
+            switch (address[0], address[1]) {
+            case (0x20, 0x01): return address[2] & 0xFE != 0 && address[2...3] != [0x0D, 0xB8]
+            case (0x20, 0x02): return false
+            case (0x3F, 0xFF): return address[2] & 0xF0 != 0
+            case (let first, _): return first & 0xE0 == 0x20
+            }
         default: return false
         }
     }

@@ -43,11 +43,12 @@ package actor PublicNames {
         package var fresh = Duration.seconds(60)
         /// The age up to which an older answer is used while a new lookup runs.
         package var usable = Duration.seconds(3600)
-        /// How long it is remembered that a name leads nowhere: after the first such answer, and after later ones.
+        /// How long an answer that a name leads nowhere is remembered: the first such answer, and later ones.
         package var nowhere = (first: Duration.seconds(300), later: Duration.seconds(3600))
-        /// The longest time between two answers for which a name counts as leading nowhere without a break.
+        /// The longest time between two answers that a name leads nowhere. After a longer time, it is not known where
+        /// the name led meanwhile, so only the later answer counts.
         package var nowhereGap = Duration.seconds(6 * 3600)
-        /// The shortest time between two changes of a host's address, which any client can cause.
+        /// The shortest time between two changes of a host's address, because any client can cause such a change.
         package var rotation = Duration.seconds(30)
         /// How long a failed lookup is remembered.
         package var failed = Duration.seconds(30)
@@ -115,7 +116,7 @@ package actor PublicNames {
 
     /// - Parameters:
     ///   - isPublic: whether the server may connect to an address.
-    ///   - lookUp: resolves a name, which may take long.
+    ///   - lookUp: resolves a name, which may take a long time.
     package init(
         settings: Settings = Settings(),
         time: any TimeSource,
@@ -150,8 +151,8 @@ package actor PublicNames {
         }
     }
 
-    /// Notes that no connection was established. The next attempts go to another address of the host, unless its
-    /// address was changed just before.
+    /// Notes that no connection was established. The next attempts go to another address of the host, unless the host's
+    /// address was changed a moment ago.
     package func unreachable(_ host: String, at address: String) {
         let now = time.uptime()
         guard let entry = known[host], let first = entry.addresses.first, first == address,

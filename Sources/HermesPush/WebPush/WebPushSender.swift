@@ -45,7 +45,7 @@ package final class WebPushSender: PushSender {
     package static let knownHosts = [
         "fcm.googleapis.com", "*.push.services.mozilla.com", "*.notify.windows.com", "*.push.apple.com",
     ]
-    /// A token is valid for a day at most (RFC 8292, section 2).
+    /// The lifetime of a token, in seconds. A day is the most that is allowed (RFC 8292, section 2).
     private static let tokenLifetime: Int64 = 12 * 3600
     private static let maxTokens = 1_000
     /// How long a host must lead nowhere before its subscriptions count as gone.
@@ -144,7 +144,7 @@ package final class WebPushSender: PushSender {
                     secret: subscription.secret
                 )
             } catch {
-                // The browser's key is no point of the curve, so nothing can be sent to it.
+                // The browser's key is not a point of the curve, so nothing can be sent to the browser.
                 return .tokenGone(since: nil)
             }
             guard await delivery.isDue() else { return .withdrawn }
@@ -249,6 +249,6 @@ extension WebPushSender.Configuration {
 }
 
 extension WebPushSubscription {
-    /// The host, with its port if that is unusual, for people.
+    /// The host, with its port unless this is the usual port, for people.
     fileprivate var place: String { port == Self.usualPort ? host : "\(host):\(port)" }
 }

@@ -10,7 +10,7 @@ import Synchronization
 /// State: one `Mutex`.
 package final class WebhookAttempts: Sendable {
     package struct Attempt: Sendable {
-        /// The number of this attempt among all attempts, which ascends.
+        /// The number of this attempt among all attempts; the numbers ascend.
         package let number: Int64
         package let time: Timestamp
         package let event: WebhookEvent

@@ -10,8 +10,8 @@ import Synchronization
 /// posted in order where possible. The events of several users are posted at the same time. After failures the waits
 /// grow. An event that is too old (``Configuration/maxAge``) is given up.
 ///
-/// A receiver may take long for the events of one user. Those events do not hold up the events of others: after a
-/// moment the next round begins (``WebhookRound``).
+/// A receiver may take a long time for the events of one user. Those events do not hold up the events of others: after
+/// a moment the next round begins (``WebhookRound``).
 ///
 /// State: a `Mutex` around the counts, and one around the posts that are under way; the rest is in the store.
 package final class WebhookPoster: Sendable {
@@ -60,6 +60,8 @@ package final class WebhookPoster: Sendable {
     private static let maxSleep = Duration.seconds(60)
     /// The time after which the next round begins, although some events of the present round are still under way.
     private static let roundTime = Duration.seconds(1)
+    /// The longest part of a pause that newly stored events do not end, in seconds.
+    private static let leastPause = 10
 
     private let configuration: Configuration
     private let secret: SymmetricKey?
@@ -129,7 +131,8 @@ package final class WebhookPoster: Sendable {
                 }
                 var result = Round(posted: 0, failed: 1)
                 // A failure of the store counts like a failure of the receiver.
-                if let (round, workers) = try? await takeDue() {
+                let limit = failures == 0 ? Self.batch : configuration.concurrency
+                if let (round, workers) = try? await takeDue(limit: limit) {
                     for _ in 0..<workers { group.addTask { [self] in await work(on: round) } }
                     result = (try? await settle(round, after: Self.roundTime)) ?? result
                 }
@@ -137,8 +140,12 @@ package final class WebhookPoster: Sendable {
                 switch Self.pause(after: result, failures: &failures) {
                 case .none: break
                 case .backOff:
-                    // The sleep throws when the server stops; then the loop ends.
-                    try? await Task.sleep(for: configuration.backoff.delay(failures: failures))
+                    // The sleep throws when the server stops; then the loop ends. A newly stored event ends the pause
+                    // after its first seconds: it may belong to a user whose events the receiver accepts.
+                    let delay = configuration.backoff.delay(failures: failures)
+                    let least = min(delay, .seconds(1) * min(failures, Self.leastPause))
+                    try? await Task.sleep(for: least)
+                    if delay > least { await outbox.stored.wait(atMost: delay - least) }
                 case .untilStored:
                     // The store still counts events under way as due. The end of their posts is signalled.
                     let isBusy = underWay.withLock { $0.workers > 0 }
@@ -152,7 +159,7 @@ package final class WebhookPoster: Sendable {
     /// The wait after a round.
     package enum Pause: Sendable, Hashable {
         case none
-        /// A pause; newly stored events do not end it.
+        /// A pause. Newly stored events end it only after some seconds.
         case backOff
         /// A wait until an event is stored or due.
         case untilStored
@@ -195,7 +202,7 @@ package final class WebhookPoster: Sendable {
 
     /// Posts due events, no more than one batch, and waits for all of them.
     package func postDue() async throws(HermesError) -> Round {
-        let (round, workers) = try await takeDue()
+        let (round, workers) = try await takeDue(limit: Self.batch)
         await withDiscardingTaskGroup { group in
             for _ in 0..<workers { group.addTask { [self] in await work(on: round) } }
         }
@@ -203,11 +210,11 @@ package final class WebhookPoster: Sendable {
     }
 
     /// - Returns: the round, and the number of workers for it. ``work(on:)`` must follow for each.
-    private func takeDue() async throws(HermesError) -> (round: WebhookRound, workers: Int) {
+    private func takeDue(limit: Int) async throws(HermesError) -> (round: WebhookRound, workers: Int) {
         // If a post ends during the read, the read may still return its event, because the outcome is committed later.
         // So the posts under way are recorded before the read.
         let before = underWay.withLock { $0 }
-        let due = try await outbox.store.dueWebhooks(now: time.now(), limit: Self.batch)
+        let due = try await outbox.store.dueWebhooks(now: time.now(), limit: limit)
         let (lines, workers) = underWay.withLock { $0.take(due.filter { !before.has($0) }) }
         return (WebhookRound(lines, workers: workers), workers)
     }

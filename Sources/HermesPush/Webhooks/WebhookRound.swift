@@ -8,8 +8,8 @@ import Synchronization
 /// One check of the queue of webhooks: the lists of events that were due, and the outcomes of those that were posted. A
 /// list has the events of one user, or one event without a user. Its events are posted one after the other.
 ///
-/// A list that takes long does not hold up the next round: after a round is closed, its workers themselves record the
-/// outcomes of the posts that they still finish.
+/// A list that takes a long time does not hold up the next round: after a round is closed, its workers themselves
+/// record the outcomes of the posts that they still finish.
 ///
 /// State: a `Mutex`; nothing is called under it.
 final class WebhookRound: Sendable {

@@ -4,8 +4,8 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// Gives sessions to accounts, by the accounts' numbers. Before, sessions belonged to names. They still belong to a
-    /// name where no account has this name.
+    /// Gives sessions to accounts, by the accounts' numbers. Until this migration, sessions belonged to names. A
+    /// session still belongs to a name if no account has this name.
     ///
     /// owner and payer: SessionOwner.stored, CommitSource.stored. renamed_at: the head of the queue when the owner was
     /// last renamed.

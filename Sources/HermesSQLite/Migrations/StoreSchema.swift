@@ -37,6 +37,7 @@ enum StoreSchema {
         ("024 numbers of runs", numberRuns),
         ("025 durability of the last run", noteDurability),
         ("026 identities of push tokens", identifyPushTokens),
+        ("027 conversations of dissolved groups", listGoneConversations),
     ]
 
     static var version: Int { migrations.count }

@@ -11,8 +11,9 @@ struct ConversationReader {
     let db: Database
     let damage: Damage
 
-    /// The queries in the order of the list: 1:1 conversations by the number of the other account (lower numbers, then
-    /// the account itself and higher numbers), then groups. A test checks their plans.
+    /// The queries, in the order of the list: 1:1 conversations with accounts whose numbers are lower than the
+    /// reader's, the conversation with oneself and those with higher numbers, and groups. A test checks the query
+    /// plans.
     enum Query {
         static let lower = """
             SELECT c.a, p.nick_name, c.last_seq, c.last_at, r.seq, 0, c.quiet_b, 0, 0 FROM conversation c \

@@ -11,12 +11,12 @@ import HermesCore
 /// is always safe to forget a session: its further rows then go to the fresh table.
 ///
 /// A commit writes a page for each of these sessions that gets a message, so their number is limited. A session that
-/// gets nothing for a long time makes room for another.
+/// gets nothing for a long time makes room for another session.
 struct LongQueues {
     private struct Queue {
-        /// Whether its rows go to the permanent table.
+        /// Whether new rows of the queue go to the permanent table.
         var isSettled = false
-        /// The number of sweeps since it last grew.
+        /// The number of sweeps since the queue last grew.
         var sweeps = 0
     }
 
@@ -32,7 +32,7 @@ struct LongQueues {
     /// The growth of a queue is noted at each multiple of this number of messages.
     private static let stride = 64
 
-    /// Whether another row of the session goes to the permanent table.
+    /// Whether a further row of the session goes to the permanent table.
     func takes(_ id: DurableSessionID) -> Bool { !queues.isEmpty && queues[id]?.isSettled == true }
 
     /// Notes that the queue of a session has grown to this number of messages.

@@ -63,7 +63,7 @@ struct SessionReader {
 
     /// Returns the id of the last session to look at.
     private func last(of searched: Int, after id: DurableSessionID?) throws -> Int64 {
-        // Counting the sessions takes time, too.
+        // Counting the sessions also takes time.
         guard searched < .max else { return .max }
         let query = try PreparedStatement(db, "SELECT id FROM session WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?")
         query.bind(id?.rawValue ?? 0, at: 1)
@@ -121,7 +121,7 @@ struct SessionReader {
         return tally
     }
 
-    /// Reads the subscriptions into `sessions`, which is ordered by session like the query.
+    /// Reads the subscriptions into `sessions`, which must be in the order of the query: by session.
     private func readSubscriptions(into sessions: inout [StoredSession]) throws {
         let query = try PreparedStatement(
             db,

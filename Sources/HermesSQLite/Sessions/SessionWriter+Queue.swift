@@ -82,7 +82,7 @@ extension SessionWriter {
         }
     }
 
-    /// Records a received packet identifier, unless later parts of its publication are not stored yet.
+    /// Records a received packet identifier, if all parts of its publication are stored.
     private func mark(_ received: ReceivedMark, _ extent: ReceivedMark.Extent) throws {
         switch extent {
         case .whole: break
@@ -127,7 +127,7 @@ extension SessionWriter {
         guard let index = try head(of: id) else { return 0 }
         let head = cache.heads.values[index]
         guard head.queued < settings.maxQueuedMessages, head.bytes < settings.maxQueuedBytes else {
-            // A full queue needs no place among the long ones, because it takes nothing.
+            // A full queue needs no place among the long queues, because it accepts nothing.
             cache.long.forget(id)
             return 0
         }

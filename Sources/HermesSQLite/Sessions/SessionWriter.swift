@@ -37,8 +37,8 @@ struct SessionWriter: SlicedWriter {
     /// So their bytes also limit the batch.
     var publicationBytes = 0
 
-    /// The number of bytes of publications from which a transaction takes no further operation. All clients wait while
-    /// the transaction's pages are written to the log, which takes some 5 ms for each mebibyte.
+    /// When the publications of a transaction have this many bytes, it takes no further operation. All clients wait
+    /// while the transaction's pages are written to the log, which takes some 5 ms for each mebibyte.
     static let maxPublicationBytes = 1 << 20
 
     init(
@@ -151,7 +151,7 @@ struct SessionWriter: SlicedWriter {
         for sql in FreshTables.queue.moveAllSQL { try PreparedStatement(db, sql).run() }
     }
 
-    /// The size of fresh rows, in bytes, that starts a sweep. This many bytes fit into the writer's page cache.
+    /// A sweep starts when the fresh rows have this size, in bytes. This many bytes fit into the writer's page cache.
     static let maxFreshBytes = 8 << 20
 
     /// Returns the index of a session's head in the cache, after reading the head if necessary; nil if there is no such

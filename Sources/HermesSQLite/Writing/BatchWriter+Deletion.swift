@@ -99,7 +99,7 @@ extension BatchWriter {
             delete.bind(peer, at: 2)
             try delete.run()
             rows = time.isSpent ? 0 : rows - 3
-            // The peer's account may be in deletion, too.
+            // The peer's account may also be in deletion.
             guard let kind = farewell, try loadInbox(of: peer) else { continue }
             let event = ContactEvent(kind: kind, user: user, nickName: name, message: "")
             guard case .eventAppended(let told) = try appendEvent(.contact(event), to: [peer]) else {

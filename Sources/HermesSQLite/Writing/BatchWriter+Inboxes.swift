@@ -6,7 +6,7 @@ import HermesCore
 
 /// The rows of inboxes, and what fits into them.
 extension BatchWriter {
-    /// Reads an inbox's row into the cache, unless it is there already.
+    /// Reads an inbox's row into the cache, unless the cache already has it.
     ///
     /// - Returns: false if there is no such account.
     mutating func loadInbox(of user: UserID) throws -> Bool {
@@ -72,7 +72,7 @@ extension BatchWriter {
         statements.selectShare.bind(source.numbers.lowerBound, at: 2)
         statements.selectShare.bind(source.numbers.upperBound, at: 3)
         statements.selectShare.bind(source.formerNumber ?? source.number, at: 4)
-        // The result includes the entries of this batch, which are in the table already.
+        // The result includes the entries of this batch, which are already in the table.
         let share = try Self.use(statements.selectShare)
         cache.inboxes[user]?.shares[source] = share
         return share

@@ -34,7 +34,7 @@ extension BatchWriter {
 
     // MARK: Claims
 
-    /// Stores a claim, unless it was stored before.
+    /// Stores a claim, unless it is already stored.
     ///
     /// - Returns: the answer that was stored with the earlier claim; nil if the claim is new.
     private func take(_ claim: PushClaim?, leavesOpen: Bool = false) throws -> [UInt8]? {

@@ -114,7 +114,7 @@ extension BatchWriter {
         return .groupChanged(outcome.group, deliveries: try tell(outcome))
     }
 
-    /// Checks that the new members are not in too many groups already.
+    /// Checks that none of the new members is already in too many groups.
     private mutating func checkGroups(_ command: GroupCommand, by user: UserID) throws {
         let joining = command.group == nil ? command.added + [user] : command.added
         guard !joining.isEmpty else { return }
@@ -172,12 +172,33 @@ extension BatchWriter {
             delete.bind(Int64(group.id.rawValue), at: 1)
             delete.bind(member.user, at: 2)
             try delete.run()
+            let forget = try PreparedStatement(
+                db,
+                """
+                DELETE FROM read_mark WHERE user = ? AND conversation = \
+                (SELECT id FROM conversation WHERE kind = 2 AND a = ? AND b = 0)
+                """
+            )
+            forget.bind(member.user, at: 1)
+            forget.bind(Int64(group.id.rawValue), at: 2)
+            try forget.run()
         }
         for member in group.members where before.member(member.user) != member { try write(member, of: group.id) }
         if outcome.isDissolved {
             let delete = try PreparedStatement(db, "DELETE FROM chat_group WHERE id = ?")
             delete.bind(Int64(group.id.rawValue), at: 1)
             try delete.run()
+            // The purge deletes the conversation after its messages.
+            let list = try PreparedStatement(
+                db,
+                """
+                INSERT INTO conversation_gone (last_key, conversation) \
+                SELECT coalesce((SELECT max(key) FROM message), 0), id FROM conversation \
+                WHERE kind = 2 AND a = ? AND b = 0
+                """
+            )
+            list.bind(Int64(group.id.rawValue), at: 1)
+            try list.run()
         } else if group.summary != before.summary {
             let update = try PreparedStatement(
                 db,

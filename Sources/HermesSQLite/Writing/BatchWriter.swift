@@ -9,7 +9,7 @@ import Synchronization
 extension SQLiteStore {
     /// Runs a batch on the writer. The cache is taken out meanwhile, and is put back only if the transaction commits.
     ///
-    /// An operation that meets a damaged row is refused, and the others are applied.
+    /// An operation that meets a damaged row is refused, and the other operations are applied.
     ///
     /// - Parameters:
     ///   - operations: the operations that are applied in any case.
@@ -282,7 +282,8 @@ extension BatchWriter {
         do {
             recipients = try self.recipients(of: append)
         } catch let refusal as HermesError {
-            // A repetition gets the receipt of the first message, even if the recipient has blocked the sender since.
+            // A repetition gets the receipt of the first message, even if the recipient has blocked the sender
+            // meanwhile.
             guard let clientID = draft.clientID, let first = try claimed(clientID, of: sender) else { throw refusal }
             return try repetition(of: append, key: first)
         }

@@ -11,7 +11,7 @@ import Synchronization
 /// SQLite alone would do this inside a commit, which would then wait for the disk twice. SQLite begins the log anew
 /// only after the whole log was written back. Each pass writes back the pages that commits have added since the last
 /// pass began. After a few passes few pages are left, and the writer itself writes back this rest. While the disk is
-/// slow, the writer does not do so, and the log grows instead.
+/// slow, the writer leaves this rest, and the log grows instead.
 final class Checkpointer: Sendable {
     /// The connection for the passes. The rest is written back on the writer's connection.
     private let queue: DatabaseQueue
@@ -28,7 +28,7 @@ final class Checkpointer: Sendable {
     /// The log's size, in pages of 4 KiB (32 MB), at which it is written back: large enough that frequently changed
     /// pages are written once for many commits.
     static let startPages = 8192
-    /// The largest rest, in pages, that the writer usually writes back, which takes some milliseconds.
+    /// The largest rest, in pages, that the writer usually writes back. Writing it takes some milliseconds.
     private static let restPages = 256
     private static let maxPasses = 8
     /// If the last pass took longer than this, the disk is busy, and writing back the rest could take seconds.
@@ -76,7 +76,7 @@ final class Checkpointer: Sendable {
     private var isClosed: Bool { start.load(ordering: .sequentiallyConsistent) == .max }
 
     /// Whether the writer itself writes back the rest. If the log has grown to eight times its usual size, the writer
-    /// does so even if commits must wait long.
+    /// writes back the rest even if commits must wait long.
     static func takesRest(_ left: Int, after time: Duration, _ log: (pages: Int, start: Int)) -> Bool {
         log.pages / 8 >= log.start || left <= restPages && time <= maxRestTime
     }
@@ -91,8 +91,8 @@ final class Checkpointer: Sendable {
 
     /// Writes back the log, including the pages that commits add meanwhile.
     ///
-    /// - Returns: the pages left, and the time of the last pass. That pass waited for the disk twice, as writing back
-    ///   the rest will.
+    /// - Returns: the pages left, and the time of the last pass. That pass waited for the disk twice. Writing back the
+    ///   rest also waits twice.
     private func passes(_ db: Database) throws -> (pages: Int, time: Duration) {
         var left = Int.max
         var time = Duration.zero

@@ -102,9 +102,9 @@ struct FreshTables {
     }
 }
 
-/// One pass through fresh tables in the order of their keys, which moves a slice of their rows with each commit. So
-/// each page of the large tables is written once per pass, as if all rows moved at once, and an inbox's older entries
-/// move first.
+/// One pass through fresh tables in the order of their keys. It moves a slice of their rows with each commit. So each
+/// page of the large tables is written once per pass, as if all rows moved at once, and an inbox's older entries move
+/// first.
 ///
 /// The sweep is part of the writer's caches, so that a failed commit also undoes its slice.
 struct FreshSweep {

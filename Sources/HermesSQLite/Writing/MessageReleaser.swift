@@ -48,8 +48,8 @@ struct MessageReleaser {
         let storedAt: Timestamp
     }
 
-    /// Removes references to a message. When no reference is left, the content stays for history, or the record alone
-    /// stays for repetitions and recalls, or nothing stays.
+    /// Removes references to a message. When no reference is left, there are three cases: the content stays for
+    /// history, only the record stays (for repetitions and recalls), or nothing stays.
     func release(_ key: Int64, references count: Int64) throws {
         select.bind(key, at: 1)
         let found = try select.first { row in

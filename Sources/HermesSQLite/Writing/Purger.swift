@@ -67,7 +67,13 @@ struct Purger {
             (SELECT user, name FROM push_collapse WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)
             """,
         ]
-        static let all = [acknowledged, expiredMessages, dueMessages] + entries + expiredEvents + expiredPushRecords
+        static let oldestMessage = "SELECT min(key) FROM message"
+        static let goneConversations = """
+            SELECT last_key, conversation FROM conversation_gone WHERE last_key < ? ORDER BY last_key LIMIT ?
+            """
+        static let all =
+            [acknowledged, expiredMessages, dueMessages, oldestMessage, goneConversations] + entries + expiredEvents
+            + expiredPushRecords
         /// The two tables of an inbox, in the order of their seqs.
         static let tables = ["inbox", "inbox_fresh"]
     }
@@ -78,6 +84,7 @@ struct Purger {
         try deleteExpiredMessages()
         try deleteExpiredEvents()
         try deleteExpiredPushRecords()
+        try deleteGoneConversations()
         for user in users { try updateOldest(of: user) }
         let released = released.sorted { $0.key < $1.key }
         let due = try dueMessages()
@@ -239,6 +246,34 @@ struct Purger {
             try delete.run()
             count(db.changesCount)
         }
+    }
+
+    /// Deletes the conversations of dissolved groups that have no messages any more. The keys of messages follow the
+    /// time, so a conversation has none if the oldest message of all is newer than the group's dissolution.
+    private mutating func deleteGoneConversations() throws {
+        let oldest = try PreparedStatement(db, Query.oldestMessage).first { $0.isNull(0) ? Int64.max : $0.integer(0) }
+        let query = try PreparedStatement(db, Query.goneConversations)
+        var found: [(key: Int64, conversation: Int64)] = []
+        query.bind(oldest ?? .max, at: 1)
+        query.bind(Int64(remaining), at: 2)
+        try query.forEachRow { row in
+            found.append((row.integer(0), row.integer(1)))
+            return true
+        }
+        guard !found.isEmpty else { return }
+        let delete = try PreparedStatement(db, "DELETE FROM conversation WHERE id = ?")
+        let strike = try PreparedStatement(
+            db,
+            "DELETE FROM conversation_gone WHERE last_key = ? AND conversation = ?"
+        )
+        for (key, conversation) in found {
+            delete.bind(conversation, at: 1)
+            try delete.run()
+            strike.bind(key, at: 1)
+            strike.bind(conversation, at: 2)
+            try strike.run()
+        }
+        count(found.count)
     }
 
     private mutating func updateOldest(of user: UserID) throws {

@@ -12,7 +12,7 @@ struct WriterCache {
         var head: UInt64
         var oldest: UInt64
         var acknowledged: UInt64
-        /// Whether the inbox's owner blocks some accounts; the accounts are looked up when it matters.
+        /// Whether the inbox's owner blocks any accounts. Which accounts these are is looked up when it matters.
         var blocksSomebody = false
         /// The entries that wait in the inbox.
         var use = Holding()

@@ -12,7 +12,7 @@ import Synchronization
 /// again after their file has changed and has then stayed the same for one ``interval``. A rule file that has become
 /// empty is read again only on SIGHUP, because editors and shells empty a file before they write it.
 final class AccessFiles: Service, Sendable {
-    /// The interval of checks of the rule file.
+    /// The time between two checks of the rule file.
     static let interval = Duration.seconds(1)
 
     let access: TopicAccess
@@ -62,7 +62,7 @@ final class AccessFiles: Service, Sendable {
             while !Task.isCancelled {
                 let stamp = FileStamp(path)
                 if watch.withLock({ $0.isDue(stamp) }) { reloadRules() }
-                // Throws when the server stops; then the loop ends.
+                // When the server stops, the sleep throws and the loop ends.
                 try? await Task.sleep(for: Self.interval)
             }
         }
@@ -118,8 +118,8 @@ struct FileWatch {
     }
     /// The properties that the file had at the last check.
     private var seen: FileStamp?
-    /// The properties for which ``isDue(_:)`` last returned true. If reading that version of the file failed, it is not
-    /// due again.
+    /// The properties for which ``isDue(_:)`` last returned true. If that version of the file could not be read, it is
+    /// not due again.
     private var judged: FileStamp?
 
     init(read: FileStamp?) {

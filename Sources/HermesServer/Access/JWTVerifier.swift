@@ -19,7 +19,7 @@ final class JWTVerifier: TokenVerifier {
         keys = Mutex(try TokenKeys.load(settings.keysPath))
     }
 
-    /// Reads the keys again; if that fails the old ones stay in use.
+    /// Reads the keys again. If that fails, the old keys stay in use.
     func reload() throws {
         let fresh = try TokenKeys.load(settings.keysPath)
         keys.withLock { $0 = fresh }

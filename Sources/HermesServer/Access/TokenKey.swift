@@ -25,7 +25,7 @@ enum TokenKey: Sendable {
         }
     }
 
-    /// Whether this is a signature of the signed bytes by this key.
+    /// Whether `signature` is this key's signature of the bytes `signed`.
     func isValid(_ signature: Data, for signed: Data) -> Bool {
         switch self {
         case .secret(let key):
@@ -43,7 +43,7 @@ enum TokenKey: Sendable {
         }
     }
 
-    /// The key in a PEM block: a public key, or a certificate with one.
+    /// Reads the key in a PEM block, which is a public key or a certificate with a public key.
     ///
     /// - Returns: nil if the block holds no key for RS256 or ES256.
     init?(pem: String) {

@@ -13,7 +13,7 @@ struct TokenKeys: Sendable {
         let key: TokenKey
     }
 
-    /// The reason why a file contains no usable keys, for people.
+    /// The reason why a file contains no usable keys, in words for people.
     struct Refusal: Error, CustomStringConvertible {
         let description: String
     }
@@ -27,7 +27,7 @@ struct TokenKeys: Sendable {
 
     let keys: [Named]
 
-    /// Reads a file: PEM public keys or certificates, a JWKS, or else a secret.
+    /// Reads a file of PEM public keys or certificates, or a JWKS. Any other content must be a secret.
     static func load(_ path: String) throws -> TokenKeys {
         let data: Data
         do { data = try BoundedFile.read(path, atMost: maxBytes + 1) } catch {

@@ -5,11 +5,11 @@ import Foundation
 import HermesCore
 import HermesWire
 
-/// The payload of a JSON Web Token, decoded only after the token's signature was verified. `docs/access.md` lists the
-/// claims.
+/// The payload of a JSON Web Token. It is decoded only after the token's signature has been verified. `docs/access.md`
+/// lists the claims.
 struct TokenPayload: Decodable, Sendable {
     let subject: String
-    /// The claim `exp`, in seconds since 1970, like the claim `nbf`.
+    /// The claim `exp` in seconds since 1970. The claim `nbf` has the same unit.
     let expiresAt: Double?
     let notBefore: Double?
     let audience: [String]
@@ -75,8 +75,8 @@ struct TokenPayload: Decodable, Sendable {
 
     /// Returns the topics that the token allows.
     ///
-    /// - Returns: nil if the claims cannot be understood; the token is then invalid. `.some(nil)` if there are no such
-    ///   claims.
+    /// - Returns: nil if a claim about topics is not valid; the token is then invalid. `.some(nil)` if the token has no
+    ///   claims about topics.
     func claims() -> TopicClaims?? {
         if publish == nil, subscribe == nil { return .some(nil) }
         guard let publish = Self.filters(publish), let subscribe = Self.filters(subscribe) else { return nil }

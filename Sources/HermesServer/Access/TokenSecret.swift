@@ -86,7 +86,7 @@ enum TokenSecret {
             && (number.last ?? 0) & 1 != 0
     }
 
-    /// Whether the bytes after a byte order mark are text, mostly ASCII.
+    /// Whether bytes that begin with a byte order mark are text: valid UTF-8, or UTF-16 that is mostly ASCII.
     private static func isText(_ bytes: Data) -> Bool {
         if bytes.first == 0xEF { return String(validating: bytes, as: UTF8.self) != nil }
         return bytes.count % 2 == 0 && bytes.count { $0 == 0 } >= bytes.count / 3

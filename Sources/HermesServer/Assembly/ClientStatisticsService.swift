@@ -30,7 +30,7 @@ struct ClientStatisticsService: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
-                // Throws when the server stops; then the loop ends.
+                // When the server stops, the sleep throws and the loop ends.
                 try? await Task.sleep(for: Self.interval)
                 if !Task.isCancelled { save() }
             }

@@ -5,11 +5,11 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Ends the process with exit code 0 on SIGTERM or SIGINT during the start, when there are no clients yet that must be
-/// told of the shutdown. From ``ready()`` on, only the service group handles the signals. SIGHUP never ends the
-/// process; a SIGHUP during the start is remembered.
+/// Ends the process with exit code 0 on SIGTERM or SIGINT during the start, because no clients need to be told of the
+/// shutdown yet. From ``ready()`` on, only the service group handles the two signals. SIGHUP never ends the process; a
+/// SIGHUP during the start is remembered.
 ///
-/// State: one atomic flag. Unchecked, because the sources are created once and only kept alive.
+/// State: one atomic flag. `Sendable` is unchecked, because the sources are created once and only kept alive.
 package final class EarlySignals: @unchecked Sendable {
     private final class Flag: Sendable {
         let isSet = Atomic(false)
@@ -17,8 +17,8 @@ package final class EarlySignals: @unchecked Sendable {
 
     private let isReady = Flag()
     private let sources: [any DispatchSourceSignal]
-    /// Yields one element for all SIGHUPs since the last element was taken or since this object was created. Only one
-    /// reader may use this stream.
+    /// Yields one element for all SIGHUPs that have arrived since the previous element was taken or, for the first
+    /// element, since this object was created. Only one reader may use this stream.
     package let hangups: AsyncStream<Void>
 
     /// - Parameter log: gets the name of the signal that ends the process.
@@ -32,8 +32,8 @@ package final class EarlySignals: @unchecked Sendable {
             queue: DispatchQueue(label: "hermes.hangups")
         )
         hangupSource.setEventHandler { hangup.yield() }
-        // Another thread registers the source, and a signal that arrives before that is lost. So wait for the
-        // registration.
+        // Another thread registers the source. A signal that arrives before the registration is lost, so this thread
+        // waits until the source is registered.
         let registered = DispatchSemaphore(value: 0)
         hangupSource.setRegistrationHandler { registered.signal() }
         hangupSource.resume()

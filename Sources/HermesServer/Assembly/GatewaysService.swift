@@ -14,7 +14,7 @@ struct GatewaysService: Service {
     let health: HealthState
     let deadline: Duration
     let logger: Logger
-    /// Called once the service runs.
+    /// Called when the service begins to run.
     let started: @Sendable () -> Void
 
     /// Opens a listener for each enabled protocol of the catalogue.
@@ -38,8 +38,8 @@ struct GatewaysService: Service {
         return (listeners, webSockets)
     }
 
-    /// Starts the enabled listeners of one protocol. They share a gateway, except listeners that forbid anonymous
-    /// access while the server allows it: each of these gets a gateway of its own.
+    /// Starts the enabled listeners of one protocol, which share a gateway. Only a listener that forbids anonymous
+    /// access although the server allows it gets a gateway of its own.
     private static func listen<G: Gateway>(
         _ type: G.Type,
         _ environment: GatewayEnvironment,

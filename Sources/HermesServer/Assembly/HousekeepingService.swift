@@ -30,7 +30,7 @@ struct HousekeepingService: Service {
                     if error.code == .shuttingDown { break }
                     logger.warning("housekeeping failed", metadata: ["error": "\(error.message)"])
                 }
-                // Throws when the server stops; then the loop ends.
+                // When the server stops, the sleep throws and the loop ends.
                 try? await Task.sleep(for: Self.interval)
             }
         }

@@ -127,7 +127,7 @@ struct OutboundServices: Service {
         }
         if let webPush = settings.webPush {
             let (file, setting) = (webPush.privateKeyFile, "push.webPush.privateKeyFile")
-            // The names are kept when the key is read again.
+            // The names stay when the key is read again.
             let names = PublicNames(time: time)
             services.webPush = try await ReloadableSender(file: file, setting: setting) {
                 () async throws(PushConfigurationError) in
@@ -176,7 +176,7 @@ struct OutboundServices: Service {
                 try? await gracefulShutdown()
             }
         }
-        // This is outside of the cancelled tasks, because events that were noted must still be stored.
+        // The flush is not one of the cancelled tasks, because noted events must still be stored.
         await outbox?.flush()
         await http?.shutdown()
     }
@@ -198,7 +198,7 @@ struct OutboundServices: Service {
         }
     }
 
-    /// Shuts the HTTP client down, if a later step of the server's start has failed.
+    /// Shuts the HTTP client down; called if a later step of the server's start fails.
     func close() async { await http?.shutdown() }
 }
 
@@ -223,8 +223,8 @@ final class PushMetrics: Sendable {
         self.time = time
     }
 
-    /// Returns the number of lines of this kind that were left out since the last one was logged; nil if this line must
-    /// be left out, too.
+    /// Returns the number of lines of this kind that were left out since the last line of this kind was logged; nil if
+    /// this line must be left out, too.
     private func skipped(_ kind: String) -> Int? {
         let now = time.uptime()
         return allowances.withLock { allowances in

@@ -4,9 +4,9 @@
 import HermesCore
 import ServiceLifecycle
 
-/// Tells watchers and observers about changes of presence of which they were not told at once.
+/// Reports changes of presence to the watchers and observers who were not told at once.
 struct PresenceService: Service {
-    /// The time between two checks while no change waits. A change waits for a second at least.
+    /// The time between two checks while no change waits. Each change waits for at least a second.
     private static let interval = Duration.milliseconds(500)
 
     let devices: DeviceRegistry
@@ -15,7 +15,7 @@ struct PresenceService: Service {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 let isWaiting = devices.tellLate()
-                // Throws when the server stops; then the loop ends.
+                // When the server stops, the sleep throws and the loop ends.
                 try? await Task.sleep(for: isWaiting ? DeviceRegistry.lateInterval : Self.interval)
             }
         }

@@ -10,7 +10,7 @@ import ServiceLifecycle
 struct STUNService: Service {
     let listener: STUNListener
 
-    /// Opens the port, if configured.
+    /// Opens the port, if one is configured.
     static func listen(
         _ settings: STUNSettings,
         group: any EventLoopGroup,

@@ -317,7 +317,8 @@ package final class ServerAssembly: Sendable {
         }
     }
 
-    /// The numbers of open connections: those of gateways, WebSockets included, and the other ones of the HTTP port.
+    /// The numbers of open connections: those of gateways, including WebSockets, and the other connections of the HTTP
+    /// port.
     package var openConnections: (gateways: Int, http: Int) { (counter.open, counter.openHTTP) }
 
     /// The certificates in use.
@@ -428,14 +429,15 @@ package final class ServerAssembly: Sendable {
                 logger: logger
             )
         } catch {
-            // The server works without a control socket. Then "hermes user" only says that the directory is in use.
+            // The server works without a control socket. But "hermes user" can then only say that the directory is in
+            // use.
             logger.warning("no control socket", metadata: ["error": "\(error)"])
             return nil
         }
     }
 
-    /// Returns a copy of a logger that logs warnings and worse only. Libraries get it, because their lines matter only
-    /// when something is wrong.
+    /// Returns a copy of a logger that logs only warnings and worse. Libraries get this copy, because their lines
+    /// matter only when something is wrong.
     func quiet(_ logger: Logger) -> Logger {
         var logger = logger
         logger.logLevel = max(logger.logLevel, .warning)

@@ -5,7 +5,7 @@ import HermesCore
 import Logging
 import ServiceLifecycle
 
-/// Outlives every other service, then commits their last operations and closes the store.
+/// Stops after every other service. Then commits the last operations of all services and closes the store.
 struct StoreService: Service {
     let messenger: Messenger
     let store: OpenStore

@@ -16,7 +16,8 @@ extension PushSettings {
     private static let preview = Setting<PushTextComposer.Preview>.choice(
         "push.preview",
         default: .full,
-        "How much of a message the push services see: sender and text, only the sender, or neither."
+        "How much of a message the push services see: name of the sender and text, only the name, or neither. In any "
+            + "case they see the numbers of the conversation and of the message."
     )
     private static let authority = Setting.path(
         "push.certificateAuthority",

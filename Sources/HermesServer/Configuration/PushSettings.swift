@@ -12,7 +12,7 @@ package struct PushSettings: Sendable {
     package var preview: PushTextComposer.Preview
     /// The path of a PEM file with authorities that replace the system's; empty to use the system's.
     package var certificateAuthority: String
-    /// The settings of APNs. They are nil if the service is off, like those of the two services below.
+    /// The settings of APNs; nil if APNs is off. `fcm` and `webPush` are also nil if their service is off.
     package var apns: APNsSender.Configuration?
     package var fcm: FCM?
     package var webPush: WebPushSender.Configuration?

@@ -342,7 +342,7 @@ extension ServerSettings {
 
     /// Returns the settings in force if nothing is configured.
     ///
-    /// - Throws: only if a default is not an allowed value; tests make sure that this cannot happen.
+    /// - Throws: only if a default is not an allowed value; tests make sure that all defaults are allowed.
     package static func defaults() throws(SettingsError) -> ServerSettings { try ServerSettings(SettingValues()) }
 
     /// Reads all sources, and checks the settings.

@@ -8,7 +8,7 @@ package import Logging
 /// MQTT and the native protocol over WebSocket on the HTTP port.
 package struct WebSocketSettings: Sendable, Hashable {
     package var isEnabled: Bool
-    /// The web pages that may open a WebSocket; empty: see ``WebOrigins``.
+    /// The origins of the web pages that may open a WebSocket. For an empty list, see ``WebOrigins``.
     package var origins: [String]
 
     package init(isEnabled: Bool = true, origins: [String] = []) {
@@ -30,14 +30,15 @@ package struct ServerSettings: Sendable {
     package enum Durability: String, CaseIterable, Sendable {
         /// Committed data survives the death of the process.
         case normal
-        /// Committed data survives a power cut as well.
+        /// Committed data also survives a power cut.
         case full
     }
 
     package var dataDirectory: String
     package var store: StoreKind
     package var durability: Durability
-    /// The number of days after sending for which delivered messages are kept; 0 keeps them only until delivery.
+    /// The number of days, counted from sending, for which delivered messages are kept; 0 keeps them only until
+    /// delivery.
     package var historyDays: Int
     /// Undelivered messages are deleted after this time.
     package var retention: Duration
@@ -58,7 +59,7 @@ package struct ServerSettings: Sendable {
     package var registrationsPerAddress: Int
     /// The largest number of accounts that may be registered in an hour; 0: no limit.
     package var registrationsPerHour: Int
-    /// The number of contact requests of one account in an hour.
+    /// The largest number of contact requests that one account may send in an hour.
     package var contactRequestsPerHour: Int
     /// The largest number of inbox entries that one account may cause in an hour by creating and changing groups.
     package var groupEntriesPerHour: Int

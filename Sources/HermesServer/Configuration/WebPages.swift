@@ -13,7 +13,7 @@ package struct WebPages: OptionSet, Sendable, Hashable {
     package static let api = Self(rawValue: 2)
     /// `/chat/`: a chat.
     package static let chat = Self(rawValue: 4)
-    /// `/console/`: the console, which is only on its own port.
+    /// `/console/`: the console, which is served only on its own port.
     package static let console = Self(rawValue: 8)
     /// `/room/NAME`: live rooms.
     package static let room = Self(rawValue: 16)

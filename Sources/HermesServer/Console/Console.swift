@@ -13,7 +13,7 @@ import NIOHTTP1
 
 /// The HTTP side of the console: registers its routes, with their common checks.
 struct Console: Sendable {
-    /// The path below which all routes are.
+    /// The prefix of the paths of all routes.
     static let prefix = "/console/api"
     private static let methods: [HTTPRequest.Method] = [.get, .put, .post, .delete, .patch, .head, .options]
 
@@ -82,9 +82,9 @@ struct Console: Sendable {
             return Self.response(answer, route.route.success)
         } catch {
             let problem = problem(error, route)
-            // A login records its own failures. Other requests without a session leave no trace. A change that was not
-            // admitted counts against the session's rate, too. Beyond that rate it is not recorded, or else somebody
-            // could push everything else out of the audit log.
+            // A login records its own failures. Other requests without a session are not recorded. A change that was
+            // not admitted also counts against the session's rate. Changes beyond this rate are not recorded, or else
+            // somebody could push everything else out of the audit log.
             let isPaid = caller.session != nil || caller.token.map(administrators.mayChange) ?? false
             if route.isChange, route.access != .everybody, isPaid {
                 await note(route, caller, target, problem.detail, code: problem.code)
@@ -144,7 +144,7 @@ struct Console: Sendable {
             )
             isForeign = host == nil || host != request.head.authority
         } else {
-            // The client is not a browser.
+            // Without either field, the client is not a browser.
             isForeign = false
         }
         guard isForeign else { return }

@@ -6,7 +6,7 @@ import HTTPTypes
 import HermesCore
 import HermesWire
 
-/// MQTT clients, their kept sessions, and accounts by a part of their names.
+/// MQTT clients, their kept sessions, and the search for accounts by a part of their names.
 extension ConsoleCore {
     private static let maxPage = 200
     private static let page = APIRoute.Parameter(

@@ -10,8 +10,8 @@ import HermesWire
 /// The search box: one text, looked for in everything that the caller may see.
 ///
 /// A search takes a bounded time: it finds a few results of each kind, and examines at most
-/// ``StoreSettings/maxSearched`` accounts, and as many devices, groups and sessions. It counts as a change against the
-/// session's rate.
+/// ``StoreSettings/maxSearched`` accounts and the same number of devices, of groups and of sessions. A search counts as
+/// a change against the session's rate.
 extension ConsoleCore {
     /// The kinds of results, in the order in which the answer lists them.
     private enum Kind: String, CaseIterable {
@@ -92,7 +92,7 @@ extension ConsoleCore {
         return String(rest.dropLast(rest.reversed().prefix { $0.isWhitespace }.count))
     }
 
-    /// Finds up to one more result than is shown, so that the caller knows whether there are more.
+    /// Finds at most one result more than is shown, so that the caller can see whether there are more.
     private func find(_ text: String, in kind: Kind) async throws -> [Hit] {
         let limit = Self.maxHits + 1
         switch kind {
@@ -136,7 +136,7 @@ extension ConsoleCore {
             return Self.names(configuration.map(\.key), containing: text).map { Hit(id: $0, title: $0) }
         case .audit: return try await audited(text, limit)
         case .log:
-            // The newest lines come first.
+            // The lines are reversed, so that the newest comes first.
             return (log?.lines(containing: text, limit: limit) ?? []).reversed().map { line in
                 let message = String(line.message.prefix(Self.maxCharacters))
                 return Hit(id: message, title: message, detail: String(line.fields.prefix(Self.maxCharacters)))
@@ -150,7 +150,8 @@ extension ConsoleCore {
         }
     }
 
-    /// Returns the elements that contain a text in upper or lower case: the first ones in alphabetical order.
+    /// Returns the elements that contain a text, in upper or lower case. Only the first ones in alphabetical order are
+    /// returned.
     private static func names(_ all: [String], containing text: String) -> [String] {
         let wanted = text.lowercased()
         return Array(all.filter { $0.lowercased().contains(wanted) }.sorted().prefix(maxHits + 1))
@@ -188,8 +189,8 @@ extension ConsoleCore {
         return hits.sorted { ($0.title, $0.id) < ($1.title, $1.id) }
     }
 
-    /// Returns the topic with exactly this name first, however many topics there are, and then topics that contain the
-    /// text.
+    /// Returns topics that contain the text. A topic with exactly this name comes first, and is found however many
+    /// topics there are.
     private func retained(_ text: String, _ limit: Int) -> [Hit] {
         let retained = api.messenger.retained
         let now = api.messenger.time.now()

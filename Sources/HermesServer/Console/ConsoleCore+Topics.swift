@@ -77,7 +77,7 @@ extension ConsoleCore {
         APIAnswer(stream: try await stream(of: try filter(of: call), to: call))
     }
 
-    /// Opens a stream for an operator. The stream ends when the person is no longer an operator.
+    /// Opens a stream for an operator. The stream ends when the administrator is no longer an operator.
     func stream(of filter: TopicFilter, to call: APICall) async throws -> EventStream {
         guard let token = call.console?.token else {
             throw APIProblem(.unauthorized, .notAuthenticated, "Log in to the console; the session has ended.")
@@ -117,8 +117,8 @@ extension ConsoleCore {
 
     /// Returns a payload as text; nil if it is not text.
     ///
-    /// - Parameter isCut: whether the payload may end within a character. Then the beginning of that character is left
-    ///   out.
+    /// - Parameter isCut: whether the payload may end within a character. If so, the beginning of that character is
+    ///   left out.
     static func shownText(_ bytes: some BidirectionalCollection<UInt8>, isCut: Bool) -> String? {
         // A character has at most four bytes.
         for rest in 0...(isCut ? 3 : 0) {

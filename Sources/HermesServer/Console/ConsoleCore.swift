@@ -19,7 +19,7 @@ struct ConsoleCore: Sendable {
     let outbound: OutboundServices
     /// The values of the settings in force.
     let configuration: [ConfiguredValue]
-    /// The listeners, once they are open.
+    /// The open listeners; empty until all are open.
     let listeners: @Sendable () -> [BoundAddress]
 
     /// All operations of the console.
@@ -104,8 +104,8 @@ struct ConsoleCore: Sendable {
         ]
     }
 
-    /// It is no error if nobody is logged in, because the page asks before each login, and browsers write errors into
-    /// their logs.
+    /// Returns a success even if nobody is logged in. The page makes this request before each login, and browsers would
+    /// log an error.
     private func showSession(_ call: APICall) async throws -> APIAnswer {
         let session = call.console?.token.flatMap { administrators.session($0, isUse: true) }
         return APIAnswer(["session": session.map(Self.document) ?? .null])
@@ -128,7 +128,8 @@ struct ConsoleCore: Sendable {
         }
     }
 
-    /// Ends the session. ``Console`` records the logout under the session's name, which it read before.
+    /// Ends the session. ``Console`` has already read the administrator's name from the session, and records the logout
+    /// under this name.
     private func logOut(_ call: APICall) async throws -> APIAnswer {
         if let token = call.console?.token { administrators.logOut(token) }
         var answer = APIAnswer.empty

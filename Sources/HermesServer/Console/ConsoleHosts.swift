@@ -7,9 +7,9 @@ import Hummingbird
 
 /// Refuses requests to the console that address it by a host name that is not its own.
 ///
-/// A page of another site can make its own host name resolve to this machine (DNS rebinding). Then its requests differ
-/// from the console's own requests only by that name. A console that other machines can reach has TLS, and its
-/// certificate, which is not valid for that name, stops such requests.
+/// Another site can make its own host name resolve to this machine (DNS rebinding). The requests of its pages then
+/// differ from the console's own requests only by that name. If other machines can reach a console, it has TLS. The
+/// certificate is not valid for the site's host name, which stops such requests.
 struct ConsoleHosts: RouterMiddleware {
     typealias Context = HTTPContext
 

@@ -6,8 +6,8 @@ import HTTPTypes
 import HermesCore
 import Hummingbird
 
-/// One operation of the console, under `/console/api`. All operations are in ``ConsoleCore/routes``, and only there.
-/// The permissions and checks follow from that list.
+/// One operation of the console, under `/console/api`. ``ConsoleCore/routes`` lists all operations, and the permissions
+/// and checks follow from that list.
 struct ConsoleRoute: Sendable {
     enum Access: Sendable, Hashable {
         /// Nobody needs to be logged in.
@@ -20,11 +20,12 @@ struct ConsoleRoute: Sendable {
     let access: Access
     /// Whether the page requests this operation by itself. If so, the operation does not keep a session alive.
     var isPolled = false
-    /// Whether it changes something. It then needs the session's request token, and the audit log records it.
+    /// Whether the operation changes something. If so, it needs the session's request token, and the audit log records
+    /// it.
     var isChange: Bool { route.method != .get }
 
-    /// Whether a request searches for a text. That takes more time than a view, so a session may do it only as often as
-    /// it may change something.
+    /// Whether a request searches for a text. A search takes more time than a view, so a session may search only as
+    /// often as it may change something.
     func searches(_ request: Request) -> Bool {
         !isPolled && route.query.contains { $0.name == "text" } && request.uri.queryParameters["text"] != nil
     }
@@ -53,13 +54,13 @@ struct ConsoleCookie: Sendable, Hashable {
         "; Path=\(isEncrypted ? "/" : "/console"); HttpOnly; SameSite=Strict\(isEncrypted ? "; Secure" : "")"
     }
 
-    /// Returns the value of `Set-Cookie` for a token. The browser forgets the cookie when it is closed.
+    /// Returns the value of `Set-Cookie` for a token. The browser forgets the cookie when the browser is closed.
     func setting(_ token: AccessToken) -> String { "\(name)=\(token.text)\(attributes)" }
 
     var removing: String { "\(name)=\(attributes); Max-Age=0" }
 
-    /// Returns the hash of the token in `Cookie` fields. Two cookies of this name count as none, because one of them is
-    /// somebody else's.
+    /// Returns the hash of the token in `Cookie` fields; nil if there are two cookies of this name, because one of them
+    /// is somebody else's.
     func token(in fields: [String]) -> TokenHash? {
         var found: Substring?
         for field in fields {

@@ -16,15 +16,15 @@ struct ConsolePort: Sendable {
     /// connections open without a login. Other listeners' connections do not count here.
     private static let maxConnections = 2_048
     /// The longest time between two requests on a connection. It is longer than the intervals at which the pages send
-    /// requests, so that they need no new connection.
+    /// requests, so that a page need not open a new connection.
     private static let idle = Duration.seconds(15)
 
     let listener: HTTPListener
     /// The certificate; nil if the console is not encrypted.
     let tls: TLSContextBox?
 
-    /// - Returns: nil if the console is switched off, or if the store is in memory and has no administrators. Also nil,
-    ///   with a warning, if the port cannot be opened: the server works without the console.
+    /// - Returns: nil if the console is switched off, or if the store is in memory, where there are no administrators.
+    ///   Also nil, with a warning, if the port cannot be opened: the server works without the console.
     /// - Throws: if its certificate cannot be used.
     static func open(
         _ settings: ServerSettings,

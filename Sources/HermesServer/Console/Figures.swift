@@ -34,7 +34,7 @@ struct Figure: Sendable {
         case freeBytes
     }
 
-    /// The part of the name before the dot is the name of the plot that shows the figure.
+    /// The name. The part before the dot is the name of the plot that shows the figure.
     let name: String
     let source: Source
 
@@ -286,8 +286,7 @@ struct FiguresService: Service {
                 figures.probe()
                 let now = time.uptime()
                 let latest = time.latest()
-                // There is one sample for each row of the history. A fixed wait of ten seconds could end in the row
-                // after the next.
+                // There is one sample for each row of the history. A fixed wait of ten seconds could skip a row.
                 let row = latest.rawValue / FigureHistory.interval
                 if row != sampled {
                     sampled = row
@@ -297,7 +296,7 @@ struct FiguresService: Service {
                     savedAt = now
                     save()
                 }
-                // Throws when the server stops; then the loop ends.
+                // When the server stops, the sleep throws and the loop ends.
                 try? await Task.sleep(for: Self.probeInterval)
             }
         }

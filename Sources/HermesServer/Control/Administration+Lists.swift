@@ -22,7 +22,7 @@ extension Administration {
             after = known
         }
         let request = InboxRequest.conversations(after: after, limit: max(1, limit))
-        // Requests of operators wait for one another, and not for the account's own requests.
+        // Requests of operators wait for one another, but not for the account's own requests.
         let answer = try await messenger.inbox.answer(request, for: account.id, source: .server)
         guard case .conversations(let page) = answer else {
             throw HermesError(.internalError, "the core answered another request")

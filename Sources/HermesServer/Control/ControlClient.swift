@@ -11,9 +11,9 @@ import Musl
 import Darwin
 #endif
 
-/// The client of ``ControlSocket``: asks the server that runs on a data directory, if any.
+/// The client of ``ControlSocket``: sends requests to the server that runs on a data directory, if there is one.
 enum ControlClient {
-    /// - Returns: nil if no server listens there.
+    /// - Returns: nil if no server listens in the directory.
     /// - Throws: ``ServerFailure`` if a server listens but does not answer.
     static func ask(_ request: ControlRequest, directory: String) async throws(ServerFailure) -> ControlResponse? {
         // The request has a thread of its own, because it blocks, and the answer may need all of Swift's thread pool.

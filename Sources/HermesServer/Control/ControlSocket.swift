@@ -9,8 +9,8 @@ import NIOPosix
 import ServiceLifecycle
 import Synchronization
 
-/// Serves commands such as `hermes user` and `hermes backup` on a Unix socket in the data directory, to which only the
-/// owner has access.
+/// Serves commands such as `hermes user` and `hermes backup` on a Unix socket in the data directory. Only the owner has
+/// access to the socket.
 ///
 /// A connection sends one line of JSON (ControlRequest) and gets one line back (ControlResponse).
 struct ControlSocket: Service {
@@ -80,10 +80,24 @@ struct ControlSocket: Service {
         try? FileManager.default.removeItem(atPath: path)
     }
 
+    /// Performs a request. If the command ends before its backup is complete, the backup is cancelled, because nobody
+    /// would use it.
+    private func perform(_ request: ControlRequest, for channel: any Channel) async -> ControlResponse {
+        guard case .backup = request else { return await administration.perform(request) }
+        // The task is unstructured, so that the end of the connection can cancel it. It is awaited below.
+        let work = Task { [administration] in await administration.perform(request) }
+        channel.closeFuture.whenComplete { _ in work.cancel() }
+        return await withTaskCancellationHandler {
+            await work.value
+        } onCancel: {
+            work.cancel()
+        }
+    }
+
     private func answer(_ line: ControlConnections.Line) async {
         let response: ControlResponse
         if let request = try? JSONDecoder().decode(ControlRequest.self, from: line.bytes) {
-            response = await administration.perform(request)
+            response = await perform(request, for: line.channel)
         } else {
             response = .failed(code: 2001, message: "The request is not understood.")
         }
@@ -149,7 +163,7 @@ private final class ControlHandler: ChannelInboundHandler {
 
     /// The longest request.
     private static let maxRequestBytes = 65_536
-    /// The time for the request to arrive.
+    /// The time within which the request must arrive.
     private static let patience = TimeAmount.seconds(30)
 
     private let connections: ControlConnections

@@ -50,7 +50,7 @@ package struct ControlListener: Codable, Sendable, Hashable {
 
 /// The reports of clients about deliveries, for one version of the app in one kind of network.
 package struct ControlDeliveries: Codable, Sendable, Hashable {
-    /// The version of the app; empty if it is unknown, like the network.
+    /// The version of the app; empty if it is unknown. The network is also empty if it is unknown.
     package var appVersion: String
     package var network: String
     /// The counts by the names of ``ReportFigure``.

@@ -21,7 +21,7 @@ package final class RunningServer: Sendable {
         startedAt = time.uptime()
     }
 
-    /// Sets the server, once it is complete.
+    /// Sets the server; called when it is complete.
     func assembled(_ assembly: ServerAssembly) { state.withLock { $0.assembly = assembly } }
 
     /// The server; nil while it starts and after it has ended.

@@ -25,7 +25,8 @@ struct HTTPContext: RequestContext {
     }
 }
 
-/// Answers the requests of a connection in order, with the routes. ``HTTPGuardHandler`` ends the connection.
+/// Passes the requests of a connection to the routes, and answers them in order. ``HTTPGuardHandler`` ends the
+/// connection.
 struct HTTPConversation: HTTPChannelHandler {
     /// Hummingbird's form of a connection. ``HTTPListener`` creates the channels.
     struct Value: ServerChildChannelValue {

@@ -52,7 +52,7 @@ package struct HTTPExchange: Sendable {
 
     /// The expected input.
     private enum Reading: Hashable {
-        /// A request, of which nothing has arrived.
+        /// A request of which nothing has arrived yet.
         case nothing
         case head
         case body(received: Int)
@@ -265,7 +265,8 @@ package struct HTTPExchange: Sendable {
                 return bad("The request's target needs a host.")
             }
         }
-        // The routes ignore an empty segment, but a proxy before the server that decides by the path may not.
+        // The routes ignore an empty segment. A proxy in front of the server that decides by the path may not ignore
+        // it.
         let segments = path.drop { $0 != "/" }.split(separator: "/")
         guard !path.contains("//") || segments.first != "v1" else {
             return bad("The path of a request of the API must not have an empty segment.")

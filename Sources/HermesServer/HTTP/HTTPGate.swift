@@ -29,13 +29,13 @@ final class HTTPGate: Sendable {
     private let health: HealthState
     private let strangers = HTTPRateLimit<ConnectionCounter.Address>(rate: 100, burst: 200)
     /// The rate of a key for requests that the API's own rate does not count. These are requests to paths without a
-    /// scope or without a route, and requests with keys that were revoked after the server had come to know them. This
-    /// rate is far above the API's own rate, which tells a key when to come back.
+    /// scope or without a route, and requests with keys that were revoked after the API had accepted them. This rate is
+    /// four times the API's own rate. Only a refusal by the API's own rate states when to try again.
     private let keys: HTTPRateLimit<Int>
     private let opened = Mutex<Site?>(nil)
 
     /// - Parameters:
-    ///   - api: has the rate of one key.
+    ///   - api: contains the rate of one key.
     ///   - counter: counts the connections of the listeners that share its limits.
     ///   - uptime: the time of a clock that never goes back.
     init(

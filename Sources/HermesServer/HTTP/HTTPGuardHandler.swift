@@ -110,7 +110,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         switch error {
         case let error as HTTPParserError:
             if exchange.isReading, !isHandedOver { end(with: HTTPExchange.lastWord(on: error), context) }
-        // Data came after a complete request.
+        // Data arrived after a complete request.
         case is ByteToMessageDecoderError: break
         // After a reset or a failed handshake, nothing more can be said.
         default: context.close(promise: nil)
@@ -148,7 +148,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
             }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
         case .body:
-            // A stream may last as long as the peer reads it.
+            // A stream has no time limit while the peer reads it.
             if context.channel.isWritable { exchange.answerMoved(now: gate.uptime()) }
             context.write(data, promise: promise)
         case .end:

@@ -209,10 +209,11 @@ final class HTTPListener: Sendable {
         }
     }
 
-    /// Closes a connection that is no longer served. It must be consumed, because otherwise NIO ends the process.
+    /// Closes a connection that is no longer served. The exchange must be consumed, because otherwise NIO ends the
+    /// process.
     private func drop(_ exchange: Exchange) {
         exchange.channel.close(promise: nil)
-        // An unstructured task because the event loop cannot wait; it ends at once, since the channel is closed.
+        // The task is unstructured, because the event loop cannot wait. It ends at once, because the channel is closed.
         Task { try? await exchange.executeThenClose { _, _ in } }
     }
 

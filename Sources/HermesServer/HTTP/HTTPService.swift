@@ -35,7 +35,7 @@ struct HTTPService: Service {
             group.addTask {
                 try? await gracefulShutdown()
                 api?.core.events.stop()
-                // A client that holds a request open does not keep the server from stopping.
+                // The time limit lets the server stop even if a client holds a request open.
                 await listener.stop(within: Self.farewell)
             }
             for await connection in listener.requests {

@@ -7,7 +7,7 @@ import Synchronization
 
 /// Finds out whether the store works. It tries a small write, because a full disk still answers reads.
 ///
-/// There is at most one write a second, and one at a time, so a store that hangs is not asked again.
+/// There is at most one write a second, and one at a time, so a store that hangs gets no further writes.
 ///
 /// State: one `Mutex`; continuations are resumed outside it.
 final class Readiness: Sendable {

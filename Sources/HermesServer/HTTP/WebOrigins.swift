@@ -7,7 +7,7 @@ import NIOCore
 /// Decides which web pages may open a WebSocket.
 ///
 /// A browser sends the page's `Origin`; other clients send none and are not checked. If anonymous access is allowed, a
-/// page from elsewhere is refused unless its origin is configured: otherwise every page opened on this machine could
+/// page from elsewhere is refused unless its origin is configured. Otherwise every page opened on this machine could
 /// use the server.
 struct WebOrigins: Sendable {
     /// The origins from the configuration, in lower case.
@@ -34,7 +34,8 @@ struct WebOrigins: Sendable {
         guard let page = Self.authority(ofOrigin: origin) else { return false }
         // A page of this machine is allowed, because programs of this machine can connect without a browser anyway.
         if isLoopback { return Self.isLocal(page.host) }
-        // If origins are configured, no others are accepted: DNS rebinding can make a foreign page and the host equal.
+        // If origins are configured, no others are accepted: DNS rebinding can make a foreign page's origin equal the
+        // host.
         guard allowed.isEmpty else { return false }
         return hosts.count == 1 && hosts.first.flatMap { Self.authority($0.lowercased()) } == page
     }

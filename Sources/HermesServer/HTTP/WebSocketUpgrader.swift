@@ -86,7 +86,8 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
         endpoint.subprotocol(of: request.headers[canonicalForm: "sec-websocket-protocol"])
     }
 
-    /// Returns the handshake's key: 16 random bytes in base64. Nil unless there is exactly one, which is valid.
+    /// Returns the handshake's key, which is 16 random bytes in base64; nil unless there is exactly one key and it is
+    /// valid.
     private static func key(of request: HTTPRequestHead) -> String? {
         let keys = request.headers["sec-websocket-key"]
         guard keys.count == 1, let key = keys.first, key.utf8.count == 24, Data(base64Encoded: key)?.count == 16 else {

@@ -9,8 +9,8 @@ import NIOCore
 
 /// The web pages of the HTTP port: registers their paths.
 struct Pages: Sendable {
-    /// The content security policy up to its frame ancestors: a page may load from this server and connect to it, and
-    /// to nothing else.
+    /// The content security policy, up to the name of its last directive, `frame-ancestors`. A page may load from this
+    /// server and connect to it, and to no other.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
         + "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
@@ -114,7 +114,8 @@ struct Pages: Sendable {
         for method in [HTTPRequest.Method.get, .head] {
             router.on(RouterPath(file.path), method: method, use: answer)
             guard let folder else { continue }
-            // The router takes both forms of a folder; the page's relative links need the one that ends with a slash.
+            // The router accepts both forms of a folder's path; the page's relative links need the one that ends with a
+            // slash.
             router.on(RouterPath(String(folder)), method: method) { request, context in
                 guard !request.uri.path.hasSuffix("/") else { return answer(request, context) }
                 return Self.redirect(to: "\(folder)/")
@@ -168,7 +169,7 @@ struct Pages: Sendable {
         var suffix = ""
         if let packed, takesGzip(request.headers[values: .acceptEncoding]) {
             body = packed
-            // The tags are strong, so that the compressed bytes need a tag of their own (RFC 9110, section 8.8.3.3).
+            // The tags are strong, so the compressed bytes need a tag of their own (RFC 9110, section 8.8.3.3).
             suffix = "-gzip"
         } else {
             // `PagesTests` unpacks each file, so the content is never missing.
@@ -228,8 +229,8 @@ struct Pages: Sendable {
         return headers
     }
 
-    /// Whether an `If-None-Match` field names a strong tag, which a proxy may have made weak (RFC 9110, section
-    /// 13.1.2).
+    /// Whether an `If-None-Match` field names a strong tag. A proxy may have made the tag in the field weak (RFC 9110,
+    /// section 13.1.2).
     static func matches(_ field: String, _ tag: String) -> Bool {
         field.split(separator: ",").contains { candidate in
             let candidate = candidate.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }

@@ -16,7 +16,7 @@ import Synchronization
 final class RoomAudience: Sendable {
     enum Answer: Sendable, Hashable {
         case viewers(Int)
-        /// It takes an account to watch this room.
+        /// Watching this room requires an account.
         case forbidden
         /// Too many counts are requested.
         case busy

@@ -19,7 +19,7 @@ struct WebFile: Sendable {
     var packed: [UInt8] { Data(base64Encoded: gzipBase64).map { Array($0) } ?? [] }
 
     /// The uncompressed contents of all files, by their paths, for clients that do not accept gzip. They are unpacked
-    /// when the first of these clients asks.
+    /// when the first such client requests a file.
     static let unpacked: [String: ByteBuffer] = {
         let contents = all.compactMap { file in
             // A file that cannot be unpacked is missing here; `PagesTests` makes sure that there is none.
@@ -30,7 +30,7 @@ struct WebFile: Sendable {
 
     /// The pages that need the file.
     var pages: WebPages {
-        // The page of the API has the style sheet and the icon of the home page.
+        // The page of the API uses the style sheet and the icon of the home page.
         if path.hasPrefix("/home/") { return [.home, .api] }
         if path.hasPrefix("/console/") { return .console }
         if path.hasPrefix("/chat/") { return .chat }

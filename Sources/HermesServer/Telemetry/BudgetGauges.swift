@@ -56,8 +56,8 @@ final class BudgetGauges: Sendable {
 
     /// Updates the metrics.
     ///
-    /// - Parameter isForMetrics: whether the metrics are shown now. The largest inbox covers the time since they were
-    ///   last shown.
+    /// - Parameter isForMetrics: whether the metrics are read to be shown. Only then is the largest inbox updated: it
+    ///   is the largest one since the metrics were last shown.
     func read(isForMetrics: Bool) {
         record("memory", memory.used, memory.limit, memory.reclaimedBytes)
         let backlog = topics.backlog

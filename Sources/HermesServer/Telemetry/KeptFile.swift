@@ -14,8 +14,8 @@ struct KeptFile: Sendable {
         self.maxBytes = maxBytes
     }
 
-    /// Returns the contents; nil if the file cannot be read. Of a file that is too long, it returns one byte more than
-    /// the limit.
+    /// Returns the contents; nil if the file cannot be read. If the file is too long, returns one byte more than the
+    /// limit.
     func read() -> [UInt8]? {
         guard let file = FileHandle(forReadingAtPath: path) else { return nil }
         defer { try? file.close() }

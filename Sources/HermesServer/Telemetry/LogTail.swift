@@ -15,7 +15,7 @@ package final class LogTail: Sendable {
         /// In milliseconds since 1970.
         package let time: Int64
         package let level: Logger.Level
-        /// The listener that the line is about; otherwise the label of the logger.
+        /// The listener that the line is about; the label of the logger if the line names no listener.
         package let label: String
         package let message: String
         /// The metadata of the line: `key=value`, with blanks between.
@@ -26,7 +26,7 @@ package final class LogTail: Sendable {
 
     private struct State {
         var lines: [Line] = []
-        /// The number of lines at the beginning of `lines` that are gone.
+        /// The number of lines at the beginning of `lines` that are dropped but not removed yet.
         var gone = 0
         var bytes = 0
         var last: Int64 = 0
@@ -36,7 +36,7 @@ package final class LogTail: Sendable {
     package static let maxBytes = 1 << 20
     /// The largest size of one line, in bytes; longer lines are cut.
     static let maxLineBytes = 4_096
-    /// If a field whose key contains one of these is ever logged, it is shown without its value.
+    /// Parts of keys. A field whose key contains one of them is shown without its value, if it is ever logged.
     private static let secretWords = ["password", "secret", "token", "authorization", "cookie", "credential"]
 
     private let state = Mutex(State())
@@ -78,7 +78,7 @@ package final class LogTail: Sendable {
                 state.bytes -= state.lines[state.gone].bytes
                 state.gone += 1
             }
-            // The lines that are gone are removed only now and then, because this moves all other lines.
+            // Dropped lines are removed only now and then, because the removal moves all other lines.
             guard state.gone > Self.maxLines / 4 else { return }
             state.lines.removeFirst(state.gone)
             state.gone = 0

@@ -100,8 +100,8 @@ package final class MetricsRegistry: MetricsFactory, Sendable {
         return histogram
     }
 
-    /// Returns the series of a name and labels, and creates it if necessary. A series of another kind with the same
-    /// name is not shown.
+    /// Returns the series of a name and labels, and creates it if necessary. If the name already has series of another
+    /// kind, the returned series is not shown.
     private func find(_ label: String, _ dimensions: [(String, String)], _ make: () -> Series) -> Series {
         let name = MetricsText.name(label)
         let labels = MetricsText.labels(dimensions)

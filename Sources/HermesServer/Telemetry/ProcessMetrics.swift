@@ -60,7 +60,7 @@ package struct DescriptorLimit {
     package var soft: UInt64
     package var hard: UInt64
 
-    /// Returns the limit; nil if the system does not tell it.
+    /// Returns the limit; nil if the system does not report it.
     package static func current() -> DescriptorLimit? {
         var limit = rlimit()
         #if canImport(Glibc)
@@ -88,12 +88,12 @@ package struct DescriptorLimit {
     }
 
     /// Makes room for this number of descriptors, as far as the limit allows. Otherwise Linux enlarges the process's
-    /// table of descriptors when it is full. Then all threads that open or close a descriptor wait, on a busy machine
-    /// for a second.
+    /// table of descriptors when it is full. All threads that open or close a descriptor then have to wait, on a busy
+    /// machine for a second.
     package static func reserve(_ count: Int) {
         let most = min(UInt64(max(0, count)), current()?.soft ?? 0, 1 << 20)
         guard most > 0 else { return }
-        // The highest number that may be used is used for a moment, which enlarges the table.
+        // Using the highest allowed number for a moment enlarges the table.
         let descriptor = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, Int32(most) - 1)
         if descriptor >= 0 { close(descriptor) }
     }

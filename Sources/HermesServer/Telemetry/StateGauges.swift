@@ -8,8 +8,8 @@ import Synchronization
 
 /// The counts of the core and the listeners, read when the metrics are requested.
 ///
-/// State: one `Mutex` is held while all values are read, because two readers at once would mix up the last values.
-/// Under it, another one is taken around each group of last values.
+/// State: one `Mutex` is held while all values are read, because two readers at once would mix up the last values. Each
+/// group of last values has another `Mutex`, which is taken while the first one is held.
 final class StateGauges: Sendable {
     private let open: [(count: @Sendable () -> Int, gauge: Gauge)]
     private let sessions = Gauge(label: "hermes_sessions")
@@ -47,7 +47,7 @@ final class StateGauges: Sendable {
         outbound: OutboundServices
     ) {
         self.wills = wills
-        // The core counts the values of this histogram, and they are added many at once.
+        // The core counts the values of this histogram. Many values are added to it at once.
         delivering = MetricsRegistry.shared.histogram(
             "hermes_delivery_seconds",
             bounds: DeliveryTimes.bounds.map { Double($0) / 1e6 }
@@ -71,7 +71,8 @@ final class StateGauges: Sendable {
 
     /// Updates the metrics.
     ///
-    /// - Parameter isForMetrics: whether the metrics are shown now; some cover the time since they were last shown.
+    /// - Parameter isForMetrics: whether the metrics are read to be shown. Some metrics cover the time since they were
+    ///   last shown.
     func read(isForMetrics: Bool = true) { reading.withLock { _ in readAll(isForMetrics: isForMetrics) } }
 
     private func readAll(isForMetrics: Bool) {

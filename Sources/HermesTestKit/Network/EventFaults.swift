@@ -46,8 +46,8 @@ package final class EventFaults: Sendable {
     /// - Parameters:
     ///   - framing: the form in which packets travel.
     ///   - isWebSocket: whether packets travel in a WebSocket.
-    ///   - burst: the number of new entries that are held back and then passed on together. So the entries after a lost
-    ///     one arrive at once.
+    ///   - burst: the number of new entries that are held back and then passed on together. So the entries that follow
+    ///     a lost one arrive all at once.
     ///   - entry: decides about the inbox entry with this seq when it arrives for the first time. When it arrives
     ///     again, it is passed on.
     ///   - push: decides about the push to a room with this number.

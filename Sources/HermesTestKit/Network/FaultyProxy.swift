@@ -182,8 +182,8 @@ private final class FlowHandler: ChannelInboundHandler {
 }
 
 extension ByteBuffer {
-    /// Returns the part of these bytes that is before the limit. They are the last of `total` bytes, from whose
-    /// beginning the limit counts.
+    /// Returns the bytes of this buffer that are before the limit. The buffer contains the last of `total` bytes, and
+    /// the limit counts from the first of these.
     fileprivate func prefix(before limit: Int, of total: Int) -> ByteBuffer {
         let length = max(0, readableBytes - max(0, total - limit))
         return getSlice(at: readerIndex, length: min(length, readableBytes)) ?? ByteBuffer()

@@ -23,14 +23,14 @@ package struct ConformanceCase: Sendable, CustomStringConvertible {
     }
 }
 
-/// The error that a store behaves differently from a case, with the place in the source.
+/// Thrown if a store behaves differently from a case; contains the place in the source.
 package struct ConformanceFailure: Error, CustomStringConvertible {
     package let description: String
 
     package init(description: String) { self.description = description }
 }
 
-/// Throws if `condition` does not hold.
+/// Throws if `condition` is false.
 package func expect(
     _ condition: Bool,
     _ comment: String = "",

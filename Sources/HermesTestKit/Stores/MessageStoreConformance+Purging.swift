@@ -59,7 +59,7 @@ extension MessageStoreConformance {
                     throw ConformanceFailure(description: "not appended")
                 }
             }
-            // Two messages were stored a year ago, when the clock was right. One has expired since, the other has not.
+            // Two messages were stored a year ago, when the clock was right. One of them has expired by now.
             let before = behind.advanced(by: .zero - hour)
             try send("over", at: before, lifetime: hour / 2)
             try send("long", at: before, lifetime: .seconds(400 * 86_400))
@@ -113,14 +113,14 @@ extension MessageStoreConformance {
             guard case .eventAppended = try world.store.commit([mark], now: ahead).first else {
                 throw ConformanceFailure(description: "not marked")
             }
-            // The message "early" would look expired, but its time is moved with the jump.
+            // The message "early" would look expired, but its time is moved along with the jump.
             try await world.purge(at: ahead.advanced(by: hour))
             try expectEqual(try await world.inbox(1).count, 302)
             // The clock is right again, and stays so for ten minutes.
             let back = right.advanced(by: hour)
             try send("new", at: back)
             let now = back.advanced(by: .seconds(600))
-            // A setback of another length takes nothing back.
+            // A setback whose length is not that of the jump takes nothing back.
             try await world.store.takeBack(ClockSetback(length: hour, since: back, now: now))
             try await world.purge(at: right.advanced(by: hour * 12))
             try expectEqual(try await world.inbox(1).suffix(2), ["302:read 1", "303-303:hole"], "the new one is over")

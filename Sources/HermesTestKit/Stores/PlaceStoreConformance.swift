@@ -114,7 +114,7 @@ package enum PlaceStoreConformance {
             try expectEqual(first.place, SessionPlace(node: one, opening: 1, since: StoreWorld.now))
             let second = try world.opened(on: two)
             try expectEqual(second.place, SessionPlace(node: two, opening: 2, since: StoreWorld.now))
-            // Operations of the first opening come too late.
+            // Operations of the first opening arrive too late.
             let move = QueueMove(from: first.id, [], condition: .opened(1), endsBehind: 0)
             for late: SessionOperation in [
                 .close(first.id, sentUpTo: 0, expiresAt: nil, opening: 1), .remove(first.id, opening: 1), .move(move),

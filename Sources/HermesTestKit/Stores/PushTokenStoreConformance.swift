@@ -209,7 +209,7 @@ package enum PushTokenStoreConformance {
         },
     ]
 
-    /// Pairs that mean the same token. No two pairs mean the same one.
+    /// Pairs of spellings of one token. Each pair is for a different token.
     private static let spellings: [(PushToken, PushToken)] = [
         (token("a:b", .fcm), PushToken(stored: .fcm, text: "a:b", appID: "")),
         (token("00ff"), PushToken(stored: .apns, text: "00ff", appID: "")), (token("0aff"), token("0aFF")),

@@ -48,7 +48,7 @@ package final class ScriptedSessionStore: SessionStore {
     /// Makes each commit wait for ``open()`` from now on.
     package func close() { state.withLock { $0.gate = DispatchSemaphore(value: 0) } }
 
-    /// Lets the waiting and all later commits go on.
+    /// Lets the waiting commits and all later ones proceed.
     package func open() {
         let gate = state.withLock { state in
             defer { state.gate = nil }

@@ -51,7 +51,7 @@ extension SessionStoreConformance {
                     publishedAt: StoreWorld.later(.seconds(index))
                 )
                 expected.append(publication)
-                // Some publications are in one queue alone, others share their content with another queue.
+                // Some publications are only in one queue; others share their content with another queue.
                 let others = index % 2 == 0 ? [] : [target(ids[2], isShared: false)]
                 try world.publish(publication, [target(ids[0])] + others)
             }

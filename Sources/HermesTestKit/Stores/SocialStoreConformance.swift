@@ -44,7 +44,7 @@ package enum SocialStoreConformance {
             try world.send("d", from: 2, to: 1)
             try expectEqual(try await world.contacts(1), ["1:blocked"])
             try expectEqual(try await world.contacts(0), [], "who is blocked is not told")
-            // The block still holds after another operation has changed the account's rows.
+            // The block still applies after another operation has changed the account's rows.
             _ = try await world.store.open(
                 DeviceDescription(id: StoreWorld.tablet),
                 of: world[1].user,
@@ -367,7 +367,7 @@ package enum SocialStoreConformance {
                 try await world.store.readableAfter(world[person].user, in: group)
             }
             let add = GroupCommand.changeMembers(group, MemberChanges(added: [world[2].user]))
-            // This also holds for operations in one batch.
+            // The rule also applies to operations in one batch.
             _ = try world.store.commit(
                 [
                     world.talk("a", 0, group), world.talk("b", 1, group), .group(add, by: world[0].user),

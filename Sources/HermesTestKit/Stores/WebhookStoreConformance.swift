@@ -63,7 +63,7 @@ package enum WebhookStoreConformance {
             _ = try await store.appendWebhooks(early, marks: [:], limit: 1_000)
             _ = try await store.appendWebhooks([event("a", ann), event("b", bob)], marks: [:], limit: 1_000)
             try expectEqual(try await store.ids(limit: 200), early.map(\.id) + ["a", "b"])
-            // An event that waits as long as it can is not due.
+            // An event that is to be posted again after the longest wait is not due.
             let number = try await store.dueWebhooks(now: StoreWorld.now, limit: 1)[0].number
             let longest = StoreWorld.later(WebhookEvent.maxWait)
             try await store.settleWebhooks([.again(number, attempts: 1, due: longest)])

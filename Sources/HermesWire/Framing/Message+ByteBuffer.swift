@@ -12,7 +12,7 @@ extension SwiftProtobuf.Message {
     ///   - maxParts: the largest number of parts (``MessageParts``); nil: any number, for messages from the server.
     ///   - counted: gets the number of the message's parts before the message is parsed, even if there are too many;
     ///     not called if `maxParts` is nil.
-    /// - Throws: WireError `.badBody` or `.badText`, as the initializer from bytes below.
+    /// - Throws: WireError `.badBody` or `.badText`, like the initializer below.
     package init(
         wire buffer: ByteBuffer,
         maxParts: Int? = MessageParts.max,

@@ -17,7 +17,7 @@ package enum StreamSafeText {
     /// The end of an error message about a text that is not safe.
     package static let problem = "holds more than \(maxRun) combining marks in a row"
 
-    /// Returns whether no text in the bytes has a longer run than ``maxRun``. The bytes may also hold other data than
+    /// Returns whether no text in the bytes has a longer run than ``maxRun``. The bytes may also hold data other than
     /// text.
     package static func isSafe(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var scan = Scan()

@@ -23,7 +23,7 @@ package enum JSON: Sendable, Hashable {
         }
     }
 
-    /// The value of the member with a name; nil if there is no such member, or if this value is not an object.
+    /// The value of the member with this name; nil if there is no such member, or if this value is not an object.
     package subscript(name: String) -> JSON? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value

@@ -91,7 +91,8 @@ package struct MQTTInputDecoder: FrameDecoder {
         return .publish(MQTTPublishFrame(bytes: bytes, headerBytes: scan.headerBytes))
     }
 
-    /// Returns the next four bytes, if they are an acknowledgement with only a non-zero packet identifier; otherwise 0.
+    /// Returns the next four bytes if they are an acknowledgement with a non-zero packet identifier and nothing else;
+    /// otherwise 0.
     private static func peekShort(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
         guard bytes.count >= 4 else { return 0 }
         let word = UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))

@@ -40,6 +40,8 @@ package struct WebSocketInput: WebSocketReading {
         case protocolError = 1002
         /// The client sent a text message, but the protocol is binary.
         case unsupportedData = 1003
+        /// The reason in a close frame is not UTF-8.
+        case invalidText = 1007
         /// A frame is longer than any protocol allows.
         case messageTooBig = 1009
     }
@@ -187,6 +189,9 @@ package struct WebSocketInput: WebSocketReading {
             guard payload.readableBytes > 0 else { return .close(nil) }
             guard let code: UInt16 = payload.getInteger(at: payload.readerIndex), isAllowed(code) else {
                 throw .protocolError
+            }
+            guard String(validating: payload.readableBytesView.dropFirst(2), as: UTF8.self) != nil else {
+                throw .invalidText
             }
             return .close(code)
         }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The serial number, the issuer and the subject of a certificate (RFC 5280, section 4.1). Issuer and serial number
-/// identify it.
+/// identify the certificate.
 package struct CertificateNames: Sendable, Hashable {
     /// The serial number in two's complement, in the fewest bytes.
     package let serial: [UInt8]

@@ -69,11 +69,11 @@ import Testing
     func `who found no place is looked at later, and has not failed`() throws {
         var schedule = HandOffSchedule()
         schedule.committed(try key(1), upTo: 1, due: .zero)
-        schedule.postponed(try key(1), until: .seconds(90))
+        schedule.postponed(try key(1), until: .seconds(90), now: .zero)
         #expect(schedule.takeDue(now: .zero, limit: 10) == [try key(1)], "nobody looked yet")
         // What comes meanwhile does not bring it back earlier, nor twice.
         schedule.committed(try key(1), upTo: 2, due: .seconds(1))
-        schedule.postponed(try key(1), until: .seconds(10))
+        schedule.postponed(try key(1), until: .seconds(10), now: .zero)
         #expect(schedule.attempts(of: try key(1)) == 0 && schedule.nextDue == .seconds(10))
         #expect(schedule.takeDue(now: .seconds(9), limit: 10).isEmpty)
         #expect(schedule.takeDue(now: .seconds(10), limit: 10) == [try key(1)])
@@ -81,8 +81,29 @@ import Testing
         #expect(schedule.count == 0)
         schedule.committed(try key(1), upTo: 3, due: .seconds(20))
         schedule.acknowledged(try user(1), try device("phone"), upTo: 3)
-        schedule.postponed(try key(1), until: .seconds(30))
+        schedule.postponed(try key(1), until: .seconds(30), now: .seconds(11))
         #expect(schedule.count == 0, "it has acknowledged")
+    }
+
+    @Test
+    func `a new token does not wait for what its device's former token waits for`() throws {
+        var schedule = HandOffSchedule()
+        schedule.committed(try key(1), upTo: 1, due: .zero)
+        #expect(schedule.takeDue(now: .zero, limit: 10) == [try key(1)])
+        schedule.renewed(try key(1), due: .seconds(10))
+        schedule.postponed(try key(1), until: .seconds(600), now: .seconds(1))
+        #expect(schedule.nextDue == .seconds(1))
+    }
+
+    @Test
+    func `after an overflow there is room again when a quarter is free, however many keys stay`() throws {
+        var schedule = HandOffSchedule(capacity: 8)
+        for number in 1...9 { schedule.committed(try key(Int32(number)), upTo: 1, due: .zero) }
+        #expect(schedule.hasOverflowed && !schedule.hasRoomAfterOverflow)
+        for number in 1...2 { schedule.acknowledged(try user(Int32(number)), try device("phone"), upTo: 1) }
+        #expect(schedule.count == 6 && schedule.hasRoomAfterOverflow)
+        schedule.clearOverflow()
+        #expect(!schedule.hasRoomAfterOverflow)
     }
 
     @Test

@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesCore
 import Testing
+
+@testable import HermesCore
 
 @Suite("Push tokens")
 struct PushTokenTests {
@@ -47,8 +48,10 @@ struct PushTokenTests {
 
     @Test(arguments: [
         ("https://push.example.org", "https://push.example.org/"),
-        ("https://push.example.org?", "https://push.example.org/?"),
-        ("https://push.example.org:8443/A/b%2Fc;d=1?E=%7e&f", "https://push.example.org:8443/A/b%2Fc;d=1?E=%7e&f"),
+        ("https://push.example.org?", "https://push.example.org/"),
+        ("https://push.example.org/%61b%2fc?", "https://push.example.org/ab%2Fc"),
+        ("https://push.example.org/a%", "https://push.example.org/a%25"),
+        ("https://push.example.org:8443/A/b%2Fc;d=1?E=%7e&f", "https://push.example.org:8443/A/b%2Fc;d=1?E=~&f"),
         (#"https://push.example.org/a\"b\\c?d|e"#, "https://push.example.org/a%22b%5Cc?d%7Ce"),
     ])
     func `the endpoint has one spelling, and its path and query stay`(written: String, stored: String) throws {
@@ -67,5 +70,18 @@ struct PushTokenTests {
         let long = Self.subscription(start + String(repeating: "|", count: 700))
         #expect(throws: HermesError.self) { try PushToken(.webPush, text: long, appID: "") }
         #expect(PushToken(stored: .webPush, text: "{}", appID: "").identity == "{}")
+    }
+
+    @Test
+    func `a service's text is cut, whatever its characters`() {
+        let long = String(repeating: "é", count: 125_000)
+        for outcome in [
+            PushSendOutcome.delivered(id: long), .refused(reason: long),
+            .retry(after: .seconds(1), isService: true, reason: long),
+        ] {
+            #expect("\(outcome.cut)".utf8.count < 1_000)
+        }
+        #expect(PushSendOutcome.refused(reason: "BadTopic").cut == .refused(reason: "BadTopic"))
+        #expect(PushSendOutcome.tokenGone(since: nil).cut == .tokenGone(since: nil))
     }
 }

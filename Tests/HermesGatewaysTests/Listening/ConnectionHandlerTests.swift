@@ -383,6 +383,54 @@ import Testing
         #expect(fixture.session.isClosed)
     }
 
+    @Test func `a long answer waits for a peer that reads late, and the next request waits for the answer`() throws {
+        var limits = ConnectionLimits()
+        limits.outboundQueueBytes = 100
+        let fixture = try Fixture(limits)
+        fixture.channel.isWritable = false
+        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        let entry = String(repeating: "e", count: 60)
+        let answer = String(repeating: "a", count: 80)
+        fixture.connection.write { $0.writeString(entry) }
+        fixture.connection.ask { (done: @escaping @Sendable (Result<String, HermesError>) -> Void) in
+            done(.success(answer))
+        } reading: {
+            $0.utf8.count
+        } then: { result in
+            if case .success(let text) = result { fixture.connection.write { $0.writeString(text) } }
+        }
+        fixture.channel.embeddedEventLoop.run()
+        #expect(!fixture.session.isClosed)
+        #expect(!fixture.connection.takesFrames)
+        #expect(try fixture.output().isEmpty)
+
+        fixture.channel.isWritable = true
+        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.channel.embeddedEventLoop.run()
+        #expect(try fixture.output().joined() == entry + answer)
+        #expect(fixture.connection.takesFrames)
+        #expect(!fixture.session.isClosed)
+    }
+
+    @Test func `an answer that waits ends with its connection`() throws {
+        var limits = ConnectionLimits()
+        limits.outboundQueueBytes = 100
+        let fixture = try Fixture(limits)
+        fixture.channel.isWritable = false
+        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.connection.write { $0.writeString(String(repeating: "e", count: 60)) }
+        var isWritten = false
+        fixture.connection.ask { (done: @escaping @Sendable (Result<Int, HermesError>) -> Void) in
+            done(.success(1))
+        } then: { _ in
+            isWritten = true
+        }
+        fixture.channel.embeddedEventLoop.run()
+        _ = try fixture.channel.finish(acceptAlreadyClosed: true)
+        #expect(!isWritten)
+        #expect(fixture.connection.waitingAnswers.isEmpty)
+    }
+
     @Test func `tells when what was written has gone`() throws {
         let fixture = try Fixture()
         fixture.connection.write { $0.writeString("entry") }

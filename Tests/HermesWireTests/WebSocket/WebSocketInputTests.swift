@@ -102,7 +102,7 @@ import Testing
         (frame(0x02, [1]) + frame(0x82, [2]), .protocolError), (frame(0x82, [1]) + frame(0x80, [2]), .protocolError),
         (frame(0x88, [3]), .protocolError), (frame(0x88, [0, 0]), .protocolError),
         (frame(0x88, [0x03, 0xED]), .protocolError), (frame(0x88, [0x03, 0xF7]), .protocolError),
-        (frame(0x88, [0xFF, 0xFF]), .protocolError),
+        (frame(0x88, [0xFF, 0xFF]), .protocolError), (frame(0x88, [0x03, 0xE8, 0xC3, 0x28]), .invalidText),
     ])
     func `what the standard forbids ends the connection as soon as it is seen`(
         bytes: [UInt8],

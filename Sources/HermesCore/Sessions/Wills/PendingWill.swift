@@ -1,16 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The will of a client that is connected or has gone. It is a class, so that the many clients without a will need no
-/// room for one.
+/// The will of a client that is connected or has gone. It is a class, so that a client without a will needs no room for
+/// it.
 package final class PendingWill: Sendable {
     package let publication: Publication
-    /// The time at which the client gave the will. The will's expiry counts only from its publication.
+    /// The time at which the client gave the will. The will's expiry counts only from the time at which the will is
+    /// published.
     package let givenAt: Timestamp
     /// The delay after the end of the connection.
     package let delay: Duration
 
-    /// The source that pays for the retained copy that it leaves.
+    /// The source that pays for the will while it is retained.
     package let source: CommitSource
     /// The client that gave the will. The access rules are checked again when the will is published.
     package let identity: ClientIdentity

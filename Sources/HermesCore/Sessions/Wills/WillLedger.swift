@@ -13,7 +13,7 @@ package final class WillLedger: Sendable {
     /// What is to be done with a will that is due.
     package enum Verdict: Sendable, Hashable {
         case publish
-        /// Its client's account has lost its name, so ``PendingWill/leavingNothing()`` is published.
+        /// The account of the will's client has lost its name, so ``PendingWill/leavingNothing()`` is published.
         case publishLeavingNothing
         /// The will is not published: the client took it back, its account is disabled, or another node publishes it.
         case drop
@@ -86,7 +86,7 @@ package final class WillLedger: Sendable {
 
         var hasRoom: Bool { unrecorded.count < maxWaiting && bytes < maxWaitingBytes }
 
-        /// - Parameter isFirst: whether the change comes before the changes of the same will that wait already.
+        /// - Parameter isFirst: whether the change is put before the waiting changes of the same will.
         mutating func add(_ change: WillChange, isFirst: Bool = false) {
             let known = waiting[change.id]
             bytes -= known?.bytes ?? 0
@@ -105,7 +105,7 @@ package final class WillLedger: Sendable {
         }
     }
 
-    /// This process has taken over wills of a process that has gone.
+    /// Called when this process has taken over wills of a process that has gone.
     package let inherited = Hook<[StoredWill]>()
     private let node: NodeIdentity
     private let wakeUp: WakeUp
@@ -121,8 +121,8 @@ package final class WillLedger: Sendable {
     /// - Parameters:
     ///   - key: the client's session.
     ///   - delay: how long the will waits after the end of the connection.
-    /// - Returns: the will to use from now on. If it has no id, it is not recorded, and only this process has it: too
-    ///   much waits for the record, or this process has left the record.
+    /// - Returns: the will to use from now on. If that will has no id, it is not recorded, and only this process has
+    ///   it: too much waits for the record, or this process has left the record.
     package func give(_ will: PendingWill, of key: SessionKey, delay: Duration) -> PendingWill {
         let recorded = state.withLock { state -> PendingWill? in
             guard !state.isOut, state.hasRoom else { return nil }
@@ -163,13 +163,13 @@ package final class WillLedger: Sendable {
     /// Takes a will that is due from the record.
     ///
     /// - Parameters:
-    ///   - isLate: whether its client's account may have changed since the connection ended.
+    ///   - isLate: whether the account of the will's client may have changed since the connection ended.
     ///   - completion: called once, on any thread.
     package func take(_ will: PendingWill, isLate: Bool, completion: @escaping Completion) {
         guard let id = will.id else { return completion(.publish) }
         let verdict = state.withLock { state -> Verdict? in
-            // After this process has left, it publishes only wills that the record has never had, because nobody else
-            // publishes those.
+            // After this process has left, it publishes only wills that were never in the record, because no other
+            // process can publish those.
             if state.isOut { return state.unrecorded.remove(id) == nil ? .drop : .publish }
             guard state.taking[id] == nil else { return .drop }
             state.taking[id] = Taking(will: will, isLate: isLate, completion: completion)

@@ -15,7 +15,7 @@ package final class RetainedMessages: Sendable {
         var stored: StoredPublication?
         /// The number of pending writes.
         var pending = 0
-        /// Whether the store must be read as soon as no write is pending.
+        /// Whether the store must be read when no write is pending any more.
         var isOutdated = false
         /// The value of ``State/changes`` when ``seen`` changed.
         var changedAt: UInt64 = 0
@@ -50,11 +50,12 @@ package final class RetainedMessages: Sendable {
 
     /// The hook for topics whose retained publication this process has stored or removed.
     let stored = Hook<TopicName>()
-    /// The hook for topics that must be read from the store again, because the store may have a publication other than
-    /// the one that this process has.
+    /// The hook for topics that must be read from the store again, because this process may have an outdated
+    /// publication.
     let outdated = Hook<TopicName>()
 
-    /// Whether publications are retained, and retained publications are sent; if not, publishers are refused.
+    /// Whether publications are retained, and retained publications are sent to subscribers; if false, requests to
+    /// retain are refused.
     package let isAvailable: Bool
 
     package init(messages: SharedLimit, bytes: SharedLimit, isAvailable: Bool = true) {
@@ -79,7 +80,7 @@ package final class RetainedMessages: Sendable {
         state.withLock { state in state.tree.value(of: topic).flatMap { state.entries[Int($0)]?.seen } }
     }
 
-    /// Returns the publications that a filter matches, in any order, without expired publications.
+    /// Returns the unexpired publications that a filter matches, in any order.
     package func matching(_ filter: TopicFilter, now: Timestamp, limit: Int = .max) -> [StoredPublication] {
         state.withLock { state in
             var found: [StoredPublication] = []
@@ -189,8 +190,8 @@ package final class RetainedMessages: Sendable {
                     Self.change(topic, &state) { entry in
                         entry.seen = found[topic]
                         entry.stored = found[topic]
-                        // With `changedAt` 0, a search that is under way finds the publication, which the search's
-                        // subscriber may have missed.
+                        // With `changedAt` 0, a search that is under way finds this publication. The search's
+                        // subscriber may have missed it.
                         entry.changedAt = 0
                     }
                 }
@@ -278,8 +279,8 @@ package final class RetainedMessages: Sendable {
                 entry.pending -= 1
                 guard entry.pending <= 0 else { return }
                 entry.seen = entry.stored
-                // With `changedAt` 0, a search that is under way finds the publication that is visible again, which the
-                // search's subscriber may have missed.
+                // With `changedAt` 0, a search that is under way finds the publication that is visible again. The
+                // search's subscriber may have missed it.
                 if !isStored { entry.changedAt = 0 }
                 swap(&entry.isOutdated, &isOutdated)
             }
@@ -318,7 +319,7 @@ package final class RetainedMessages: Sendable {
     private func takeDue(now: Timestamp) -> [TopicName] {
         let isDue = state.withLock { state in
             guard state.nextExpiry <= now else { return false }
-            // Publications that are retained from now on lower it again.
+            // Publications that are retained from now on make this time earlier again.
             state.nextExpiry = Timestamp(rawValue: .max)
             return true
         }

@@ -37,7 +37,7 @@ struct RetainedTree {
             var parent = RetainedTree.none
             /// The node's number.
             var number: UInt64 = 0
-            /// Siblings with this number or a higher one were examined before.
+            /// Siblings with this number or a higher one were already examined.
             var below = UInt64.max
         }
 
@@ -174,7 +174,7 @@ struct RetainedTree {
     private func goOn(from place: Walk.Place, _ stack: inout [Walk.Place]) -> Bool {
         let record = nodes[Int(place.node)]
         guard record.number == place.number else {
-            // The node has left the tree since. The siblings that were behind it have lower numbers.
+            // The node has left the tree meanwhile. The siblings that were behind it have lower numbers.
             guard Int(place.parent) < nodes.count else { return false }
             let (first, below) = (nodes[Int(place.parent)].firstChild, min(place.below, place.number))
             push(first, of: place.parent, depth: place.depth, below: below, to: &stack)

@@ -127,7 +127,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     func add(_ seat: Seat) { seats.append(seat) }
 
-    /// Removes a member; the others get the publications that it gives back.
+    /// Removes a member; other members get the publications that it gives back.
     ///
     /// - Parameter isLast: whether no member remains; no other member can then join this group.
     func remove(_ seat: Seat, givenBack: [Publication], isLast: Bool, on shard: TopicShard) {
@@ -168,8 +168,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         give(publication, to: place, on: shard)
     }
 
-    /// Gives a publication of another node to a member. If no member here can take it, it goes to another node that has
-    /// not refused it.
+    /// Gives a publication of another node to a member. If no member here can take the publication, it goes to another
+    /// node that has not refused it.
     func take(_ item: NodePublication, on shard: TopicShard) {
         let publication = item.publication
         if let seat = choose(for: publication, on: shard) { return give(publication, to: .seat(seat), on: shard) }
@@ -222,12 +222,12 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     }
 
     /// Returns the least busy member; equally busy members take turns. Members that do not keep up with their
-    /// publications, or that do not accept a message of this length, are chosen last. Nil if no member can take the
-    /// publication, because the members get it through the store, may not read it, are leaving, or are on loops that
-    /// are too far behind.
+    /// publications, or that do not accept a message of this length, are chosen last. Returns nil if no member can take
+    /// the publication: each gets it through the store, may not read it, is leaving, or is on a loop that is too far
+    /// behind.
     ///
     /// Examines each member at most once and stops at the first idle one. If one of the first ``window`` members can
-    /// take the publication, it examines only these, which bounds the cost of a very large group.
+    /// take the publication, it examines only these members, which bounds the cost of a very large group.
     private func choose(for publication: Publication, on shard: TopicShard) -> Seat? {
         var best: Seat?
         var bestPlace = 0

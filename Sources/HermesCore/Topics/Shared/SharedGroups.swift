@@ -6,8 +6,8 @@ import Synchronization
 /// The shared subscriptions of all loops.
 ///
 /// State: a `Mutex` around one dictionary; nothing is called under it. The lock is taken when members join and leave,
-/// for publications to groups that have kept members (these publications go through the store anyway), and for
-/// publications of other nodes.
+/// and for publications of other nodes. It is also taken for publications to groups that have kept members; these
+/// publications go through the store anyway.
 final class SharedGroups: Sendable {
     private struct Entry {
         let group: SharedGroup
@@ -82,7 +82,7 @@ final class SharedGroups: Sendable {
 
     /// Registers another node that has members and has joined the group.
     ///
-    /// - Returns: false if it was registered before.
+    /// - Returns: false if the node was already registered.
     func sit(_ node: NodeID, in group: SharedGroup) -> Bool {
         entries.withLock { entries in
             guard entries[group.key]?.group === group else { return false }

@@ -20,7 +20,7 @@ extension SharedMember {
 package protocol TopicReader: AnyObject, Sendable {
     func mayRead(_ topic: TopicName) -> Bool
 
-    /// The longest message that the subscriber accepts, in bytes, including the topic.
+    /// The length of the longest message that the subscriber accepts, in bytes, including the topic.
     var maxMessageBytes: Int { get }
 
     /// Returns the permissions that remain when the subscriber's account no longer has this name. Returns this object

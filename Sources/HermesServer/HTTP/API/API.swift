@@ -130,7 +130,7 @@ struct API: Sendable {
         var headers = headers
         headers[.contentType] = HTTPContext.eventStream
         headers[.cacheControl] = "no-store"
-        // Without this field, proxies such as nginx hold events back.
+        // Without this field, proxies such as nginx buffer events.
         headers[.accelBuffering] = "no"
         channel.closeFuture.whenComplete { _ in events.close(stream) }
         return Response(

@@ -76,7 +76,7 @@ extension APICore {
             after: call.query["after"].flatMap { ConversationPlace(text: $0) },
             limit: Self.limit(of: call)
         )
-        // Requests of back ends wait for one another, and not for the account's own requests.
+        // Requests of back ends wait for one another, but not for the account's own requests.
         let answer = try await messenger.inbox.answer(request, for: account(of: call).id, source: .server)
         guard case .conversations(let page) = answer else { throw Self.noPage }
         return APIAnswer(

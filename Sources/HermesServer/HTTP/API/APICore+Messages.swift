@@ -10,7 +10,7 @@ import HermesWire
 extension APICore {
     private typealias Field = APISchema.Field
 
-    /// The most bytes of contents in one page.
+    /// The largest size of the contents in one page, in bytes.
     static let maxPageBytes = 1 << 20
     static let noPage = HermesError(.internalError, "the core answered another request")
 
@@ -149,7 +149,7 @@ extension APICore {
             before: call.number("before").map { UInt64($0) },
             limit: Self.limit(of: call)
         )
-        // Requests of back ends wait for one another, and not for the account's own requests.
+        // Requests of back ends wait for one another, but not for the account's own requests.
         let answer = try await messenger.inbox.answer(
             request,
             for: account.id,

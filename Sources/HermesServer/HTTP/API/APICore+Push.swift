@@ -124,8 +124,8 @@ extension APICore {
         ])
     )
 
-    /// The largest number of names without an account in an answer. It is limited because the answer is kept for
-    /// repetitions.
+    /// The largest number of names without an account that an answer lists. It is limited because the answer is kept
+    /// for repetitions.
     private static let maxUnknown = 100
     /// The number of names that are looked up for the cost of one request.
     private static let namesPerRequest = 100
@@ -332,9 +332,9 @@ extension APICore {
 
     /// Publishes, unless an earlier request with the same idempotency key did.
     ///
-    /// - Parameter publish: gets the id that an earlier attempt with this key gave the push, if it is unknown whether
-    ///   that attempt was completed; otherwise nil. Returns whether the push was retained; nil if the request did not
-    ///   ask to retain it.
+    /// - Parameter publish: publishes, and returns whether the push was retained; nil if the request did not ask to
+    ///   retain it. If it is unknown whether an earlier attempt with this key was completed, `publish` gets the id that
+    ///   the push had in that attempt; otherwise nil.
     private func once(
         _ call: APICall,
         _ answer: JSON,
@@ -361,7 +361,7 @@ extension APICore {
         }
     }
 
-    /// Adds the field `retained`, which the claim's answer lacks: only now it is known whether the push is retained.
+    /// Adds the field `retained`, which the claim's answer lacks: whether the push is retained is known only now.
     private static func adding(_ isRetained: Bool?, to answer: JSON) -> JSON {
         guard let isRetained, case .object(let members) = answer else { return answer }
         return .object(members + [.init(name: "retained", value: .boolean(isRetained))])

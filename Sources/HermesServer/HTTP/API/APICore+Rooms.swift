@@ -134,7 +134,8 @@ extension APICore {
         let account = try await account(of: call)
         let expulsion = RoomExpulsion(of: account, from: room)
         let connections = await loops.remove(expulsion)
-        // Sessions without a connection come last, so that a session that loses its connection meanwhile is not missed.
+        // Sessions without a connection are handled last, so that a session that loses its connection meanwhile is not
+        // missed.
         let kept = try await messenger.durable.endSubscriptions(of: .account(account.id), to: room.topic)
         guard try await connections + kept + removeElsewhere(expulsion) > 0 else {
             throw APIProblem(.notFound, .notFound, "The account is not in this room.")
@@ -142,7 +143,7 @@ extension APICore {
         return .empty
     }
 
-    /// Removes connections of the other nodes from a room.
+    /// Removes connections on the other nodes from a room.
     ///
     /// - Returns: the number of removed connections.
     func removeElsewhere(_ expulsion: RoomExpulsion) async throws(APIProblem) -> Int {

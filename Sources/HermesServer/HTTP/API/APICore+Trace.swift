@@ -5,7 +5,7 @@ import HTTPTypes
 import HermesCore
 import HermesWire
 
-/// The steps of a message through the server. The console uses them, too.
+/// The steps of a message through the server. The console shows them, too.
 extension APICore {
     private typealias Field = APISchema.Field
 

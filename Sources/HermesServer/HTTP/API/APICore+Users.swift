@@ -157,7 +157,7 @@ extension APICore {
 }
 
 extension APICall {
-    /// Repeats a call with the account's number in place of its name, because the account may have been renamed.
+    /// Copies a call, with the account's number in place of its name, because the account may have been renamed.
     fileprivate init(user: UserID, _ call: APICall) {
         self.init(
             key: call.key,

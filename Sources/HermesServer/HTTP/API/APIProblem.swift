@@ -14,7 +14,7 @@ struct APIProblem: Error, Sendable {
     let detail: String
     /// The time after which a retry makes sense, if it is known.
     let retryAfter: Duration?
-    /// The methods that the path takes; only for the status 405.
+    /// The methods that the path accepts; only for the status 405.
     var allow: String?
 
     init(_ status: HTTPResponse.Status, _ code: HermesError.Code, _ detail: String, retryAfter: Duration? = nil) {

@@ -38,13 +38,13 @@ final class APIRateLimit: Sendable {
     }
 
     /// Takes further tokens for a request that was allowed. If there are too few, the number of tokens becomes
-    /// negative, and the key's next requests are refused until it is positive again.
+    /// negative. The key's next requests are then refused until there is a whole token again.
     func charge(_ count: Int, to key: Int64) {
         guard count > 0 else { return }
         buckets.withLock { $0[key]?.tokens -= Double(count) }
     }
 
-    /// Takes a token of a key, if available.
+    /// Takes a token of a key, if there is one.
     ///
     /// - Parameter now: the time of a clock that never goes back.
     func request(of key: Int64, now: Duration) -> Decision {

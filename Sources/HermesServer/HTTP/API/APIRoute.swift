@@ -52,7 +52,7 @@ struct APIRoute: Sendable {
     var failures: [HTTPResponse.Status] = []
     /// Whether a success is an endless stream of events.
     var isStream = false
-    /// The number of requests that a call counts as in its key's rate.
+    /// The number of requests that are charged to the key's rate for a call.
     var requests: @Sendable (APICall) -> Int = { _ in 1 }
     let handler: Handler
 
@@ -69,7 +69,7 @@ struct APIRoute: Sendable {
         return Set(all.map(\.code)).sorted().map { HTTPResponse.Status(code: $0) }
     }
 
-    /// The parameter of an account in the path.
+    /// The parameter in the path that names an account.
     static let user = Parameter(
         "user",
         .user,
@@ -96,7 +96,7 @@ struct APICall: Sendable {
     var console: ConsoleCaller?
     #endif
 
-    /// Returns a number in the query, which was checked before.
+    /// Returns the value of a parameter in the query that is a number. The parameter has already been checked.
     func number(_ name: String) -> Int64? { query[name].flatMap { Int64($0) } }
 }
 
@@ -104,9 +104,9 @@ struct APICall: Sendable {
 struct APIAnswer: Sendable {
     let body: JSON?
     var headers: [(name: String, value: String)] = []
-    /// The text of the body, if it exists already.
+    /// The text of the body, if the route has written it already.
     var text: String?
-    /// The name of the object that the request gave a number of, for the audit log.
+    /// The name of the object, if the request gave only its number; for the audit log.
     var found: String?
     /// The stream of events that is the body.
     var stream: EventStream?

@@ -4,8 +4,8 @@
 import HermesCore
 import HermesWire
 
-/// An account in the API: a number, or a text that is a uid if it consists of digits, and otherwise a nick name. Put
-/// `@` before a name that consists of digits or begins with `@`.
+/// An account in the API: a number (the uid) or a text. A text of digits is a uid, and any other text is a nick name. A
+/// nick name that consists of digits or begins with `@` must have another `@` before it.
 struct APIUserSelector: Sendable, Hashable {
     static let maxCharacters = NickName.maxCharacters + 1
 

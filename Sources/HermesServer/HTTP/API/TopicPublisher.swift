@@ -5,8 +5,8 @@ import HermesCore
 import HermesGateways
 import NIOCore
 
-/// Publishes for the API, and numbers the pushes to each topic in the order of publishing. The numbers begin anew with
-/// each start of the server, with a new epoch. In a cluster, one node numbers all pushes to a topic.
+/// Publishes for the API, and numbers the pushes to each topic in the order of publishing. At each start of the server,
+/// the numbers begin anew with a new epoch. In a cluster, one node numbers all pushes to a topic.
 ///
 /// State: isolated to the actor.
 actor TopicPublisher {
@@ -25,7 +25,7 @@ actor TopicPublisher {
     private let time: any TimeSource
     private let cluster: ClusterMember?
     private var numbers = TopicNumbers(maxTopics: TopicPublisher.maxTopics)
-    /// The turns of publications to the same topic: all its subscribers get them in the same order.
+    /// Publications to the same topic take turns, so that all its subscribers get them in the same order.
     private let turns = TaskTurns<TopicName>()
 
     init(plane: TopicPlane, durable: DurableSessions, time: any TimeSource, cluster: ClusterMember?) {
@@ -37,7 +37,7 @@ actor TopicPublisher {
 
     /// Publishes with the topic's next number, on the node that numbers the topic.
     ///
-    /// - Returns: whether the publication is retained; nil if the request did not ask for this.
+    /// - Returns: whether the publication is retained; nil if the request did not ask to retain it.
     /// - Throws: `.overloaded`, `.storageUnavailable`; `.tooLarge`, `.invalidArgument` if the clients of the topic
     ///   cannot get the publication.
     func publish(_ publication: NumberedPublication) async throws(HermesError) -> Bool? {
@@ -99,10 +99,10 @@ actor TopicPublisher {
         numbers.used(place, on: room.topic)
     }
 
-    /// Publishes. Returns once the publication is stored for subscribers that are away, and on its way to those that
+    /// Publishes. Returns when the publication is stored for subscribers that are away, and is on its way to those that
     /// are connected.
     ///
-    /// - Returns: whether it is retained (there may be no room for it); nil if the request did not ask for this.
+    /// - Returns: whether it is retained (there may be no room for it); nil if the request did not ask to retain it.
     /// - Throws: `.unsupported` if it is to be retained and retaining is switched off; `.overloaded`;
     ///   `.storageUnavailable`. If this throws, nobody gets the publication.
     func publish(_ publication: Publication) async throws(HermesError) -> Bool? {
@@ -111,7 +111,7 @@ actor TopicPublisher {
         return try await deliver(publication)
     }
 
-    /// Removes the retained publication of a topic, after all publications that came before.
+    /// Removes the retained publication of a topic, after all earlier publications to the topic.
     func removeRetained(of topic: TopicName) async throws(HermesError) {
         await turns.begin(topic)
         defer { turns.pass(topic) }
@@ -136,8 +136,8 @@ actor TopicPublisher {
                 try await store(stored, targets, retains: publication.retain)
             } catch {
                 guard publication.retain, error.code == .quotaExceeded else { throw error }
-                // Nothing was stored, because there is no room to retain the publication. Its subscribers get it
-                // nevertheless.
+                // Nothing was stored, because there is no room to retain the publication. The topic's subscribers still
+                // get it.
                 isRetained = false
                 if !targets.isEmpty { try await store(stored, targets, retains: false) }
             }

@@ -42,7 +42,7 @@ struct EventQueue: Sendable {
     private(set) var bytes = 0
     private(set) var end: StreamEnd?
     private var events: [(event: StreamedEvent, weight: Int)] = []
-    /// The number of events that were dropped since the reader was last told.
+    /// The number of events that were dropped since a count was last queued for the reader.
     private var dropped = 0
     private var isFull = false
     private var isHeartbeatDue = false
@@ -54,8 +54,8 @@ struct EventQueue: Sendable {
 
     /// Adds an event, if there is room.
     ///
-    /// A full queue takes nothing until half of it is written. So the reader gets a few large counts of dropped events,
-    /// not many small ones.
+    /// A full queue accepts nothing until half of it is written. So the reader gets a few large counts of dropped
+    /// events, not many small ones.
     ///
     /// - Returns: whether it was added.
     mutating func add(weight: Int, _ event: () -> StreamedEvent) -> Bool {

@@ -35,15 +35,16 @@ final class EventStream: Sendable {
         var reader: CheckedContinuation<Void, Never>?
     }
 
-    /// The bytes that are written at once.
+    /// The number of bytes that are written at once.
     private static let chunkBytes = 64 << 10
 
     let key: APIKey
     let topics: [TopicFilter]
     let kinds: Set<ServerEvent.Kind>
-    /// For a stream of the console: whether it may go on, called before each write. Nil if the stream belongs to a key.
+    /// For a stream of the console: returns whether the stream may continue; called before each write. Nil for a stream
+    /// of a key.
     let isAllowed: (@Sendable () -> Bool)?
-    /// The part of the ``ShapeBudget`` that the filters use, held as long as the stream exists.
+    /// The part of the ``ShapeBudget`` that the filters use, held while the stream exists.
     private let shapes: ShapeLease?
     private let settings: EventSettings
     private let allowance: EventAllowance
@@ -162,7 +163,7 @@ final class EventStream: Sendable {
     /// Writes the stream until it ends or its reader has gone.
     @concurrent
     func write(to writer: inout any ResponseBodyWriter) async throws {
-        // The time is random, so that the readers of a stopped server do not all come back in one moment.
+        // The time is random, so that the readers of a stopped server do not all connect again at the same moment.
         let retry = Duration.milliseconds(Int.random(in: 1_000...3_000))
         let kinds = ServerEvent.Kind.allCases.filter(kinds.contains)
         try await writer.write(ByteBuffer(string: EventText.ready(topics: topics, kinds: kinds, retry: retry)))

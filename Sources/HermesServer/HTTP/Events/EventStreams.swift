@@ -82,7 +82,7 @@ final class EventStreams: Sendable {
         let (stream, place) = try admit(key, topics, kinds, shapes: shapes)
         await begin(stream, place)
         do {
-            // The key may have been revoked before this stream could be ended for that.
+            // If the key was revoked before the stream was registered, the revocation has not ended the stream.
             guard try await keys.keys().contains(where: { $0.id == key.id }) else {
                 throw HermesError(.invalidToken, "The API key is unknown or revoked.")
             }
@@ -96,7 +96,8 @@ final class EventStreams: Sendable {
     /// The key that stands for the console, so that all its streams share the limits of one key.
     private static let console = APIKey(id: -1, name: "the console", scopes: [], createdAt: Timestamp(rawValue: 0))
 
-    /// Opens a stream for the console, of the publications that match one filter. Topic rules do not restrict it.
+    /// Opens a stream of the publications that match one filter, for the console. Topic rules do not restrict the
+    /// stream.
     ///
     /// - Parameter isAllowed: called before each write; once it returns false, the stream ends.
     /// - Throws: the reason why the stream cannot be opened.
@@ -233,8 +234,8 @@ final class EventMemory: Sendable {
     func giveBack(_ bytes: Int) { held.subtract(bytes, ordering: .relaxed) }
 }
 
-/// The rate of events of one key. Once it is used up, no event passes until a tenth of it has come back. So the reader
-/// gets a few large counts of dropped events, not many small ones.
+/// The rate of events of one key. When it is used up, no event passes until a tenth of it is available again. So the
+/// reader gets a few large counts of dropped events, not many small ones.
 ///
 /// State: one `Mutex`.
 final class EventAllowance: Sendable {

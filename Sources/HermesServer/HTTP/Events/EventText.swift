@@ -15,7 +15,7 @@ enum EventText {
 
     /// Returns the beginning of a stream.
     ///
-    /// - Parameter retry: the time after which a reader that has lost the stream comes back.
+    /// - Parameter retry: the time after which a reader that has lost the stream connects again.
     static func ready(topics: [TopicFilter], kinds: [ServerEvent.Kind], retry: Duration) -> String {
         let data: JSON = [
             "server": .string("hermes/\(HermesVersion.current)"),

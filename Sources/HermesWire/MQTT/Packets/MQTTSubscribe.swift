@@ -28,7 +28,7 @@ package struct MQTTSubscription: Hashable, Sendable {
 
     package var filter: String
     package var maximumQoS: MQTTQoS
-    /// Whether the server does not deliver the client's own publications to it; false in 3.1.1.
+    /// Whether the server leaves out the client's own publications; false in 3.1.1.
     package var noLocal: Bool
     /// Whether forwarded messages keep their retain flag; false in 3.1.1.
     package var retainAsPublished: Bool
