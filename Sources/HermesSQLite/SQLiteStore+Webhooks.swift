@@ -99,8 +99,8 @@ extension SQLiteStore: WebhookStore {
 
     /// The smallest limit for the rows of one query for due events.
     private static let leastLooked = 100
-    /// The number of due events after which no further query is made. This many are read only if a few users have most
-    /// of them.
+    /// The number of due events after which no further query is made. So many events are read only if a few users have
+    /// most of them.
     private static let mostLooked = 10_000
     /// The bytes of due events after which no further query is made.
     private static let mostLookedBytes = 8 << 20

@@ -97,7 +97,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     }
 
     /// Handles the beginning of a session. The server continues after `taken` or, in a new epoch, after the last entry
-    /// that it has recorded for the device.
+    /// that it has recorded as acknowledged.
     package mutating func resumed(
         epoch: UInt64,
         serverAcknowledged: UInt64,

@@ -85,8 +85,8 @@ extension ConnectionDriver {
         if case .stopped(let reason?) = machine.state { throw reason }
     }
 
-    /// Waits until the state machine has stopped. If the task is cancelled, closes the connection. The last event then does
-    /// not count as taken, because the app may still be handling it.
+    /// Waits until the state machine has stopped. If the task is cancelled, this closes the connection. The last event
+    /// then does not count as taken, because the app may still be handling it.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     package func run() async throws {

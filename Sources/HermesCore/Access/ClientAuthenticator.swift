@@ -92,7 +92,7 @@ package struct ClientAuthenticator: Sendable {
     /// secret is ignored.
     package enum Hashing: Sendable, Hashable {
         case always, never
-        /// The secret has the length of an access token. It is hashed only if it is not a token.
+        /// The secret has the length of an access token. It is hashed only if no such token exists.
         case unlessToken
     }
 

@@ -39,7 +39,7 @@ extension ClientIdentity {
 package struct ClientAccess {
     private var rules: BoundTopicRules?
     private var generation: UInt64 = 0
-    /// The last answer about sending to a room. It is kept because it is needed again for every text.
+    /// The last answer about sending to a room. The answer is kept because it is needed again for every text.
     private var talk: (room: RoomName, isAllowed: Bool)?
 
     package init() {}

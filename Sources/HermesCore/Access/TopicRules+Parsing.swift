@@ -19,7 +19,7 @@ extension TopicRules {
 
     /// The largest rule file, in bytes.
     package static let maxBytes = 1 << 20
-    /// The most rules in a file. It is limited because each connection keeps the rules that apply to it.
+    /// The most rules in a file. The number is limited because each connection keeps the rules that apply to it.
     package static let maxRules = 10_000
 
     /// Parses a rule file: one rule per line; empty lines and lines that begin with `#` are skipped.

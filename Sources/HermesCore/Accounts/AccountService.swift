@@ -120,8 +120,8 @@ package final class AccountService: Sendable {
     /// The time within which connections under a given-up name end.
     private static let endOfConnections = Duration.seconds(1)
 
-    /// Reads from the store the names that are not free yet. They remain from an earlier process, from a node that is
-    /// gone, or from a deletion whose caller no longer waited for it.
+    /// Reads from the store the names that are not free yet. Such names remain from an earlier process, from a node
+    /// that is gone, or from a deletion whose caller stopped waiting.
     ///
     /// - Parameter isStart: whether the process is starting. At that time nobody is connected.
     func load(isStart: Bool) async throws(HermesError) {

@@ -28,8 +28,8 @@ package final class PasswordHasher: Sendable {
             self.p = p
         }
 
-        /// Whether a hash with these parameters may be computed. It may use at most 256 MiB, even if a stored hash
-        /// requires more.
+        /// Whether a hash with these parameters may be computed. The computation may use at most 256 MiB, even if a
+        /// stored hash requires more.
         package var isAllowed: Bool {
             (1...20).contains(ln) && (1...32).contains(r) && (1...16).contains(p) && 128 * r * (1 << ln) <= 256 << 20
         }
@@ -39,14 +39,14 @@ package final class PasswordHasher: Sendable {
     /// lane, addresses take turns, and within one address, accounts take turns. So many computations of one owner do
     /// not delay those of another.
     package enum Turn: Sendable, Hashable {
-        /// A login to an account from a known address or with a known device. It has priority over logins of strangers.
-        /// If the address is nil, the client is already logged in to the account, and the account takes turns as if it
-        /// were an address.
+        /// A login to an account from a known address or with a known device. Such a login has priority over logins of
+        /// strangers. If the address is nil, the client is already logged in to the account, and the account takes
+        /// turns as if it were an address.
         case known(account: String, address: String?)
         /// Any other login, from this address.
         case stranger(address: String)
-        /// A new password of an existing account; nil: a password that the operator sets. It has priority over
-        /// registrations.
+        /// A new password of an existing account; nil: a password that the operator sets. Such a password has priority
+        /// over registrations.
         case change(account: String? = nil)
         /// A new account from this address.
         case registration(address: String)

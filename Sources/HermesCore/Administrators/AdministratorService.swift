@@ -219,8 +219,8 @@ package final class AdministratorService: Sendable {
         if let factor = administrator.secondFactor {
             guard let code = code.map({ $0.filter { !$0.isWhitespace } }), !code.isEmpty else {
                 // The attempt stays charged until the right code follows. Otherwise somebody with a stolen password
-                // could try without end. This answer reveals that the password is right, so the attempt is recorded
-                // where the password's owner can see it.
+                // could try without end. The answer `codeNeeded` reveals that the password is right, so the attempt is
+                // recorded where the password's owner can see it.
                 withoutCode(Place(name: administrator.name, address: network), charge)
                 let result = "right password, no code yet"
                 await recordRefusal(of: text, address, result, nil)

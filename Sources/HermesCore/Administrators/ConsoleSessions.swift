@@ -42,8 +42,8 @@ package struct ConsoleSessions: Sendable {
         fileprivate var changesAt: Duration
     }
 
-    /// The number of changes that a session may make at once, and per second in the long run. They are limited so that
-    /// nobody floods the audit log.
+    /// The number of changes that a session may make at once, and per second in the long run. Changes are limited so
+    /// that nobody floods the audit log.
     static let changeBurst = 30.0
     static let changesPerSecond = 1.0
 

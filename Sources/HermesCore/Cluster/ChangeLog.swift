@@ -3,8 +3,8 @@
 
 /// The changes of one kind that a node has published, kept for nodes that have missed some of them. Does no I/O.
 struct ChangeLog<Change: Sendable>: Sendable {
-    /// The number of changes that are kept. It is enough, because changes of accounts and devices are rare compared
-    /// with everything else.
+    /// The number of changes that are kept. This number is enough, because changes of accounts and devices are rare
+    /// compared with everything else.
     static var defaultLimit: Int { 16_384 }
 
     private let limit: Int

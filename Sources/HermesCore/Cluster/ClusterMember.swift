@@ -304,8 +304,9 @@ package final class ClusterMember: BusReceiver {
                 if peer.node.epoch >= node.epoch { return (peer.node == node, false) }
                 state.lost(peer.node)
             }
-            // While this process starts, other processes have already published messages that it does not count: their
-            // effects are in the record. A process that joins later is counted from its first message.
+            // While this process starts, other processes have already published messages that this process does not
+            // count: the effects of these messages are in the record. A process that joins later is counted from its
+            // first message.
             let first: UInt64? = state.isStarting ? nil : 0
             state.peers[node.id] = Peer(node: node, ends: first, tokens: first)
             roster.setPeers(state.nodes)

@@ -41,10 +41,10 @@ package enum ClusterHint: Sendable {
     /// Publications of one event loop for the receiving node's subscribers. Each loop numbers them for each node;
     /// publications that arrive late are dropped.
     case publications([NodePublication], loop: Int, number: UInt64)
-    /// Webhooks were stored, and the receiver posts them. Lost: it finds them within a minute.
+    /// Webhooks were stored, and the receiver posts them. Lost: the receiver finds them within a minute.
     case webhooksStored
-    /// A login failed, or an account was created; it counts against the limits. Lost: it counts on its node alone.
-    /// Repeated: it counts twice.
+    /// A failed login, or the creation of an account, which counts against the limits. Lost: it counts on its node
+    /// alone. Repeated: it counts twice.
     case attempt(AccountService.CountedAttempt)
     /// A login to the console failed; it counts against the limits. Lost: it counts on its node alone. Repeated: it
     /// counts twice.

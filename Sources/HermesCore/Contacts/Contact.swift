@@ -35,7 +35,7 @@ package enum ContactCommand: Sendable, Hashable, CaseIterable {
     case decline
     /// Ends the contact for both accounts, withdraws this account's request, or declines the other's.
     case remove
-    /// Blocks the other account: its 1:1 messages and requests are refused from now on.
+    /// Blocks the other account: 1:1 messages and requests from that account are refused from now on.
     case block
     /// Ends a block.
     case unblock

@@ -18,8 +18,8 @@ package final class ContactService: Sendable {
     private let allowance: Mutex<AccountAllowance>
     private let blocks = Mutex(AccountAllowance(perHour: ContactService.blocksPerHour))
 
-    /// The most accounts that an account may block within an hour. It is limited because each blocked account stays in
-    /// the contact list.
+    /// The most accounts that an account may block within an hour. The number is limited because each blocked account
+    /// stays in the contact list.
     package static let blocksPerHour = 600
     /// The most rows of a contact list that one call of ``accepted(of:skipped:limit:)`` looks at.
     package static let maxLookedAt = 10_000
@@ -151,8 +151,8 @@ package final class ContactService: Sendable {
     /// Returns a page of the contacts on which both accounts agreed, ascending by id.
     ///
     /// - Parameter skipped: the number of contacts to skip at the start.
-    /// - Returns: the contacts, and the number of rows that were read for them, at most ``maxLookedAt``. It may be
-    ///   higher than the number of contacts, because the list also holds requests and blocks.
+    /// - Returns: the contacts, and the number of rows that were read for them, at most ``maxLookedAt``. This number
+    ///   may be higher than the number of contacts, because the list also holds requests and blocks.
     package func accepted(
         of user: UserID,
         skipped: Int,

@@ -7,7 +7,7 @@ import Synchronization
 package enum EndedDevices: Sendable, Hashable {
     case all
     case only(DeviceID)
-    /// All but one login. Another login of the same device is not spared: it may be somebody else's.
+    /// All but one login. Another login of the same device is not spared, because it may be somebody else's login.
     case allBut(LoginNumber)
 
     func contains(_ principal: Principal) -> Bool {

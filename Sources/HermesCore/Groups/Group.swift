@@ -75,8 +75,8 @@ package struct Group: Sendable, Hashable {
     /// The members, ascending by user. Each user occurs only once.
     package private(set) var members: [GroupMember]
 
-    /// The most members of a group. It is limited because a message to a group takes one entry in the inbox of each
-    /// member.
+    /// The most members of a group. The number is limited because a message to a group takes one entry in the inbox of
+    /// each member.
     package static let maxMembers = 500
     /// The longest name, in characters.
     package static let maxNameCharacters = 64

@@ -138,8 +138,8 @@ package struct InboxFeed: Sendable {
     }
 
     /// Records that the entries after `seq` of the last ``Action/write(_:)`` will never be written, because the peer
-    /// cannot take them. They count as acknowledged when everything before them is acknowledged. Call this after
-    /// ``Event/cutShort(after:)``, if any, and before ``Event/writable`` or ``Event/unwritable``.
+    /// cannot take them. These entries count as acknowledged when everything before them is acknowledged. Call this
+    /// after ``Event/cutShort(after:)``, if any, and before ``Event/writable`` or ``Event/unwritable``.
     package mutating func leftOut(behind seq: UInt64) {
         lastVisible = min(lastVisible, max(seq, acknowledged))
         settleSkipped()

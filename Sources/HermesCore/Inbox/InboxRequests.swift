@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Answers the requests of accounts about their inboxes and conversations, for all protocols. It checks that the
-/// account takes part in the conversation, limits entries and bytes, lets readers take turns, and determines the cost
-/// of an answer. Thread-safe.
+/// Answers the requests of accounts about their inboxes and conversations, for all protocols. The service checks that
+/// the account takes part in the conversation, limits entries and bytes, lets readers take turns, and determines the
+/// cost of an answer. Thread-safe.
 ///
 /// Completions run on the threads of the store or of the committer, or at once on the caller's thread if the request is
 /// refused. They must not block; a gateway posts the result to its loop's mailbox.

@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Carries messages between the processes of the server. It may lose, delay and repeat them. Messages that must not be
-/// lost are numbered, so that the receiver sees a gap. The receiver repairs the gap by reading the record (the content
-/// of the stores that all nodes share) or by asking.
+/// Carries messages between the processes of the server. The bus may lose, delay and repeat messages. Messages that
+/// must not be lost are numbered, so that the receiver sees a gap. The receiver repairs the gap by reading the record
+/// (the content of the stores that all nodes share) or by asking.
 ///
 /// Implementations: `Cluster/LoneNode`, which does nothing, and `MemoryBus` of HermesTestKit.
 package protocol ClusterBus: Sendable {

@@ -18,9 +18,9 @@ package protocol MessageStore: Sendable {
     /// Applies operations like ``commit(_:now:)``, but takes them while the transaction runs, as many as fit into a
     /// short transaction.
     ///
-    /// - Parameter next: returns the next operation, or nil if the transaction is to end. Its argument is false until
-    ///   the transaction has used its usual time, and then true. The transaction can also end earlier, but not before
-    ///   one operation was taken.
+    /// - Parameter next: returns the next operation, or nil if the transaction is to end. The argument is false until
+    ///   the transaction has used its usual time; after that, it is true. The transaction can also end earlier, but not
+    ///   before one operation was taken.
     /// - Returns: an outcome for each operation taken.
     func commit(taking next: (_ isLong: Bool) -> WriteOperation?, now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
@@ -145,9 +145,9 @@ package enum WriteOperation: Sendable {
     /// Appends pushes (`.pushed`).
     case push(PushOperation)
     /// Deletes an account and everything that belongs to it alone: devices, tokens, push tokens, inbox, contacts,
-    /// memberships, MQTT sessions under its name. Notifies groups and contacts. Its number is never reused, and its
-    /// messages to others stay. Nobody can take its name until it is freed (``AccountStore/keptNames()``). Refused
-    /// (`.notFound`) if there is no such account.
+    /// memberships, MQTT sessions under its name. Notifies groups and contacts. The account's number is never reused,
+    /// and its messages to other accounts stay. Nobody can take its name until it is freed
+    /// (``AccountStore/keptNames()``). Refused (`.notFound`) if there is no such account.
     ///
     /// One commit deletes a bounded amount (`.deleted`); repeat the operation to continue. After the first commit,
     /// nobody finds the account, and it gets no more entries. See ``MessageStore/deletions()``.

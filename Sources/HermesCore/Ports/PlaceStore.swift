@@ -79,7 +79,8 @@ package struct NodeRemoval: Sendable {
     package var presence: [PresenceChange] = []
     /// The kept sessions that have no connection any more.
     package var sessions: [DurableSessionID] = []
-    /// Whether all places and open sessions of removed or replaced processes are cleared. Their wills may remain.
+    /// Whether all places and open sessions of removed or replaced processes are cleared. The wills of these processes
+    /// may remain.
     package var isDone = false
 
     package init() {}

@@ -77,7 +77,7 @@ package protocol SessionStore: Sendable {
     /// It does not end sessions.
     ///
     /// - Parameters:
-    ///   - now: publications that expire at this time or before have expired; it is not later than the present.
+    ///   - now: publications that expire at this time or earlier have expired. This time is not later than the present.
     ///   - sentUpTo: returns the newest seq that a session's connection may have sent; the store itself learns this seq
     ///     only when the session is closed. The function is called before the purge returns, on any thread, and must
     ///     not call the store.

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Reads contacts and groups. They change only through ``MessageStore/commit(_:now:)``
+/// Reads contacts and groups. Contacts and groups change only through ``MessageStore/commit(_:now:)``
 /// (``WriteOperation/contact(_:by:peer:message:)``, ``WriteOperation/group(_:by:requiresContacts:)``), so that these
 /// changes and the messages that depend on them have one order.
 ///

@@ -9,7 +9,7 @@ struct CommittedRows: Hashable, Sendable {
     /// no queue.
     let range: Range<Int>
 
-    /// The most rows that are applied at once. This takes some hundredths of a millisecond.
+    /// The most rows that are applied at once. Applying them takes some hundredths of a millisecond.
     static let most = 256
 
     /// Cuts a commit's operations into slices of ``most`` rows. An operation that writes to no queue counts as one row.

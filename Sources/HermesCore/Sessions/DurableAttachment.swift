@@ -5,8 +5,8 @@
 ///
 /// Its members are called on any thread, and must not block: the attachment hops to its event loop itself.
 package protocol DurableAttachment: AnyObject, Sendable {
-    /// The permissions of the client; nil: it is permitted to read everything. They are read when the connection gets
-    /// the session, and are used until the next connection gets it.
+    /// The permissions of the client; nil: the client is permitted to read everything. The permissions are read when
+    /// the connection gets the session, and are used until the next connection gets it.
     var reader: (any TopicReader)? { get }
 
     /// The client, as the source of its operations.
@@ -36,7 +36,7 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// Takes the publications that a commit has queued for the session. Their seqs are contiguous within one call and
     /// follow ``DurableOpening/head``; there may be gaps between two calls, because other nodes also queue
     /// publications. ``DurableSessions/queued(of:after:sentUpTo:limit:completion:)`` returns the publications in these
-    /// gaps. It also returns again those publications that the attachment has forgotten because it could not send them
+    /// gaps. That function also returns publications that the attachment has forgotten because it could not send them
     /// at once.
     func committed(_ publications: [QueuedPublication])
 

@@ -59,8 +59,8 @@ final class DurableLoad: Sendable {
 /// The durable sessions that share one subscription. Each publication goes to one member of the group: to one of these
 /// sessions, or to a connected client whose session is not kept.
 package final class DurableGroup: Sendable {
-    /// The position in the rotation of the members. It is kept when the members change and a new group takes the place
-    /// of this one.
+    /// The position in the rotation of the members. The position is kept when the members change and a new group takes
+    /// the place of this one.
     final class Turn: Sendable {
         let number = Atomic<UInt64>(0)
     }
@@ -78,9 +78,9 @@ package final class DurableGroup: Sendable {
         var sessions: Set<DurableSessionID> = []
         /// Whether members without a connection are excluded.
         var absent = false
-        /// Whether sessions that have ended are excluded. The first choice may be an ended session: its commit then
-        /// shows that it is gone, and another member is chosen. If ended sessions were excluded from the start, a group
-        /// with only ended members would accept nothing.
+        /// Whether sessions that have ended are excluded. The first choice may be an ended session: the commit then
+        /// shows that the session is gone, and another member is chosen. If ended sessions were excluded from the
+        /// start, a group with only ended members would accept nothing.
         var ended = false
         /// Whether all members are excluded except those that are known to accept a publication of this length.
         var tooSmall = false

@@ -56,7 +56,7 @@ struct DurableQuota: Sendable {
 
     static let unitsPerShare = 39
 
-    /// The bytes of one unit. It is enough for a filter of 60 bytes with 8 levels.
+    /// The bytes of one unit, which is enough for a filter of 60 bytes with 8 levels.
     private static let unitBytes = 1_024
     private static let fixedBytes = 384
     /// The number of copies of a filter's text: one in the list of the session, and one in the index.

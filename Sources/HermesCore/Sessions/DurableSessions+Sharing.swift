@@ -242,7 +242,7 @@ extension DurableSessions {
             hand(publication, in: share)
         }
         guard isOnDuty, settings.sharedRedistribution != nil else { return }
-        // Whether each shared subscription has a member with a connection. This pass finds it out once for each
+        // Whether each shared subscription has a member with a connection. This pass finds this out once for each
         // subscription, however many of its members are absent.
         var isOnline: [TopicText: Bool] = [:]
         var count = 0

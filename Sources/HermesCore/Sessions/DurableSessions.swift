@@ -192,7 +192,7 @@ package final class DurableSessions: Sendable {
         case many(DurableIndex.Matches, UInt64)
     }
 
-    /// The number of members that are looked up at once. This takes some tenths of a millisecond.
+    /// The number of members that are looked up at once. Looking them up takes some tenths of a millisecond.
     private static let membersAtOnce = 1_024
 
     /// Returns the route to very many members. All event loops wait for the lock, so it is not held while the route is

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Removes the filters of ended sessions from the index. A session that has ended is no longer found, and its filters
-/// no longer count against limits. They are removed a few at a time, because everybody who publishes to kept sessions
-/// waits for the lock meanwhile.
+/// no longer count against limits. The filters are removed a few at a time, because everybody who publishes to kept
+/// sessions waits for the lock meanwhile.
 extension DurableState {
-    /// The number of filters that are added to the index or removed from it at once. This takes some tenths of a
-    /// millisecond.
+    /// The number of filters that are added to the index or removed from it at once. Adding or removing them takes some
+    /// tenths of a millisecond.
     static let filtersAtOnce = 256
 
     /// Returns the loads of the stored sessions with these keys.

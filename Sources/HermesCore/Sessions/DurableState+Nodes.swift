@@ -3,17 +3,17 @@
 
 import Synchronization
 
-/// Kept sessions of several nodes. Each node has a copy of all sessions with their subscriptions. It reads from the
-/// record (the content of the store that all nodes share) what other nodes have changed, and which publications they
+/// Kept sessions of several nodes. Each node has a copy of all sessions with their subscriptions. From the record (the
+/// content of the store that all nodes share), a node reads what other nodes have changed, and which publications they
 /// have queued.
 extension DurableState {
     /// What a process does with a session's subscriptions in the record.
     enum Subscriptions {
         /// Nothing, because its own copy of the session already has them.
         case none
-        /// It adds them to its own copy. It learns later which subscriptions in its copy have ended.
+        /// The process adds them to its own copy. It learns later which subscriptions in its copy have ended.
         case added
-        /// It replaces its own copy by the subscriptions in the record.
+        /// The process replaces its own copy by the subscriptions in the record.
         case replaced
     }
 

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The state of ``DurableSessions``: the sessions with their subscriptions, and the connections that have them.
 ///
-/// Does no I/O: it decides, and returns the work to do outside the lock (``Action``). If there are several nodes, "the
-/// record" means the content of the store that they share.
+/// Does no I/O: the state decides what to do, and returns the work to do outside the lock (``Action``). If there are
+/// several nodes, "the record" means the content of the store that they share.
 struct DurableState {
     /// A connection that wants a session.
     struct Applicant: Sendable {
@@ -346,9 +346,9 @@ struct DurableState {
         return [.close(id, .close(id, sentUpTo: sentUpTo, expiresAt: expiresAt, opening: opening), source)]
     }
 
-    /// Continues after the commit of ``Action/close(_:_:_:)``. If it failed, the store counts the session as online
-    /// until it is opened again; this process still ends it when it expires. If there are several nodes, the commit is
-    /// tried again.
+    /// Continues after the commit of ``Action/close(_:_:_:)``. If the commit failed, the store counts the session as
+    /// online until it is opened again; this process still ends it when it expires. If there are several nodes, the
+    /// commit is tried again.
     mutating func closed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
         // With this error, nothing was changed, because another node has opened the session meanwhile.
         if error?.code != StoreRefusals.openedElsewhere.code, records[id]?.endsOnceClosed == true { markEnded(id) }

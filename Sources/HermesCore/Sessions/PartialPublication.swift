@@ -29,9 +29,9 @@ package struct PartialPublication: Sendable, Hashable {
         self.shares = shares
     }
 
-    /// Returns the targets of a part that need nothing more: they have the publication, or it was dropped for them. If
-    /// the chosen member of a shared subscription did not take the publication, its target is left out, because another
-    /// member must get the publication.
+    /// Returns the targets of a part that need nothing more: the target has the publication, or the publication was
+    /// dropped for it. If the chosen member of a shared subscription did not take the publication, its target is left
+    /// out, because another member must get the publication.
     package static func settled(_ targets: [PublicationTarget], _ seqs: [UInt64]) -> [PublicationTarget] {
         zip(targets, seqs).filter { $0.share == nil || $1 > 0 }.map(\.0)
     }

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// An operation that is too long for one transaction. It is committed in parts, and operations of other sources are
-/// committed between the parts.
+/// An operation that is too long for one transaction. The operation is committed in parts, and operations of other
+/// sources are committed between the parts.
 ///
 /// One thread at a time calls ``next()`` within the store's transaction, and then ``committed(_:)`` if that part was
 /// stored. ``next()`` must not call the store.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The heartbeat intervals that networks allow. They are learned from clients whose search for an interval has ended,
-/// for clients that still search. Each account has one vote in a network, so that no account decides for other
-/// accounts. Does no I/O.
+/// and are used for clients that still search. Each account has one vote in a network, so that no account decides for
+/// other accounts. Does no I/O.
 package struct HeartbeatPriors: Sendable {
     private struct Network: Sendable {
         /// The last votes in seconds, the oldest first.

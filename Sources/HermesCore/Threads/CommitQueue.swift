@@ -22,10 +22,10 @@ protocol CommitRiders: Sendable {
 /// The waiting items of ``InboxCommitter`` and ``SessionCommitter``, and the thread that commits them.
 ///
 /// A batch consists of the items that one transaction of the store commits. The transaction takes item after item while
-/// it runs. It ends when nothing waits, or when it is full. After it has run for a while, it also ends if a source that
-/// has nothing else under way waits for its end (``FairQueue/isBatchAwaited``). Sources take turns in a batch, so that
-/// the waiting items of one source do not delay those of another. Riders are committed with the next batch, or alone
-/// after a short while (``CommitLimits/acknowledgementDelay``).
+/// it runs. The transaction ends when nothing waits, or when it is full. After it has run for a while, it also ends if
+/// a source that has nothing else under way waits for its end (``FairQueue/isBatchAwaited``). Sources take turns in a
+/// batch, so that the waiting items of one source do not delay those of another. Riders are committed with the next
+/// batch, or alone after a short while (``CommitLimits/acknowledgementDelay``).
 ///
 /// State: a ``Monitor``; the thread owns what it has taken.
 final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
@@ -136,7 +136,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
 
     /// Adds a rider for the next commit.
     ///
-    /// - Parameter note: adds the rider. It returns false if there is nothing to add, or no room.
+    /// - Parameter note: adds the rider. The function returns false if there is nothing to add, or no room.
     func note(_ note: (inout Riders) -> Bool) {
         let mustSignal = monitor.withLock { state in
             guard !state.isStopping, note(&state.riders), state.flushAt == nil else { return false }
@@ -197,8 +197,8 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     ///
     /// - Parameters:
     ///   - riders: the operations of the riders.
-    ///   - transaction: commits the operations that it takes from `next`, and returns their outcomes. It tells `next`
-    ///     whether it has already run for long.
+    ///   - transaction: commits the operations that it takes from `next`, and returns their outcomes. Passes to `next`
+    ///     whether the transaction has already run for long.
     ///   - committed: called after each transaction; calls ``finished(_:continuing:takingBack:)``, then completes the
     ///     items.
     /// - Throws: ``Failure``.

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// A value behind a lock. Threads can wait until the value changes. It is only for the server's own threads, because
+/// A value behind a lock. Threads can wait until the value changes. Use it only on the server's own threads, because
 /// waiting blocks a thread.
 ///
 /// Waits are timed by a clock that nobody sets. (`NSCondition` uses the wall clock; setting that clock back would

@@ -3,8 +3,8 @@
 
 import Foundation
 
-/// A few threads for long work, so that it blocks neither event loops nor Swift's own pool. They have a lower priority
-/// than the rest of the process: while the processors are busy, connections are served first.
+/// A few threads for long work, so that it blocks neither event loops nor Swift's own pool. The threads have a lower
+/// priority than the rest of the process: while the processors are busy, connections are served first.
 ///
 /// State: a ``Monitor``. A thread starts when there is work and ends when there is none.
 final class WorkerThreads: Sendable {

@@ -9,7 +9,8 @@ public struct EncodingSlot: Hashable, Sendable {
     /// The number.
     public let rawValue: UInt8
 
-    /// Creates the slot with a number. It is inlined into the gateways, so that a slot is a constant there.
+    /// Creates the slot with a number. The initializer is inlined into the gateways, so that a slot is a constant
+    /// there.
     @inlinable
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 }

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Bounds the cost of a search for the filters that match a topic. It counts the costly shapes (``TopicShape``) of the
+/// Bounds the cost of a search for the filters that match a topic. Counts the costly shapes (``TopicShape``) of the
 /// filters of all clients together.
 ///
 /// A search follows one path for each shape, however many filters have this shape. The number of shapes with few

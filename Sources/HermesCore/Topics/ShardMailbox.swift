@@ -62,8 +62,8 @@ final class ShardMailbox: Sendable {
     }
     /// Whether no more publications of other loops may wait for crowds.
     var isFullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) >= maxBacklog }
-    /// Whether no more publications of this loop may wait for crowds. This limit is higher, because the publishers of
-    /// this loop also wait.
+    /// Whether no more publications of this loop may wait for crowds. The limit for this loop's publications is higher,
+    /// because the publishers of this loop also wait.
     var isOverfullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) / 4 >= maxBacklog }
 
     func post(_ interest: Interest) {

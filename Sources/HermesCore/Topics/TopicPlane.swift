@@ -85,11 +85,11 @@ package final class TopicPlane: Sendable {
         return sum
     }
 
-    /// The most topics that a loop looks at before it does other work. This takes some 100 µs.
+    /// The most topics that a loop looks at before it does other work. Looking at them takes some 100 µs.
     private static let topicsAtOnce = 1_024
 
     /// Returns the topics that begin with `prefix` and have subscribers, and the numbers of their subscribers over all
-    /// loops and nodes. This looks at every topic, so frequent callers use ``RoomDirectory`` instead.
+    /// loops and nodes. The search looks at every topic, so frequent callers use ``RoomDirectory`` instead.
     ///
     /// - Returns: `examined` is the number of places in the tables of this node's loops that were looked at.
     package func subscriberCounts(

@@ -3,8 +3,8 @@
 
 /// The topics of one event loop: the subscriptions on this loop, and the other loops with subscribers.
 ///
-/// Owner: one event loop. It is not Sendable, and has no locks. ``TopicPlane/shard(_:)`` returns the shard only on its
-/// own loop. A connection keeps the shard in its handler on the same loop.
+/// Owner: one event loop. The shard is not Sendable, and has no locks. ``TopicPlane/shard(_:)`` returns the shard only
+/// on its own loop. A connection keeps the shard in its handler on the same loop.
 ///
 /// No call waits. A delivery to a local subscriber allocates nothing. The publications of one loop reach a topic's
 /// subscribers on every loop in the order of the ``publish(_:isPaced:)`` calls.
@@ -38,10 +38,10 @@ package final class TopicShard {
     /// The bytes that were copied for crowds since the loop last wrote them out; nil if the loop has never reported
     /// that (``wroteOutputForCrowds()``).
     private var crowdBytes: Int?
-    /// Subscriptions that ended during a delivery. They are released after it.
+    /// Subscriptions that ended during a delivery. They are released after the delivery.
     private var retired: [Unmanaged<TopicSubscription>] = []
-    /// Publications by subscribers during a delivery. They are delivered after it, so that all subscribers see the same
-    /// order.
+    /// Publications by subscribers during a delivery. They are delivered after that delivery, so that all subscribers
+    /// see the same order.
     private var deferred: [PublicationBatch] = []
     private var deferredToOne: [(publication: Publication, subscription: TopicSubscription)] = []
     /// The publications that are handed over at the end of the tick (the loop's iteration), by shard.
@@ -157,8 +157,8 @@ package final class TopicShard {
         endDelivery()
     }
 
-    /// Delivers to one subscription. If another publication is being delivered, this one follows after it. It does not
-    /// keep the order of its topic's publications.
+    /// Delivers to one subscription. If another publication is being delivered, this one follows after it. Such a
+    /// delivery does not keep the order of the topic's publications.
     func deliver(_ publication: Publication, to subscription: TopicSubscription) {
         guard !isDelivering else {
             deferredToOne.append((publication, subscription))
@@ -235,8 +235,8 @@ package final class TopicShard {
                 delivery = Delivery(publication)
             }
             Self.forEachEntry(of: route) { $0.deliver(delivery) }
-            // The spare object keeps the bytes of this publication until the next publication. This is one publication
-            // per loop.
+            // The spare object keeps the bytes of this publication until the next publication. So each loop keeps the
+            // bytes of one publication.
             if isKnownUniquelyReferenced(&delivery) { spare = delivery }
         case .run(let run):
             let deliveries = run.count * route.entries.count

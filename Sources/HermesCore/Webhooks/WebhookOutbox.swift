@@ -25,7 +25,8 @@ package final class WebhookOutbox: Sendable {
 
     /// The largest number of notices that wait to be stored.
     private static let maxWaiting = 20_000
-    /// The most notices that are stored in one transaction. It is limited because commits wait for the transaction.
+    /// The most notices that are stored in one transaction. The number is limited because commits wait for the
+    /// transaction.
     private static let batch = 200
 
     package let store: any WebhookStore

@@ -36,7 +36,7 @@ extension Connection {
         }
     }
 
-    /// Calls the core like the other `ask`. The work reports its result to a completion, as a change does that is
+    /// Calls the core like the other `ask`. The work reports its result to a completion. An example is a change that is
     /// committed with others.
     ///
     /// - Parameter cost: the cost of the request, which is charged at once.

@@ -21,7 +21,7 @@ actor CachedCredential {
         let date: Timestamp
     }
 
-    /// The largest difference between the times that the wall clock and the uptime show since a credential was made.
+    /// The largest accepted difference between a credential's age by the wall clock and its age by the uptime.
     private static let maxClockError = Duration.seconds(60)
 
     private let make: @Sendable () async throws -> Fresh

@@ -22,7 +22,7 @@ struct LongQueues {
 
     private var queues: [DurableSessionID: Queue] = [:]
 
-    /// The number of messages from which a queue is long. This number of short messages fills several pages.
+    /// A queue with this number of messages or more is long. This number of short messages fills several pages.
     static let startRows = 256
     /// The number of messages below which a queue is no longer long.
     static let endRows = 128

@@ -6,8 +6,8 @@ import HermesCore
 
 /// Deletes a bounded number of expired publications and of rows of removed sessions, in the writer's transaction.
 ///
-/// Every step finds its rows through an index that contains almost nothing else, like ``Purger``. It deletes or marks
-/// (``QueueExpiry``) each row that it finds there, so that the limit also bounds what it reads.
+/// Every step finds its rows through an index that contains almost nothing else, like ``Purger``. The step deletes or
+/// marks (``QueueExpiry``) each row that it finds there, so that the limit also bounds what it reads.
 struct SessionPurger {
     let db: Database
     let now: Timestamp

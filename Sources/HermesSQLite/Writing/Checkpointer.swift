@@ -139,8 +139,8 @@ final class Checkpointer: Sendable {
 final class LogWatch: Sendable {
     let committed = Hook<Int>()
 
-    /// Observes the commits of a connection. This replaces the automatic checkpoint that SQLite does on the connection.
-    /// The connection must not outlive this object.
+    /// Observes the commits of a connection. The observer replaces SQLite's automatic checkpoint on the connection. The
+    /// connection must not outlive this object.
     func attach(to connection: OpaquePointer?) {
         sqlite3_wal_hook(
             connection,

@@ -110,7 +110,8 @@ struct FreshTables {
 struct FreshSweep {
     /// The number of rows that starts a sweep: enough for many rows per page.
     static let startRows = 20_000
-    /// The smallest number of rows of a table that one commit moves if it has the time. This takes a few milliseconds.
+    /// The smallest number of rows of a table that one commit moves if it has the time. Moving them takes a few
+    /// milliseconds.
     static let sliceRows = 250
 
     private var left: [(tables: FreshTables, place: FreshTables.Place)]

@@ -86,8 +86,8 @@ extension SlicedWriter {
     }
 }
 
-/// The number of rows in a step, so that a step takes a small part of a ``TimeSlice``. It follows the time that the
-/// last steps took, because rows from a cold disk take much longer than rows in memory.
+/// The number of rows in a step, so that a step takes a small part of a ``TimeSlice``. The number follows the time that
+/// the last steps took, because rows from a cold disk take much longer than rows in memory.
 struct StepSize {
     private(set) var rows = 64
 

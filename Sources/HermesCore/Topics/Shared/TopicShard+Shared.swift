@@ -69,8 +69,8 @@ extension TopicShard {
 
     /// Ends a member's part in a shared subscription; repeated calls do nothing.
     ///
-    /// - Parameter givingBack: the member's unacknowledged deliveries with QoS 1 or 2, oldest first. They go to the
-    ///   other members, if any.
+    /// - Parameter givingBack: the member's unacknowledged deliveries with QoS 1 or 2, oldest first. These publications
+    ///   go to the other members, if any.
     package func unsubscribe(_ subscription: SharedSubscription, givingBack: [Publication]) {
         assert(loop.isCurrent())
         guard let seat = subscription.seat else { return }
