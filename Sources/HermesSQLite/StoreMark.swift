@@ -8,8 +8,8 @@ internal import GRDB
 /// After a loss of commits, seqs that clients have seen are given out again. Clients notice this by a new epoch. So the
 /// epoch is drawn anew whenever commits may have been lost: after a power cut, and in a copy.
 enum StoreMark {
-    /// How far the numbers of a kept session jump: by half of all packet identifiers (`OutboundWindow.maxSpan`). So no
-    /// packet identifier that the session's client may have in flight is reused for another message.
+    /// The distance by which a kept session's numbers jump: half of all packet identifiers (`OutboundWindow.maxSpan`).
+    /// So no packet identifier that the session's client may have in flight is reused for another message.
     static let sessionJump: Int64 = 32_511
 
     /// Notes the run's number and durability, and draws a new epoch if the last run's commits may have been lost.

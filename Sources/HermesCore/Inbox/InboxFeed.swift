@@ -91,7 +91,7 @@ package struct InboxFeed: Sendable {
     private var claimed: UInt64?
     /// Whether the load under way was requested to check `claimed`.
     private var isClaimAsked = false
-    /// Whether the peer acknowledged a seq that was never committed; such a claim is not checked again.
+    /// Whether the peer acknowledged a seq that was never committed. If so, its acknowledgements are not checked again.
     private var isClaimFalse = false
 
     /// Creates the feed of a connection.

@@ -251,8 +251,8 @@ package struct HistoryQuery: Sendable {
     /// The size of the page's contents, in bytes, at most ``StoreSettings/maxPageBytes``: the message that reaches it
     /// is the last of its page.
     package let maxBytes: Int
-    /// The time that decides which messages history no longer keeps. These are left out even if they are not purged
-    /// yet; nil: they are included until they are purged.
+    /// The time by which the store decides which messages are too old for the history. These are left out even if they
+    /// are not purged yet; nil: they are included until they are purged.
     package let time: ExpiryTime?
 
     package init(
@@ -276,8 +276,8 @@ package struct HistoryQuery: Sendable {
 package struct InboxDelivery: Sendable {
     package let user: UserID
     package let entry: InboxEntry
-    /// The nodes with a device of the user when the entry was committed (``PlaceStore``); empty in a store of a single
-    /// process.
+    /// The nodes to which a device of the user was connected when the entry was committed (``PlaceStore``); empty in a
+    /// store of a single process.
     package let nodes: NodeSet
 
     package init(user: UserID, entry: InboxEntry, nodes: NodeSet = NodeSet()) {

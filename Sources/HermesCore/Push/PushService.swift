@@ -11,7 +11,7 @@ import Synchronization
 ///
 /// State: a `Mutex`; nothing is called under it.
 package final class PushService: Sendable {
-    /// The largest number of recipients for which the commit that accepts a push also appends it to their inboxes. A
+    /// A push to at most this number of recipients is appended to their inboxes by the commit that accepts the push. A
     /// push to more recipients becomes a job.
     package static let directRecipients = 64
     /// The largest number of recipients named in one call.

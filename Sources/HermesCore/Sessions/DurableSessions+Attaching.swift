@@ -66,12 +66,12 @@ extension DurableSessions {
         perform(actions)
     }
 
-    /// Ends expired sessions, and gives messages of sessions without a connection to other members of their shared
-    /// subscriptions. Called about once a second.
+    /// Ends expired sessions. If a session has no connection, its messages from shared subscriptions go to other
+    /// members. Called about once a second.
     ///
     /// - Parameters:
-    ///   - isClockConfirmed: whether the clock can be trusted; if not, sessions that an earlier process or another node
-    ///     left do not expire.
+    ///   - isClockConfirmed: whether the clock can be trusted; if not, a session does not expire if it comes from an
+    ///     earlier process or from another node.
     ///   - isOnDuty: whether this node does this for all nodes.
     func expire(now: Timestamp, isClockConfirmed: Bool = true, isOnDuty: Bool = true, limit: Int = 1000) {
         let actions = shared.change {

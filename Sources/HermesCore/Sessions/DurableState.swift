@@ -368,8 +368,8 @@ struct DurableState {
     /// Ends expired sessions, and retries failed removals of sessions.
     ///
     /// - Parameters:
-    ///   - isClockConfirmed: whether the clock can be trusted; if not, sessions that an earlier process or another node
-    ///     left do not expire.
+    ///   - isClockConfirmed: whether the clock can be trusted; if not, a session does not expire if it comes from an
+    ///     earlier process or from another node.
     ///   - isOnDuty: whether this node ends the expired sessions of all nodes; if not, another node ends them.
     mutating func expire(
         now: Timestamp,

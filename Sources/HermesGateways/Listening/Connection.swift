@@ -76,8 +76,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var bucket: TokenBucket
     /// The units that have been charged to the connection, but not yet to its account and address.
     var unsettled = 0
-    /// The number of bytes at the end of the present run of frames that are to be decoded again
-    /// (``giveBack(_:frames:)``).
+    /// How many bytes at the end of the present run of frames must be decoded again (``giveBack(_:frames:)``).
     @exclusivity(unchecked)
     var givenBack = 0
     /// The sum of all units of work, charged or not. Only the difference of two values has a meaning.

@@ -8,8 +8,8 @@ import Synchronization
 /// account, their address.
 ///
 /// Each group is one more receiver of every publication that its filter matches, and makes the publication cost a
-/// microsecond more. So publishers pay for groups of other owners, and the number of groups of each owner is limited.
-/// All members of an owner in one group count as one group. The number of members is limited, too
+/// microsecond more. So publishers pay for groups of other owners, and the number of groups of each owner is limited. A
+/// group counts once for an owner, however many members the owner has in it. The number of members is limited, too
 /// (``membersPerGroup``), because a publication that few members can accept may cause a search through many members.
 ///
 /// State: a `Mutex`; taken when members join and leave.

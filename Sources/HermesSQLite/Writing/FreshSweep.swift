@@ -133,8 +133,8 @@ struct FreshSweep {
         sweep == nil ? time.duration : time.duration / (isLate ? 4 : 2)
     }
 
-    /// Moves the next slice of each table: twice as many rows as the commit added, so that the sweep ends, and at least
-    /// ``sliceRows``. Moves fewer rows if the time is spent.
+    /// Moves the next slice of each table: twice as many rows as the commit added, but at least ``sliceRows``. The
+    /// factor of two makes sure that the sweep ends. Moves fewer rows if the time is spent.
     mutating func step(_ db: Database, appended rows: Int, _ time: TimeSlice) throws {
         appended += rows
         let limit = max(Self.sliceRows, 2 * rows)

@@ -40,7 +40,7 @@ struct HTML {
         source += "</\(name)>\n"
     }
 
-    /// Writes commands to copy. One click selects them all, and the keyboard can scroll them.
+    /// Writes commands that the reader can copy. One click selects them all, and the keyboard can scroll them.
     mutating func commands(_ lines: [String]) { element("pre", lines.joined(separator: "\n"), with: "tabindex=\"0\"") }
 
     static func escaped(_ text: String) -> String {

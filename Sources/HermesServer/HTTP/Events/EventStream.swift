@@ -42,7 +42,7 @@ final class EventStream: Sendable {
     let topics: [TopicFilter]
     let kinds: Set<ServerEvent.Kind>
     /// For a stream of the console: returns whether the stream may continue; called before each write. Nil for a stream
-    /// of a key.
+    /// that was opened with an API key.
     let isAllowed: (@Sendable () -> Bool)?
     /// The part of the ``ShapeBudget`` that the filters use, held while the stream exists.
     private let shapes: ShapeLease?
