@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import DequeModule
 import NIOCore
 
 /// The buffers into which an event loop reads from its plain connections. A connection has one of these buffers only
@@ -16,17 +17,19 @@ final class ReadBuffers: @unchecked Sendable {
     /// The sizes of buffers in bytes. A message that is passed on to other loops keeps its whole buffer in memory, so a
     /// short message should have a short buffer.
     private static let sizes = [1_024, 8_192, 65_536]
-    /// The largest number of buffers of one size that are kept for the next reads. Other loops may still use some of
-    /// them.
-    private static let most = 4
+    /// The largest number of buffers of each size that are kept for the next reads. If publications are handed over to
+    /// other loops, their buffers are in use until these loops have delivered them. So there are as many buffers as a
+    /// tick may read from many busy publishers.
+    private static let most = [128, 64, 16]
 
-    private var kept: [[ByteBuffer]] = Array(repeating: [], count: sizes.count)
+    private var kept: [Deque<ByteBuffer>] = Array(repeating: [], count: sizes.count)
 
-    /// Returns a buffer that nobody uses.
+    /// Returns a buffer that nobody uses: the last one that was given back, whose memory is in the processor's caches,
+    /// or the one that was given back first, which other loops have used up by now.
     private func take(_ size: Int) -> ByteBuffer {
-        for index in kept[size].indices.reversed()
-        where kept[size][index].modifyIfUniquelyOwned({ $0.clear() }) != nil {
-            return kept[size].remove(at: index)
+        if let last = kept[size].indices.last {
+            if kept[size][last].modifyIfUniquelyOwned({ $0.clear() }) != nil { return kept[size].removeLast() }
+            if kept[size][0].modifyIfUniquelyOwned({ $0.clear() }) != nil { return kept[size].removeFirst() }
         }
         return ByteBufferAllocator().buffer(capacity: Self.sizes[size])
     }
@@ -34,7 +37,7 @@ final class ReadBuffers: @unchecked Sendable {
     /// Takes back a buffer whose read has been examined. Parts of the buffer may still be in use.
     func giveBack(_ buffer: ByteBuffer) {
         guard let size = Self.sizes.firstIndex(of: buffer.storageCapacity) else { return }
-        if kept[size].count >= Self.most { kept[size].removeFirst() }
+        if kept[size].count >= Self.most[size] { kept[size].removeFirst() }
         kept[size].append(buffer)
     }
 
