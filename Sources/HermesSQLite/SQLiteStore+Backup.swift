@@ -21,8 +21,7 @@ extension SQLiteStore {
     /// Writes the backup to a new file beside the final one and renames it at the end. The new file has a random name,
     /// so no other file is touched, and an incomplete backup never has the final name.
     package func backup(to path: String) async throws(HermesError) {
-        guard isBackingUp.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
-        else {
+        guard !isBackingUp.exchange(true, ordering: .acquiring) else {
             throw HermesError(.overloaded, "Another backup is running. Wait until it has ended, then try again.")
         }
         defer { isBackingUp.store(false, ordering: .releasing) }

@@ -62,8 +62,11 @@ package final class PushHandOff: Sendable {
         /// The earliest time for the recovery after an overflow.
         var overflowRecoveryAt = Duration.zero
 
-        /// The time of the recovery after an overflow; nil: there was none, or there is no room yet.
-        var overflowRecovery: Duration? { schedule.hasRoomAfterOverflow ? overflowRecoveryAt : nil }
+        /// The time of the next recovery; nil: none is due. After an overflow, none is due before there is room.
+        var nextRecovery: Duration? {
+            let afterOverflow = schedule.hasRoomAfterOverflow ? overflowRecoveryAt : nil
+            return [recoveriesDue.min(), afterOverflow].compactMap(\.self).min()
+        }
 
         /// Removes and returns keys of a service that has room for another batch.
         mutating func takeBlocked(_ settings: Settings) -> [HandOffKey] {
@@ -270,9 +273,7 @@ package final class PushHandOff: Sendable {
     /// Whether ``recover()`` is due.
     var mustRecover: Bool {
         let now = time.uptime()
-        return state.withLock { state in
-            state.overflowRecovery.map { $0 <= now } ?? false || state.recoveriesDue.contains { $0 <= now }
-        }
+        return state.withLock { $0.nextRecovery.map { $0 <= now } ?? false }
     }
 
     private func owns(_ user: UserID) -> Bool { cluster?.owns(user) ?? true }
@@ -312,8 +313,7 @@ package final class PushHandOff: Sendable {
                 }
                 let now = time.uptime()
                 let (isBusy, nextDue) = state.withLock { state in
-                    let others = [state.schedule.nextDue, state.overflowRecovery].compactMap(\.self)
-                    let nextDue = (state.recoveriesDue + others).min()
+                    let nextDue = [state.nextRecovery, state.schedule.nextDue].compactMap(\.self).min()
                     return (state.reading >= settings.lanes, nextDue)
                 }
                 await wakeUp.wait(atMost: isBusy ? nil : nextDue.map { max($0 - now, .milliseconds(1)) })

@@ -77,7 +77,8 @@ package struct PushToken: Sendable, Hashable {
         }
     }
 
-    private static func isIdentifier(_ byte: UInt8) -> Bool {
+    /// Whether a byte is an ASCII letter or digit, or one of `.`, `-` and `_`.
+    static func isIdentifier(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):

@@ -84,7 +84,7 @@ package struct WebPushSubscription: Sendable, Hashable {
                 normal.append(byte)
                 continue
             }
-            if isUnreserved(code) {
+            if PushToken.isIdentifier(code) || code == UInt8(ascii: "~") {
                 normal.append(code)
             } else {
                 normal += [byte] + String(decoding: rest.prefix(2), as: UTF8.self).uppercased().utf8
@@ -92,16 +92,6 @@ package struct WebPushSubscription: Sendable, Hashable {
             rest = rest.dropFirst(2)
         }
         return String(decoding: normal, as: UTF8.self)
-    }
-
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-            UInt8(ascii: "~"):
-            true
-        default: false
-        }
     }
 
     /// The subscription as JSON, with nothing but what the server uses. However a client writes a subscription, this

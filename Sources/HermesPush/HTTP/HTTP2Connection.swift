@@ -187,7 +187,7 @@ final class HTTP2Connection: Sendable {
         typealias InboundOut = ByteBuffer
 
         /// The bytes that the service may send before the first request.
-        private static let first = 1 << 20
+        private static let first = AnswerLimitHandler.maxBytes
         /// The bytes that each request adds.
         private static let perRequest = PushHTTPClient.maxBodyBytes
         /// The largest allowance, in bytes.

@@ -169,7 +169,7 @@ package final class WebPushSender: PushSender {
         }
         switch answer.status {
         case 200..<300:
-            return .delivered(id: String(decoding: (answer.headers["location"] ?? "").utf8.prefix(200), as: UTF8.self))
+            return .delivered(id: answer.headers["location"] ?? "")
         case 404, 410: return .tokenGone(since: nil)
         case 429, 500...:
             // This answer may concern only the one subscription, because its owner chooses its path. So the others are

@@ -60,8 +60,8 @@ package final class WebhookPoster: Sendable {
     private static let maxSleep = Duration.seconds(60)
     /// The time after which the next round begins, although some events of the present round are still under way.
     private static let roundTime = Duration.seconds(1)
-    /// The longest part of a pause that newly stored events do not end, in seconds.
-    private static let leastPause = 10
+    /// The number of seconds at the beginning of a pause that newly stored events do not end, after many failures.
+    private static let mostFixedSeconds = 10
 
     private let configuration: Configuration
     private let secret: SymmetricKey?
@@ -143,9 +143,9 @@ package final class WebhookPoster: Sendable {
                     // The sleep throws when the server stops; then the loop ends. A newly stored event ends the pause
                     // after its first seconds: it may belong to a user whose events the receiver accepts.
                     let delay = configuration.backoff.delay(failures: failures)
-                    let least = min(delay, .seconds(1) * min(failures, Self.leastPause))
-                    try? await Task.sleep(for: least)
-                    if delay > least { await outbox.stored.wait(atMost: delay - least) }
+                    let fixed = min(delay, .seconds(min(failures, Self.mostFixedSeconds)))
+                    try? await Task.sleep(for: fixed)
+                    if delay > fixed { await outbox.stored.wait(atMost: delay - fixed) }
                 case .untilStored:
                     // The store still counts events under way as due. The end of their posts is signalled.
                     let isBusy = underWay.withLock { $0.workers > 0 }

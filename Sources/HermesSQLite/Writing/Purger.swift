@@ -69,7 +69,9 @@ struct Purger {
         ]
         static let oldestMessage = "SELECT min(key) FROM message"
         static let goneConversations = """
-            SELECT last_key, conversation FROM conversation_gone WHERE last_key < ? ORDER BY last_key LIMIT ?
+            DELETE FROM conversation_gone WHERE (last_key, conversation) IN \
+            (SELECT last_key, conversation FROM conversation_gone WHERE last_key < ? ORDER BY last_key LIMIT ?) \
+            RETURNING conversation
             """
         static let all =
             [acknowledged, expiredMessages, dueMessages, oldestMessage, goneConversations] + entries + expiredEvents
@@ -252,26 +254,19 @@ struct Purger {
     /// time, so a conversation has none if the oldest message of all is newer than the group's dissolution.
     private mutating func deleteGoneConversations() throws {
         let oldest = try PreparedStatement(db, Query.oldestMessage).first { $0.isNull(0) ? Int64.max : $0.integer(0) }
-        let query = try PreparedStatement(db, Query.goneConversations)
-        var found: [(key: Int64, conversation: Int64)] = []
-        query.bind(oldest ?? .max, at: 1)
-        query.bind(Int64(remaining), at: 2)
-        try query.forEachRow { row in
-            found.append((row.integer(0), row.integer(1)))
+        let gone = try PreparedStatement(db, Query.goneConversations)
+        var found: [Int64] = []
+        gone.bind(oldest ?? .max, at: 1)
+        gone.bind(Int64(remaining), at: 2)
+        try gone.forEachRow { row in
+            found.append(row.integer(0))
             return true
         }
         guard !found.isEmpty else { return }
         let delete = try PreparedStatement(db, "DELETE FROM conversation WHERE id = ?")
-        let strike = try PreparedStatement(
-            db,
-            "DELETE FROM conversation_gone WHERE last_key = ? AND conversation = ?"
-        )
-        for (key, conversation) in found {
+        for conversation in found {
             delete.bind(conversation, at: 1)
             try delete.run()
-            strike.bind(key, at: 1)
-            strike.bind(conversation, at: 2)
-            try strike.run()
         }
         count(found.count)
     }
