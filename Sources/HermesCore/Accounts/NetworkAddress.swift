@@ -11,7 +11,7 @@ package enum NetworkAddress {
     /// - Parameter address: the system's text form, without port.
     package static func key(of address: String) -> String {
         guard address.utf8.count <= 64 else { return String(address.prefix(64)) }
-        guard address.contains(":") else { return address }
+        guard address.utf8.contains(UInt8(ascii: ":")) else { return address }
         let bare = address.prefix { $0 != "%" }
         if bare.contains("."), let mapped = bare.split(separator: ":").last { return String(mapped) }
         let (head, tail) = halves(of: bare)

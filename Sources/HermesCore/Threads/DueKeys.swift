@@ -40,7 +40,7 @@ package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>
         if heap.count > 2 * tickets.count + 64 { heap = Heap(tickets.values) }
     }
 
-    package mutating func remove(_ key: Key) { tickets[key] = nil }
+    package mutating func remove(_ key: Key) { if !tickets.isEmpty { tickets[key] = nil } }
 
     /// Removes the first key that is due.
     package mutating func popDue(now: Instant) -> Key? {

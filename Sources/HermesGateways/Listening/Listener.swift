@@ -72,7 +72,7 @@ package final class Listener: Sendable {
             tls: tls
         )
         let proxyPatience = settings.proxyProtocol == .v2 ? environment.settings.limits.timeToAuthenticate : nil
-        let readBytes = tls == nil ? 256 : maxEncryptedReadBytes
+        let readBytes: Int? = tls != nil ? maxEncryptedReadBytes : proxyPatience != nil ? 256 : nil
         let bootstrap = bootstrap(group, maxReadBytes: readBytes, logger: environment.logger) { channel in
             try accept(channel, by: acceptor, proxyPatience: proxyPatience, tls: tls)
         }
@@ -99,28 +99,30 @@ package final class Listener: Sendable {
     ///
     /// - Parameters:
     ///   - maxReadBytes: the longest read in bytes, which is also the largest size of the read buffer that a connection
-    ///     keeps.
+    ///     keeps; nil if `accept` chooses the read buffers.
     ///   - logger: gets a warning when no connection can be accepted.
     ///   - accept: called for each connection, on its loop; if it throws, the connection is closed without
     ///     sending anything.
     package static func bootstrap(
         _ group: any EventLoopGroup,
-        maxReadBytes: Int,
+        maxReadBytes: Int?,
         logger: Logger,
         accept: @escaping @Sendable (any Channel) throws -> Void
     ) -> ServerBootstrap {
-        ServerBootstrap(group: group)
+        let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1_024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .pausingWithoutDescriptors(logger)
-            // NIO keeps the read buffers of each connection. They are small at first, grow with the traffic, and no
-            // budget counts them. Plain connections share their read buffers instead (``ReadBuffers``).
-            .childChannelOption(
-                .recvAllocator,
-                value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: maxReadBytes)
-            )
+            // NIO would keep as many buffers as it reads in one pass.
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try accept(channel) } }
+        guard let maxReadBytes else { return bootstrap }
+        // NIO keeps the read buffers of each connection. They are small at first, grow with the traffic, and no budget
+        // counts them. Plain connections share their read buffers instead (``ReadBuffers``).
+        return bootstrap.childChannelOption(
+            .recvAllocator,
+            value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: maxReadBytes)
+        )
     }
 
     private static func accept(

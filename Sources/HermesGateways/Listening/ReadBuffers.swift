@@ -46,8 +46,6 @@ final class ReadBuffers: @unchecked Sendable {
     /// - Parameter isLong: whether a read may be longer than the shortest buffer.
     func read(_ channel: any Channel, isLong: Bool) throws {
         guard let options = channel.syncOptions else { return }
-        // NIO would keep as many buffers as it reads in one pass.
-        try options.setOption(.maxMessagesPerRead, value: 1)
         try options.setOption(.recvAllocator, value: allocator(isLong: isLong))
     }
 
