@@ -28,7 +28,8 @@ struct DelimitedLink: ConnectionLink {
         static let presence: UInt64 = 3
         static let synchronize: UInt64 = 4
         static let statistics: UInt64 = 6
-        /// The first id for entering rooms again, far above the ids of the app's requests.
+        /// The packets that enter rooms again after a reconnect have ids above this one, far above the ids of the app's
+        /// requests.
         static let firstReturn: UInt64 = 1 << 63
     }
 
@@ -56,7 +57,8 @@ struct DelimitedLink: ConnectionLink {
     var isOwnerCertain = true
     /// Whether each event keeps the received entry from which it was created.
     private(set) var keepsSources = false
-    /// The function that records in the store that the server lost the entries after a cursor.
+    /// The function that a function that the client calls to record in its store that the server has lost the entries
+    /// after a cursor.
     private(set) var keepRewound: (@Sendable (Cursor) -> Void)?
     /// The function to call after each login.
     var loggedIn: (@Sendable (Session) -> Void)?

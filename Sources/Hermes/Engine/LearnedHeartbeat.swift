@@ -4,10 +4,11 @@
 /// The bounds within which a client searches for the longest heartbeat interval that a network allows.
 ///
 /// Address translators (NAT) between device and server forget a silent connection after 30 s to some tens of minutes.
-/// Data that the server sends after that is lost, and neither side is notified. Heartbeats that are too frequent cost
-/// battery; heartbeats that are too rare cost pushes.
+/// Data that the server sends after that is lost, and neither side is notified. Heartbeats that are too frequent drain
+/// the battery. If heartbeats are too rare, pushes are lost.
 package struct HeartbeatAdaptation: Hashable, Sendable {
-    /// The shortest interval; below the 30 s of the most impatient networks.
+    /// The shortest interval. The default is below 30 s, the time after which the most impatient networks forget a
+    /// connection.
     package var shortest: Duration
     /// The longest interval.
     package var longest: Duration

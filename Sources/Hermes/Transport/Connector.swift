@@ -20,10 +20,10 @@ package struct Connector: Sendable {
 
     /// Creates a connector for an address.
     ///
-    /// - Parameter subprotocol: the WebSocket subprotocol that the client requests; nil: the client's protocol has no
-    ///   WebSocket.
+    /// - Parameter subprotocol: the WebSocket subprotocol that the client requests; nil if the client's protocol cannot
+    ///   use WebSocket.
     /// - Throws: HermesClientError `.badTLS` if the TLS options are invalid, `.cannotConnect` if the address has a
-    ///   WebSocket and the client's protocol has none.
+    ///   WebSocket path and the client's protocol cannot use WebSocket.
     package init(_ address: ServerAddress, subprotocol: String? = nil) throws(HermesClientError) {
         self.address = address
         if let path = address.webSocketPath {

@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits how many accounts strangers may register, per address and in total. Each budget holds the number for one
-/// hour. It can be used up at once, and refills evenly. Does no I/O; the time is passed in.
+/// Limits how many accounts strangers may register, per address and in total. Each budget is the number of
+/// registrations that are allowed in one hour. It can be used up at once, and refills evenly. Does no I/O; the time is
+/// passed in.
 ///
 /// A registration is charged when it begins, so that parallel registrations gain nothing. The charge is returned if no
 /// account is created.

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The bus of a process that is alone. Nothing uses it: without a node there is no ``ClusterRoster``.
+/// The bus of a process that is alone. Nothing is sent over it, because a process without a node has no
+/// ``ClusterRoster``.
 package struct LoneNode: ClusterBus {
     package init() {}
 

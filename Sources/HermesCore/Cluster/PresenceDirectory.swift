@@ -33,10 +33,11 @@ struct PresenceDirectory: Sendable {
         return hasTurned
     }
 
-    /// Takes over all accounts that are online, as read from the record.
+    /// Updates the directory to the accounts that are online according to the record.
     ///
-    /// - Parameter changesBefore: ``changes`` before the reading began: changes noted since then are newer.
-    /// - Returns: the accounts that this takes online or offline.
+    /// - Parameter changesBefore: the value of ``changes`` before the reading of the record began. Changes that were
+    ///   noted after that are newer than the record.
+    /// - Returns: the accounts that go online or offline by this update.
     mutating func reload(_ online: [PresenceChange], changesBefore: UInt64, now: Duration) -> [UserID] {
         let listed = Set(online.map(\.user))
         var turned = online.filter { note($0, now: now) }.map(\.user)

@@ -6,8 +6,8 @@ import Synchronization
 /// The connected devices of this node: the attachments of each user, by device. These attachments determine which users
 /// are online. If there are several nodes, the record that all nodes share determines this instead (``ClusterRoster``).
 ///
-/// State: ``Shard``s by user, each a `Mutex` around a struct; a ``PresenceBudget``; and what ``tellLate()`` has begun.
-/// No attachment is called under a lock, and no lock is taken inside another.
+/// State: ``Shard``s by user, each a `Mutex` around a struct; a ``PresenceBudget``; and the state that ``tellLate()``
+/// keeps between two calls. No attachment is called under a lock, and no lock is taken inside another.
 package final class DeviceRegistry: Sendable {
     /// The most users that one attachment can watch.
     package static let maxWatchedUsers = 1000

@@ -7,7 +7,8 @@ import Synchronization
 package enum EndedDevices: Sendable, Hashable {
     case all
     case only(DeviceID)
-    /// All but one login. Another login of the same device is not spared, because it may be somebody else's login.
+    /// All logins except this one. Other logins with the same device id are ended, too, because they may be somebody
+    /// else's.
     case allBut(LoginNumber)
 
     func contains(_ principal: Principal) -> Bool {

@@ -88,8 +88,8 @@ struct HostShares: Sendable {
         return host.isProven ? host.sending < limits.perUnproven : unproven < limits.unprovenRest
     }
 
-    /// Returns whether there is room for another service. If needed, forgets a service to which nothing is under way.
-    /// The worst effect is that the forgotten service is tried a little too early.
+    /// Returns whether there is room for another service. If the table is full, forgets a service to which no sends are
+    /// under way. At worst, a send to the forgotten service begins before the service's pause has ended.
     private mutating func hasRoomForHost() -> Bool {
         guard hosts.count >= limits.hosts else { return true }
         let idle =

@@ -66,7 +66,7 @@ package struct PushToken: Sendable, Hashable {
 
     /// The text by which the service recognizes the token. Two tokens of one service with the same text are the same
     /// token, although they may be spelled differently or have different app identifiers. For Web Push, the text is the
-    /// endpoint. A stored subscription that cannot be read is its own identity.
+    /// endpoint. If a stored Web Push subscription cannot be parsed, its whole text is its identity.
     ///
     /// Stores keep this text; if the rule changes, they need a migration.
     package var identity: String {

@@ -13,8 +13,8 @@ struct PushResult: Sendable {
 /// until they are recorded; otherwise the devices would get the same notifications again and again. Does no I/O; owner:
 /// ``PushHandOff``.
 struct UnrecordedPushes: Sendable {
-    /// When this many devices have unrecorded results, nothing more is sent to any device. Batches that are being sent
-    /// can still add some.
+    /// When this many devices have unrecorded results, nothing more is sent to any device. The batches that are already
+    /// being sent can still add results above this number.
     static let limit = 1_000
 
     private var results: [HandOffKey: PushResult] = [:]

@@ -39,8 +39,9 @@ package struct RoomMemberships<Held> {
     ///
     /// - Parameters:
     ///   - mayHear: whether the rules let the client into the room.
-    ///   - isTold: whether the other members are told; evaluated only if the client enters.
-    ///   - held: makes the object to keep for the room; called only when it is certain that the client enters.
+    ///   - isTold: whether all members are told that the client has entered; evaluated only if the client enters.
+    ///   - held: creates the object that is kept with the membership; called only when it is certain that the client
+    ///     enters.
     /// - Returns: the event for all members of the room, the client included; nil if they are not told.
     /// - Throws: `.tooLarge`, `.forbidden`; then nothing has changed.
     package mutating func enter(

@@ -141,7 +141,8 @@ struct DurableState {
     /// The sessions without a connection that expire at some time and that an earlier process or another node left. The
     /// clock may have been wrong at that time, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
-    /// The sessions without a connection whose queue may contain messages for other members.
+    /// The sessions that have no connection, and whose queue may contain messages of shared subscriptions. Such
+    /// messages can go to other members of the subscription.
     var absentSharing: Set<DurableSessionID> = []
 
     /// The callers that wait until the last session of an owner is removed.

@@ -6,7 +6,7 @@ import Synchronization
 
 /// Lets tasks that change the same thing take turns, in the order in which they arrived.
 ///
-/// Only requests wait here, so the number of requests bounds the queue.
+/// Only tasks of requests wait here, so the limits on requests also bound the queue.
 ///
 /// State: a `Mutex`; nothing is called under it.
 package final class TaskTurns<Key: Hashable & Sendable>: Sendable {

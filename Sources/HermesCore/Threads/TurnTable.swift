@@ -3,7 +3,8 @@
 
 import DequeModule
 
-/// Named values that take turns. A value that is empty after its use is removed, and has no further turn. Does no I/O.
+/// Named values that take turns. If a value is empty after its turn, the table removes the value, and it has no further
+/// turn. Does no I/O.
 package struct TurnTable<Name: Hashable, Value> {
     private var values: [Name: Value] = [:]
     /// The names, each once, in the order of their turns.
@@ -21,7 +22,7 @@ package struct TurnTable<Name: Hashable, Value> {
 
     /// Uses the value whose turn it is.
     ///
-    /// - Parameter body: returns its result, and whether the value is empty now.
+    /// - Parameter body: uses the value, and returns the result of ``next(_:)`` and whether the value is now empty.
     package mutating func next<Result>(_ body: (inout Value) -> (Result?, isEmpty: Bool)) -> Result? {
         guard let name = turns.popFirst(), var value = values.removeValue(forKey: name) else { return nil }
         let (result, isEmpty) = body(&value)

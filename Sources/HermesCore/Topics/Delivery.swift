@@ -87,8 +87,8 @@ package final class Delivery {
         return bytes
     }
 
-    /// Returns an existing encoding in a buffer of about its size, for subscribers that keep it; empty if the
-    /// publication was not encoded for this slot.
+    /// Returns an existing encoding, for subscribers that keep it. The buffer is not much larger than the encoding; it
+    /// is empty if the publication was not encoded for this slot.
     package func compact(_ slot: EncodingSlot) -> ByteBuffer {
         if firstSlot == slot {
             firstBytes = firstBytes.compacted()

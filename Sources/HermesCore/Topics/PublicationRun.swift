@@ -3,8 +3,8 @@
 
 package import NIOCore
 
-/// Publications of one publisher to one topic that arrived together, with adjacent bytes in one protocol's encoding.
-/// Immutable.
+/// Publications of one publisher to one topic that arrived together. Their bytes are adjacent, in the encoding of one
+/// protocol. Immutable.
 ///
 /// The cost per subscriber is paid once for the whole run, which makes a busy publisher cheap. A subscriber that cannot
 /// use the bytes gets separate publications.

@@ -42,8 +42,8 @@ extension Connection {
         }
     }
 
-    /// Whether waiting frames may be queued as one unit. Frames that are dropped together must be only a small part of
-    /// the queue.
+    /// Whether frames may wait in the queue as one unit. The queue can drop a unit only as a whole, so a unit must be
+    /// only a small part of the queue.
     package func isWorthKeepingTogether(_ frames: ByteBuffer) -> Bool {
         frames.readableBytes <= listener.limits.outboundQueueBytes / 8
     }

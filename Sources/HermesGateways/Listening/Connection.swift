@@ -68,7 +68,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     // Input.
     @exclusivity(unchecked)
     private(set) var pauses: Pause = []
-    /// The bytes of the peer's publications that wait for crowds. Reading resumes when there are none.
+    /// The bytes of the peer's publications that wait for delivery to crowds (the very many subscribers of one topic on
+    /// this loop). Reading from the peer resumes when no bytes wait.
     var crowdBytes = 0
     private var holds = 0
     private var unanswered = 0

@@ -199,8 +199,11 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
+        // Each use of a stored property would count references again.
+        let connection = connection
+        let loop = connection.loop
         connection.tally.bytesIn += bytes.readableBytes
-        connection.loop.heard(&lastReadAt, isConfirming: side.awaitsConfirmation)
+        loop.heard(&lastReadAt, isConfirming: side.awaitsConfirmation)
         if lastReadAt - doneSince >= TurnQueue.silence {
             doneSince = lastReadAt
             done = 0
@@ -210,7 +213,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
             connection.readsLong()
         }
         if bytes.readableBytes >= backlogBytes { connection.inputIsBacklogged() }
-        defer { if connection.sharesReadBuffers { connection.loop.readBuffers.giveBack(bytes) } }
+        defer { if connection.sharesReadBuffers { loop.readBuffers.giveBack(bytes) } }
         guard connection.isOpen else { return discard(bytes.readableBytes, context) }
         connection.chargeLogin(bytes.readableBytes)
         guard connection.isOpen else { return }

@@ -15,7 +15,8 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
 
     /// Whether a connection must call ``Connection/authenticated()`` within the time limit.
     static var requiresAuthentication: Bool { get }
-    /// Whether each frame counts as a sign of life. If not, this object calls ``Connection/touch()``.
+    /// Whether each frame counts as a sign of life of the peer. If false, this object calls ``Connection/touch()`` for
+    /// the frames that count.
     static var everyFrameIsLife: Bool { get }
     /// Whether ``ConnectionLimits/requestsPerSecond`` applies; false where the protocol's flow control and the
     /// subscribers' pace slow a peer down.

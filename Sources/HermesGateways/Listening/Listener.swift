@@ -38,7 +38,7 @@ package final class Listener: Sendable {
     /// The number of open connections of this listener.
     package var openConnections: Int { acceptor.openConnections }
 
-    /// Starts a listener with a gateway of its own.
+    /// Creates a gateway, and starts a listener for it.
     ///
     /// - Parameter group: the event loops of `environment.loops`.
     /// - Throws: IOError if the address cannot be bound, NIOSSL's errors for a bad certificate.

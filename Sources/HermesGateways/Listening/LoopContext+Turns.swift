@@ -5,6 +5,12 @@ import NIOCore
 
 /// Fairness: connections with much to do give way to those with little (``TurnQueue``).
 extension LoopContext {
+    /// Returns the time of the clock for turns.
+    func clock() -> NIODeadline {
+        if let replacedClock { return replacedClock() }
+        return eventLoop.now
+    }
+
     /// Whether work that can wait may continue in this turn of the loop. Long work calls this function from time to
     /// time.
     func hasTime() -> Bool {

@@ -84,8 +84,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var crowdTime = TickTime()
     /// The time for examining the last bytes of closed connections in this tick.
     private var lastWordsTime = TickTime()
-    /// The clock for turns. It is the loop's clock, except in tests.
-    lazy var clock: () -> NIODeadline = { [eventLoop] in eventLoop.now }
+    /// Replaces the loop's clock for turns; for tests.
+    var replacedClock: (() -> NIODeadline)?
 
     /// The number of connections that are closed at once. Closing thousands at once would delay all other connections.
     /// Each close costs some 20 µs, mostly in the operating system.
@@ -96,7 +96,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     static let leftoversAtOnce = 16
     /// The number of connections that are examined together when clients are removed from a room; some 10 µs each.
     private static let closesPerTurn = 64
-    /// The number of events of other threads that are delivered regardless of the time, if nobody counts the ticks.
+    /// If ``ticks`` is nil: up to this many events of other threads are delivered together without a check of the time.
     private static let eventsAtOnce = 4
     /// The number of connections that are flushed between two checks of the time; some 10 µs each.
     private static let flushesPerLook = 32

@@ -71,7 +71,8 @@ final class ReadBuffers: @unchecked Sendable {
         }
 
         func buffer(allocator: ByteBufferAllocator) -> ByteBuffer {
-            size.map(buffers.take) ?? allocator.buffer(capacity: Self.firstBytes)
+            guard let size else { return allocator.buffer(capacity: Self.firstBytes) }
+            return buffers.take(size)
         }
 
         /// Chooses the size of the next buffer.

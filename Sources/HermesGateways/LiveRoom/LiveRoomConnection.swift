@@ -38,8 +38,8 @@ package struct LiveRoomConnection: Sendable {
         case move(LiveRoomDeparture?, to: RoomName)
         /// Unsubscribe, tell the others, then close the connection.
         case leave(LiveRoomDeparture?)
-        /// Unsubscribe and tell the others. If the viewer ever sent *enter*, tell it the reason. Then close the
-        /// connection.
+        /// Unsubscribe, and announce the departure to the others, unless it is nil. If the viewer ever sent *enter*,
+        /// tell it the reason. Then close the connection.
         case kick(RoomRemoval, LiveRoomDeparture?)
     }
 

@@ -12,8 +12,8 @@ import Synchronization
 /// The connection's session: attaching it, and the queue of a durable session, which outlives its connection (3.1.2.4,
 /// 4.1, 4.4).
 extension MQTTConnection {
-    /// Takes the client's session, and then writes CONNACK. If another connection of the same client has the session,
-    /// that connection ends first.
+    /// Attaches this connection to the client's session, and then writes CONNACK. If another connection of the same
+    /// client has the session, that connection ends first.
     func attach(_ client: MQTTClientState, since stamp: UInt64?, _ connect: MQTTConnect, isAssigned: Bool) {
         let link = MQTTKeptSessionLink(self, client)
         client.link = link
@@ -111,8 +111,8 @@ extension MQTTConnection {
         client.inbox?.packets?.accessChanged()
     }
 
-    /// Checks again which subscriptions match topics that the client may not read, a part of them in each turn of the
-    /// loop. Until a subscription is examined, each of its publications is checked.
+    /// Checks again which subscriptions match topics that the client may not read. Each turn of the event loop checks
+    /// some of the subscriptions. Until a subscription is examined, each of its publications is checked.
     func refilter(_ client: MQTTClientState) {
         let texts = client.subscriptions.filterAll()
         connection.inSlices(texts.count, of: Self.filtersPerTurn) { [self] slice in

@@ -34,7 +34,8 @@ extension MQTTConnection {
         if phase == .connected { lookAtExpiry() }
     }
 
-    /// Accepts a new token over the native protocol, because MQTT's AUTH is not supported here.
+    /// Accepts a new token in a packet of the native protocol, which the client sends over MQTT. The server does not
+    /// accept MQTT's own AUTH packet.
     ///
     /// - Returns: false if the packet is not a new token, or if the client's login cannot be renewed.
     func renewsToken(_ packet: Hermes_V1_Packet) -> Bool {

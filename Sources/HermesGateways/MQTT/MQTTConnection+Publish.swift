@@ -66,14 +66,16 @@ extension MQTTConnection {
         let target = try target(of: run)
         let receivers = target?.route.receiverCount ?? 0
         let most = topics.pace.most
-        var run = run
-        if receivers * run.count > most {
-            // The rest of the run is decoded again, after other connections have had their turn.
-            let part = run.part(0..<max(1, most / receivers))
-            connection.giveBack(run.bytes.readableBytes - part.bytes.readableBytes, frames: run.count - part.count)
-            run = part
-        }
-        if let target, publish(run, to: target) { return }
+        guard receivers * run.count > most else { return try publish(run, to: target) }
+        // The rest of the run is decoded again, after other connections have had their turn.
+        let part = run.part(0..<max(1, most / receivers))
+        connection.giveBack(run.bytes.readableBytes - part.bytes.readableBytes, frames: run.count - part.count)
+        try publish(part, to: target)
+    }
+
+    /// - Parameter target: the common target of all packets of the run, if there is one.
+    private func publish(_ run: MQTTPublishRun, to target: MQTTPublishTarget?) throws(MQTTPacketError) {
+        if let target, publishAsWhole(run, to: target) { return }
         for index in 0..<run.count {
             // An earlier packet of the run may have ended the connection.
             guard phase == .connected else { return }
@@ -182,7 +184,7 @@ extension MQTTConnection {
     /// Publishes a run of packets as a whole.
     ///
     /// - Returns: false if each packet must be handled separately; then nothing was done.
-    private func publish(_ run: MQTTPublishRun, to target: MQTTPublishTarget) -> Bool {
+    private func publishAsWhole(_ run: MQTTPublishRun, to target: MQTTPublishTarget) -> Bool {
         let qos = run.qos
         guard target.isAllowed, !target.isSpecial, case .now = course(of: qos, isRetained: false, to: target),
             qos == .atMostOnce || client?.inbound.areNew(run, qos) ?? false

@@ -23,10 +23,10 @@ final class MQTTWills: Sendable {
         var waiting = DelayedValues<SessionKey, Waiting>()
         /// Whether a loop regularly checks for wills that are due.
         var isTicking = false
-        /// The owners' shares of the waiting wills, including those that wait for the store. A will for which there is
-        /// no room is published at once, which is better than never.
+        /// The owners' shares of the waiting wills, including those that wait for the store. If there is no room for a
+        /// will, the will is published at once, which is better than never.
         var shares: OwnerShares
-        /// The wills on their way to the store, by the name to which their topics belong.
+        /// The wills that are on their way to the store, by the account name to which the topics of the wills belong.
         var underWay: [OwnerName: UnderWay] = [:]
 
         init(shares: OwnerShares) { self.shares = shares }

@@ -95,7 +95,8 @@ final class HTTP2Client: Sendable {
         throw PushHTTPFailure.leaving
     }
 
-    /// Returns the connection to an origin. If no connection takes requests, opens one.
+    /// Returns the connection to an origin. If there is no connection, or if the connection accepts no new requests,
+    /// opens a new connection.
     ///
     /// - Throws: ``PushHTTPFailure/leaving`` if the service ends the new connection at once.
     private func connection(to origin: Origin) async throws -> HTTP2Connection {

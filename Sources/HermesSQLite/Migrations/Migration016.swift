@@ -4,11 +4,11 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// Gives sessions to accounts, by the accounts' numbers. Until this migration, sessions belonged to names. A
-    /// session still belongs to a name if no account has this name.
+    /// Changes the owner of each session from a name to the number of the account with this name. Until this migration,
+    /// sessions belonged to names. If no account has the name, the session continues to belong to the name.
     ///
-    /// owner and payer: SessionOwner.stored, CommitSource.stored. renamed_at: the head of the queue when the owner was
-    /// last renamed.
+    /// The column owner has the form of SessionOwner.stored; the column payer has the form of CommitSource.stored.
+    /// renamed_at: the head of the queue when the owner was last renamed.
     @Sendable static func keySessionsByNumber(_ db: Database) throws {
         /// The new form of a name.
         func owner(named name: String) -> String {

@@ -165,7 +165,7 @@ struct SocialReader {
         )
     }
 
-    /// Returns what ``Group/readableAfter(_:)`` returns, without reading the other members.
+    /// Returns the same value as ``Group/readableAfter(_:)``, but does not read the group's other members.
     func readableAfter(_ user: UserID, in group: GroupID) throws -> UInt64? {
         let query = try PreparedStatement(
             db,

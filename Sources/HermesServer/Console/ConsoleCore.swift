@@ -30,8 +30,8 @@ struct ConsoleCore: Sendable {
 
     // MARK: The HTTP API
 
-    /// The ids of the operations of the HTTP API that the console offers, with the roles that they need. Operations
-    /// that act as an account, or that read its messages, are not among them.
+    /// The ids of those operations of the HTTP API that the console also offers, with the role that an administrator
+    /// needs for each operation. Operations that act as an account, or that read its messages, are not among them.
     static let reused: [String: AdministratorRole] = [
         "listUsers": .viewer, "getUser": .viewer, "listDevices": .viewer, "listTokens": .viewer,
         "listInvitations": .viewer,

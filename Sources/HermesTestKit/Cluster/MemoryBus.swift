@@ -14,7 +14,8 @@ package final class MemoryNetwork: Sendable {
         package var lost: Int
         package var repeated: Int
         package var unanswered: Int
-        /// A message takes up to this many milliseconds, so that later messages may overtake it.
+        /// The longest delay of a message, in milliseconds. Each delay is random, so that later messages may overtake
+        /// earlier ones.
         package var maxDelayMilliseconds: Int
 
         package static let none = Faults(lost: 0, repeated: 0, unanswered: 0, maxDelayMilliseconds: 0)

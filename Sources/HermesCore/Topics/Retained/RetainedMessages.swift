@@ -99,8 +99,8 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// A search for a filter's publications in bounded parts. It does not find publications that were retained after
-    /// the search began: a subscriber gets such publications live.
+    /// A search for the retained publications that match a filter. It proceeds in parts of bounded size. It does not
+    /// find publications that were retained after the search began: a subscriber gets such publications live.
     package struct Search: Sendable {
         fileprivate var walk: RetainedTree.Walk
         fileprivate let before: UInt64

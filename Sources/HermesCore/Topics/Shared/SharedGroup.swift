@@ -139,7 +139,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         if isLast { end(on: shard) }
     }
 
-    /// Takes over the number of members that another node has.
+    /// Records the number of members that the group has on another node.
     ///
     /// - Parameter isLast: whether no member remains on any node.
     func note(_ members: Int, on node: NodeID, isLast: Bool, shard: TopicShard) {
@@ -190,8 +190,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         }
     }
 
-    /// Returns the node whose turn it is or, if it is this node's turn, the least busy member here. If no member here
-    /// can take the publication, returns another node.
+    /// If it is another node's turn, returns that node. If it is this node's turn, returns the least busy member on
+    /// this node. If no member on this node can take the publication, returns another node.
     private func place(for publication: Publication, on shard: TopicShard) -> Place? {
         guard !shares.isEmpty else { return choose(for: publication, on: shard).map(Place.seat) }
         for place in shares.indices {
