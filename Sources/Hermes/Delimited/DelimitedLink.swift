@@ -57,8 +57,7 @@ struct DelimitedLink: ConnectionLink {
     var isOwnerCertain = true
     /// Whether each event keeps the received entry from which it was created.
     private(set) var keepsSources = false
-    /// The function that a function that the client calls to record in its store that the server has lost the entries
-    /// after a cursor.
+    /// The function that records in the store that the server has lost the entries after a cursor.
     private(set) var keepRewound: (@Sendable (Cursor) -> Void)?
     /// The function to call after each login.
     var loggedIn: (@Sendable (Session) -> Void)?
@@ -139,7 +138,7 @@ struct DelimitedLink: ConnectionLink {
     ///   - owner: the inbox's account; nil if unknown.
     ///   - isCertain: whether the credential is known to be the owner's. If not, the login's answer shows whose it is.
     ///   - recent: the last entries that the app took, oldest first.
-    ///   - keepRewound: records in the store that the server lost the entries after a cursor.
+    ///   - keepRewound: the function that records in the store that the server has lost the entries after a cursor.
     mutating func resume(
         _ cursor: Cursor?,
         of owner: UInt32?,

@@ -52,9 +52,9 @@ package final class MemoryBudget: Sendable {
 package enum MemoryReclaim {
     /// Chooses the holdings to free, so that the largest consumers are the first to free memory.
     ///
-    /// All consumers have the same limit, the level. It is the highest level at which enough bytes are freed. A
-    /// consumer above the level frees its largest holdings until it is no longer above the level. Other consumers free
-    /// nothing.
+    /// All consumers have the same limit, the level. It is the highest level above which there are enough bytes to
+    /// free. A consumer above the level frees its largest holdings until it is no longer above the level. Other
+    /// consumers free nothing.
     ///
     /// - Parameters:
     ///   - holdings: the bytes of each holding and its consumer; a consumer may have any number of them.

@@ -3,8 +3,8 @@
 
 import DequeModule
 
-/// Named values that take turns. If a value is empty after its turn, the table removes the value, and it has no further
-/// turn. Does no I/O.
+/// Named values that take turns. If a value is empty after a use, the table removes the value and its turn. Does no
+/// I/O.
 package struct TurnTable<Name: Hashable, Value> {
     private var values: [Name: Value] = [:]
     /// The names, each once, in the order of their turns.
