@@ -72,7 +72,9 @@ package final class Listener: Sendable {
             tls: tls
         )
         let proxyPatience = settings.proxyProtocol == .v2 ? environment.settings.limits.timeToAuthenticate : nil
-        let readBytes: Int? = tls != nil ? maxEncryptedReadBytes : proxyPatience != nil ? 256 : nil
+        // Until its PROXY header is complete, a plain connection has a small read buffer of its own.
+        let plainReadBytes = proxyPatience == nil ? nil : 256
+        let readBytes = tls == nil ? plainReadBytes : maxEncryptedReadBytes
         let bootstrap = bootstrap(group, maxReadBytes: readBytes, logger: environment.logger) { channel in
             try accept(channel, by: acceptor, proxyPatience: proxyPatience, tls: tls)
         }

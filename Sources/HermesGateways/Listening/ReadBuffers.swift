@@ -41,7 +41,8 @@ final class ReadBuffers: @unchecked Sendable {
         kept[size].append(buffer)
     }
 
-    /// Reads a connection into these buffers from now on.
+    /// Reads a connection into these buffers from now on. The channel reads one message per pass
+    /// (``Listener/bootstrap(_:maxReadBytes:logger:accept:)``), because NIO keeps a buffer for each.
     ///
     /// - Parameter isLong: whether a read may be longer than the shortest buffer.
     func read(_ channel: any Channel, isLong: Bool) throws {

@@ -36,7 +36,7 @@ package struct LiveRoomConnection: Sendable {
         case checkToken(LiveRoomEntry)
         /// Change rooms: announce the departure in the old room, unless it is nil. Then subscribe to the new room.
         case move(LiveRoomDeparture?, to: RoomName)
-        /// Unsubscribe, tell the others, then close the connection.
+        /// Unsubscribe, and announce the departure to the others, unless it is nil. Then close the connection.
         case leave(LiveRoomDeparture?)
         /// Unsubscribe, and announce the departure to the others, unless it is nil. If the viewer ever sent *enter*,
         /// tell it the reason. Then close the connection.
