@@ -6,25 +6,6 @@ package import HermesCore
 import Synchronization
 
 extension SQLiteStore: MessageStore {
-    package func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome] {
-        do {
-            return try commitBatch(operations, now: now)
-        } catch {
-            throw failure(error)
-        }
-    }
-
-    package func commit(
-        taking next: (_ isLong: Bool) -> WriteOperation?,
-        now: Timestamp
-    ) throws(HermesError) -> [WriteOutcome] {
-        do {
-            return try commitBatch([], taking: next, now: now)
-        } catch {
-            throw failure(error)
-        }
-    }
-
     package func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage {
         let jumps = clockJumps.withLock { $0 }
         return try await read { [epoch, damage] db in

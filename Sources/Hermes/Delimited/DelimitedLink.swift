@@ -28,8 +28,8 @@ struct DelimitedLink: ConnectionLink {
         static let presence: UInt64 = 3
         static let synchronize: UInt64 = 4
         static let statistics: UInt64 = 6
-        /// The packets that enter rooms again after a reconnect have ids above this one, far above the ids of the app's
-        /// requests.
+        /// The requests that the link sends after a reconnect to enter its rooms again have ids above this one, far
+        /// above the ids of the app's requests.
         static let firstReturn: UInt64 = 1 << 63
     }
 

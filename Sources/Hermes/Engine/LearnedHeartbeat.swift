@@ -4,8 +4,8 @@
 /// The bounds within which a client searches for the longest heartbeat interval that a network allows.
 ///
 /// Address translators (NAT) between device and server forget a silent connection after 30 s to some tens of minutes.
-/// Data that the server sends after that is lost, and neither side is notified. Heartbeats that are too frequent drain
-/// the battery. If heartbeats are too rare, pushes are lost.
+/// Data that the server sends later is lost, and neither side is notified. Heartbeats that are too frequent drain the
+/// battery. If heartbeats are too rare, pushes are lost.
 package struct HeartbeatAdaptation: Hashable, Sendable {
     /// The shortest interval. The default is below 30 s, the time after which the most impatient networks forget a
     /// connection.

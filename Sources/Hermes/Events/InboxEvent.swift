@@ -32,7 +32,7 @@ public struct InboxEvent: Hashable, Sendable {
         case readMark(by: UserID, in: Conversation, upToSeq: UInt64)
         /// An account recalled a message.
         case recall(MessageID, in: Conversation, by: UserID)
-        /// An account sent a contact request, answered one or ended a contact, with this message.
+        /// An account sent or answered a contact request, or ended a contact, with this message.
         case contact(ContactChange, by: UserID, nickName: String, message: String)
         /// An account created, changed or dissolved a group. The group now has this name.
         case group(GroupChange, of: GroupID, name: String, by: UserID)

@@ -3,24 +3,37 @@
 
 /// The identity of a client that publishes and subscribes to topics. ``TopicRules`` are evaluated for it.
 package struct ClientIdentity: Sendable, Hashable {
-    /// The account and device; nil without an account, or if the client id is not a ``DeviceID``.
-    package var principal: Principal?
-    /// The account, even if the client id is not a ``DeviceID``; nil without an account.
-    package var account: UserID?
-    /// The name of the account or the subject of the token, in its compared form (``NickName/key``); nil: anonymous.
-    package var userName: String?
     /// The client id as sent by the client or assigned by the server.
     package var clientID: String
-    /// The device whose token the client showed; nil if it showed no token. When the server ends that device's
-    /// connections, it also ends this client's connection.
-    package var tokenOwner: DeviceID?
-    /// The token's own restrictions; nil: only the rules decide.
-    package var claims: TopicClaims?
-    /// The name of the API key, for a request of the HTTP API; otherwise nil. Of the configured ``TopicRules``, only
-    /// those that name this key apply to such requests.
-    package var apiKey: String?
-    /// When the token expires and ends the connection; nil: never.
-    package var expiresAt: Timestamp?
+    /// The proof of who the client is; nil for an anonymous client, of which there may be very many.
+    private var proof: Proof?
+
+    /// The values that an anonymous client does not have.
+    private struct Proven: Sendable, Hashable {
+        var principal: Principal?
+        var account: UserID?
+        var userName: String?
+        var tokenOwner: DeviceID?
+        var claims: TopicClaims?
+        var apiKey: String?
+        var expiresAt: Timestamp?
+    }
+
+    /// Values that the copies of an identity share.
+    private final class Proof: Sendable, Hashable {
+        let values: Proven
+
+        init(_ values: Proven) { self.values = values }
+
+        static func == (left: Proof, right: Proof) -> Bool { left === right || left.values == right.values }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(values) }
+    }
+
+    private var proven: Proven {
+        get { proof?.values ?? Proven() }
+        set { proof = newValue == Proven() ? nil : Proof(newValue) }
+    }
 
     package init(
         principal: Principal? = nil,
@@ -32,14 +45,51 @@ package struct ClientIdentity: Sendable, Hashable {
         apiKey: String? = nil,
         expiresAt: Timestamp? = nil
     ) {
-        self.principal = principal
-        self.account = account ?? principal?.user
-        self.userName = userName
         self.clientID = clientID
-        self.tokenOwner = tokenOwner ?? principal?.tokenOwner
-        self.claims = claims
-        self.apiKey = apiKey
-        self.expiresAt = expiresAt
+        proven = Proven(
+            principal: principal,
+            account: account ?? principal?.user,
+            userName: userName,
+            tokenOwner: tokenOwner ?? principal?.tokenOwner,
+            claims: claims,
+            apiKey: apiKey,
+            expiresAt: expiresAt
+        )
+    }
+
+    /// The account and device; nil without an account, or if the client id is not a ``DeviceID``.
+    package var principal: Principal? { proof?.values.principal }
+
+    /// The account, even if the client id is not a ``DeviceID``; nil without an account.
+    package var account: UserID? {
+        get { proof?.values.account }
+        set { proven.account = newValue }
+    }
+
+    /// The name of the account or the subject of the token, in its compared form (``NickName/key``); nil: anonymous.
+    package var userName: String? {
+        get { proof?.values.userName }
+        set { proven.userName = newValue }
+    }
+
+    /// The device whose token the client showed; nil if it showed no token. When the server ends that device's
+    /// connections, it also ends this client's connection.
+    package var tokenOwner: DeviceID? { proof?.values.tokenOwner }
+
+    /// The token's own restrictions; nil: only the rules decide.
+    package var claims: TopicClaims? {
+        get { proof?.values.claims }
+        set { proven.claims = newValue }
+    }
+
+    /// The name of the API key, for a request of the HTTP API; otherwise nil. Of the configured ``TopicRules``, only
+    /// those that name this key apply to such requests.
+    package var apiKey: String? { proof?.values.apiKey }
+
+    /// When the token expires and ends the connection; nil: never.
+    package var expiresAt: Timestamp? {
+        get { proof?.values.expiresAt }
+        set { proven.expiresAt = newValue }
     }
 
     /// Creates the identity of a request of the HTTP API.

@@ -20,7 +20,7 @@ package struct LoginThrottle: Sendable {
     package struct Limits: Sendable, Hashable {
         /// The limit on a burst of failures for one account, for each address and for each device of the account.
         package var failuresPerSource: Int
-        /// The limit on a burst of failures for one account, for all unknown addresses together.
+        /// The limit on a burst of failures for one account, for all strangers together.
         package var failuresOfStrangers: Int
         /// The time in which the two budgets above regenerate completely, at an even rate.
         package var accountPeriod: Duration
@@ -169,7 +169,8 @@ package struct LoginThrottle: Sendable {
         return Charge(payer: payer)
     }
 
-    /// Gives back the charge of an attempt that succeeded, or that overload or a storage failure left undecided.
+    /// Gives back the charge of an attempt that succeeded, or that stayed undecided, for example because of overload or
+    /// a storage failure.
     package mutating func takeBack(_ charge: Charge) {
         switch charge.payer {
         case .device(let account, let device):

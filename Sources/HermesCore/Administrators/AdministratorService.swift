@@ -9,8 +9,8 @@ import Synchronization
 package final class AdministratorService: Sendable {
     /// The number of recovery codes of a second factor.
     static let recoveryCodes = 8
-    /// The shortest password, in characters. The limit is higher than the default for accounts, because this password
-    /// opens everything.
+    /// The shortest password, in characters. The limit is higher than the default for accounts, because an
+    /// administrator's password gives access to everything.
     package static let minPasswordCharacters = 10
     package static let maxPasswordBytes = 256
 

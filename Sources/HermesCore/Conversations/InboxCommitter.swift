@@ -3,10 +3,19 @@
 
 import Synchronization
 
-/// Groups the write operations of many connections into one commit of the ``MessageStore``.
+/// Groups the write operations of many connections into transactions of the ``MessageStore``.
 ///
-/// The committer's own thread takes all waiting operations, commits them, and completes them in order. It then delivers
-/// the entries to the attachments, with one call for each attachment and batch.
+/// The committer's own thread runs one transaction after another. A transaction takes one waiting operation after
+/// another. The sources take turns (``InboxSubmission/source``: for a message, the sender's account), and the operations
+/// of one source keep their order. The transaction ends when
+/// - nothing waits, or
+/// - it is full (``CommitLimits/maxBatch``, ``CommitLimits/maxBatchBytes``), or
+/// - it has used its usual time, and a source with nothing else under way or another writer of the store waits, or
+/// - it has used the longest time that the store allows.
+///
+/// After the transaction has been committed, the thread completes its operations in order. Then it delivers the entries
+/// to the attachments, with one call for each attachment and batch. If the transaction fails, all its operations fail,
+/// and so do the waiting operations that would have fitted into it.
 ///
 /// State: a ``CommitQueue``.
 package final class InboxCommitter: Sendable {

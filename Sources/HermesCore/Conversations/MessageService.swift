@@ -64,6 +64,7 @@ package final class MessageService: Sendable {
     ) {
         do throws(HermesError) {
             let append = try complete(draft, from: sender)
+            // The bytes that the sender may store in a day; throws `.rateLimited`.
             let cost = try stored.withLock { stored throws(HermesError) in try stored.take(append, now: time.uptime()) }
             let user = sender.user
             committer.submit(
@@ -92,6 +93,8 @@ package final class MessageService: Sendable {
     // MARK: Rules
 
     private func complete(_ draft: MessageDraft, from sender: Principal) throws(HermesError) -> MessageAppend {
+        // For a 1:1 conversation both accounts, of which the sender must be one; for a group nobody, because the store
+        // finds the members.
         let recipients = try draft.conversation.recipients(for: sender.user)
         guard !draft.content.bytes.isEmpty else { throw HermesError(.invalidArgument, "the message has no content") }
         guard draft.content.bytes.count <= settings.maxContentBytes else {

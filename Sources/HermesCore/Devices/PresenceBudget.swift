@@ -94,8 +94,8 @@ final class PresenceBudget: Sendable {
         return state.withLock { $0.line.nextReport(now: now) }
     }
 
-    /// Removes from an order the next user whose watchers are told now, and returns that user. If the watchers are
-    /// told, ``charge(_:to:)`` must follow.
+    /// Returns the next user, in this order, whose watchers may be told now, and removes the user from both orders. If
+    /// the watchers are told, ``charge(_:to:)`` must follow.
     ///
     /// Users with more watchers than ``maxAtOnce`` (roughly) are returned only in the order ``Order/turns``.
     func next(_ order: Order) -> UserID? {

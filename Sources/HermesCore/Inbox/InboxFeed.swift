@@ -130,7 +130,7 @@ package struct InboxFeed: Sendable {
         }
     }
 
-    /// Returns the seq to acknowledge for the device, if it has moved since the last call.
+    /// Returns the seq to acknowledge for the device; nil if the seq has not grown since the last call.
     package mutating func takeAcknowledgement() -> UInt64? {
         guard isOpen, acknowledged > reported else { return nil }
         reported = acknowledged

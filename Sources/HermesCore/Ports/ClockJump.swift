@@ -80,7 +80,8 @@ package struct ClockSetback: Sendable, Hashable {
         own = min(since, now)...now.advanced(by: .seconds(10))
     }
 
-    /// Returns the last jump that was about as long as the step back; nil: there was none, and nothing is undone.
+    /// Returns the last jump that was about as long as this step back; nil if there was no such jump, so that nothing
+    /// is undone.
     package func undoes(_ jumps: ClockJumps) -> ClockJump? {
         jumps.all.last { jump in
             // Clocks drift, and corrections of clocks are not exact.

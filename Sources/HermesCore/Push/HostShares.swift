@@ -82,7 +82,8 @@ struct HostShares: Sendable {
         return .taken(Place(host: name, user: user, isProven: host.isProven))
     }
 
-    /// Whether a service may have one more place, although other services hold most places.
+    /// Whether a service may have one more place under the stricter limits that apply when ``Limits/crowded`` places
+    /// are taken.
     private func isSpared(_ host: Host) -> Bool {
         if total < limits.crowded { return true }
         return host.isProven ? host.sending < limits.perUnproven : unproven < limits.unprovenRest

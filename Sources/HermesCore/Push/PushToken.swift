@@ -35,7 +35,7 @@ package struct PushToken: Sendable, Hashable {
     }
 
     /// Checks a client's token: its length, its alphabet, and for Web Push that the subscription is complete and leads
-    /// to a public host. ``text`` is then the token in its one spelling: hexadecimal digits are in lower case, and a
+    /// to a public host. Sets ``text`` to the token's canonical spelling: hexadecimal digits are in lower case, and a
     /// subscription is ``WebPushSubscription/text``.
     ///
     /// - Throws: `.invalidArgument`, `.tooLarge`.

@@ -9,9 +9,9 @@ struct PushResult: Sendable {
     var notices: [WebhookNotice]
 }
 
-/// The results that the store could not record, for example because the disk is full. Nothing is sent to their devices
-/// until they are recorded; otherwise the devices would get the same notifications again and again. Does no I/O; owner:
-/// ``PushHandOff``.
+/// The results that the store could not record, for example because the disk is full. Until a result is recorded,
+/// nothing is sent to its device; otherwise the device would get the same notifications again and again. Does no I/O;
+/// owner: ``PushHandOff``.
 struct UnrecordedPushes: Sendable {
     /// When this many devices have unrecorded results, nothing more is sent to any device. The batches that are already
     /// being sent can still add results above this number.

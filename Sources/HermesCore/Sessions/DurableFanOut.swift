@@ -227,8 +227,9 @@ extension DurableSessions {
         shared.state.withLock { $0.records[publisher]?.partial[receivedID] != nil }
     }
 
-    /// Returns the number of queues that a publication would be written to, which determines its price. If an owner has
-    /// many sessions, the result includes only as many of their queues as the owner's share has room for.
+    /// Returns the number of queues that a publication would be written to. This number determines the publication's
+    /// price. If an owner has many sessions, the result includes only as many of their queues as the owner's share has
+    /// room for.
     package func reach(of publication: StoredPublication, to targets: [DurableTarget]) -> Int {
         targets.reduce(0) { sum, target in
             switch target {

@@ -147,9 +147,9 @@ struct FairQueue<Item: Sendable>: Sendable {
         batch.postponed.append(source)
     }
 
-    /// Whether some waiting source would profit if the batch ended now: a source that had nothing else under way when
-    /// its item was added. The item is in the batch, or its turn comes soon. If the waiting sources outnumber the items
-    /// of the batch, a longer batch is better for all.
+    /// Whether a source profits if the batch ends now. Such a source had nothing else under way when its item was
+    /// added, and this item is in the batch or waits. False if the waiting sources outnumber the items of the batch,
+    /// because a longer batch is then better for all.
     var isBatchAwaited: Bool { (batch.hasQuiet || quietCount > 0) && turns.count <= batch.count }
 
     /// Removes the next item as a batch of its own.

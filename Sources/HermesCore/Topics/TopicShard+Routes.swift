@@ -49,7 +49,7 @@ extension TopicShard {
         }
     }
 
-    /// Records that a filter with wildcards or its members have changed, so that routes are out of date.
+    /// Records that a filter with wildcards or its members have changed, which makes all routes out of date.
     func wildcardsChanged() { generation &+= 1 }
 
     /// Returns the members of a filter, which are created if needed.

@@ -37,7 +37,7 @@ package struct TracedMessage: Sendable {
     /// Its entries in the first ``MessageTraces/maxPlaces`` of these inboxes.
     package private(set) var places: [Place] = []
 
-    /// - Returns: nil if the operation is neither a message nor a push, or is a repetition, which changes nothing.
+    /// - Returns: nil for a repetition, which changes nothing, and for any operation other than a message or a push.
     init?(
         _ operation: WriteOperation,
         _ outcome: WriteOutcome,

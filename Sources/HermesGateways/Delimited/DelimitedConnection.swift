@@ -61,6 +61,8 @@ package final class DelimitedConnection: GatewayConnection {
 
     // MARK: Frames
 
+    /// Creates the decoder. A frame is the length of its body as a varint, and the body: a `hermes.v1.Packet`. If the
+    /// length is above `maxFrameBytes`, the connection ends.
     package func makeDecoder(maxFrameBytes: Int) -> DelimitedFrameDecoder {
         DelimitedFrameDecoder(maxFrameBytes: maxFrameBytes, takesText: connection.isWebSocket)
     }
@@ -70,6 +72,7 @@ package final class DelimitedConnection: GatewayConnection {
         if isJSON { connection.charge(.json(frame.body.readableBytes)) }
         let packet: Hermes_V1_Packet
         do {
+            // At most `MessageParts.max` parts, which are counted and charged before the body is parsed.
             packet = try frame.packet { connection.charge(.parts($0)) }
         } catch {
             return connection.end(.malformed(error))
@@ -332,11 +335,18 @@ extension DelimitedConnection {
 
     // MARK: Deliveries
 
+    /// Writes an entry. A long entry is encoded once for all devices of the account on this loop.
     func write(_ entry: InboxEntry) {
         guard let principal else { return }
-        guard carrier == nil else { return write(DelimitedTranslation.event(entry, reader: principal)) }
+        guard carrier == nil else { return write(Self.packet(entry, reader: principal)) }
         connection.write(entry, for: principal.user, form: isJSON ? "delimited/json" : "delimited") { buffer in
-            try encode(DelimitedTranslation.event(entry, reader: principal), into: &buffer)
+            try encode(Self.packet(entry, reader: principal), into: &buffer)
         }
+    }
+
+    private static func packet(_ entry: InboxEntry, reader principal: Principal) -> Hermes_V1_Packet {
+        var packet = Hermes_V1_Packet()
+        packet.event = Hermes_V1_Event(entry, reader: principal)
+        return packet
     }
 }

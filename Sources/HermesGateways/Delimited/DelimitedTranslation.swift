@@ -78,12 +78,6 @@ enum DelimitedTranslation {
         return answer
     }
 
-    static func event(_ entry: InboxEntry, reader principal: Principal) -> Hermes_V1_Packet {
-        var packet = Hermes_V1_Packet()
-        packet.event = Hermes_V1_Event(entry, reader: principal)
-        return packet
-    }
-
     static func ephemeral(_ event: EphemeralEvent, reader: UserID) -> Hermes_V1_Ephemeral? {
         var answer = Hermes_V1_Ephemeral()
         switch event {

@@ -6,8 +6,33 @@ import HermesCore
 import NIOCore
 import NIOSSL
 
-/// A connection that began with a client's certificate ends when the certificate expires.
+/// The client's certificate. The connection ends when the certificate expires.
 extension Connection {
+    /// What is kept of a certificate.
+    final class KeptCertificate {
+        fileprivate(set) var name: String?
+        fileprivate(set) var certificates: PeerCertificates?
+    }
+
+    /// The common name of the peer's certificate, if the listener uses it as user name.
+    package internal(set) var certificateName: String? {
+        get { certificate?.name }
+        set { keptCertificate().name = newValue }
+    }
+
+    /// The peer's certificate and those of the authorities above it; nil unless revocation lists are configured.
+    var certificates: PeerCertificates? {
+        get { certificate?.certificates }
+        set { keptCertificate().certificates = newValue }
+    }
+
+    private func keptCertificate() -> KeptCertificate {
+        if let certificate { return certificate }
+        let kept = KeptCertificate()
+        certificate = kept
+        return kept
+    }
+
     /// The longest time between two checks of the wall clock. The checks are repeated because somebody may set the
     /// clock.
     private static let longestLook = TimeAmount.minutes(10)

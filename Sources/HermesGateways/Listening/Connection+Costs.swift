@@ -18,7 +18,15 @@ extension Connection {
     /// The longest pause before the budget is checked again.
     private static let maxPause = Duration.seconds(10)
     /// The time without a pause after which the next pause begins a new series.
-    private static let respite = Duration.seconds(30)
+    private static let respite = TimeAmount.seconds(30)
+
+    /// The address that pays for requests and memory.
+    var budgetAddress: ConnectionCounter.Address {
+        if let payer { return payer }
+        let address = ConnectionCounter.Address(remoteAddress)
+        payer = address
+        return address
+    }
 
     /// Charges a request's cost beyond that of its frame.
     package func charge(_ cost: RequestCost) {
@@ -92,13 +100,13 @@ extension Connection {
 
     /// Stops reading for this time, or ends the connection if it has been throttled for too long.
     func throttle(for time: Duration) {
-        let now = loop.uptime
-        if let last = lastThrottledAt, now - last > Self.respite { throttledSince = nil }
+        let now = loop.eventLoop.now
+        if now - lastThrottledAt > Self.respite { throttledSince = nil }
         lastThrottledAt = now
         if throttledSince == nil { listener.metrics.throttled() }
         let since = throttledSince ?? now
         throttledSince = since
-        if now - since > listener.limits.throttled, phase == .open { return end(.rateLimited) }
+        if now - since > TimeAmount(listener.limits.throttled), phase == .open { return end(.rateLimited) }
         let pause = min(max(time, .milliseconds(10)), Self.maxPause)
         slowDown(for: .nanoseconds(Int64(pause / .nanoseconds(1))))
     }

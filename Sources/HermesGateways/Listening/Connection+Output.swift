@@ -24,8 +24,8 @@ extension Connection {
         keepsUp && pending.readableBytes == 0 && !hasUnflushedWrites && writtenMark == nil && heldWrites == 0
     }
 
-    /// Whether the queue is at most half full. If so, it has room for a further frame of any size that must not be
-    /// dropped.
+    /// Whether the queue is at most half full. If so, it has room for a further frame that must not be dropped,
+    /// whatever the frame's size.
     package var hasRoom: Bool { queue.bytes <= listener.limits.outboundQueueBytes / 2 }
 
     /// Writes an answer of any length when the queue has room: at once, or after the peer has read enough of the output

@@ -16,14 +16,15 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     let tally: ConnectionTally
     /// The client's address that a proxy gave; nil if there is none.
     private let peer: SocketAddress?
+    /// The address that pays for requests and memory; nil until it is needed, if the connection is not counted.
+    var payer: ConnectionCounter.Address?
+    /// Whether the connection is counted under `payer` until it is closed.
+    private let isCounted: Bool
     private let carrier: Carrier
     /// Whether a WebSocket client expects text messages until it sends a binary message.
     let startsInText: Bool
-    private let countedAs: ConnectionCounter.Address?
-    /// The common name of the peer's certificate, if the listener uses it as user name.
-    package internal(set) var certificateName: String?
-    /// The peer's certificate and those of the authorities above it; nil unless revocation lists are configured.
-    var certificates: PeerCertificates?
+    /// What is kept of the peer's certificate; nil if nothing is.
+    var certificate: KeptCertificate?
     /// The handler's context; nil before the connection is in a pipeline and after it is closed.
     var context: ChannelHandlerContext?
     /// The protocol's side of the connection; nil after the connection is closed.
@@ -49,6 +50,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// get one publication.
     @exclusivity(unchecked)
     var isDirtyWithCrowd = false
+    /// Whether the protocol's side is in the middle of a write.
+    var isWriting = false
+    /// Whether output is to be continued later, because the channel became writable in the middle of a write.
+    var goesOnLater = false
     /// The bytes that were flushed since the last check of how much output NIO holds; small flushes count for more.
     @exclusivity(unchecked)
     var bytesSinceLook = 0
@@ -58,10 +63,6 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var heldWrites = 0
     /// The bytes of the buffers of the held writes.
     var heldWriteBytes = 0
-    /// Whether the protocol's side is in the middle of a write.
-    var isWriting = false
-    /// Whether output is to be continued later, because the channel became writable in the middle of a write.
-    var goesOnLater = false
     /// The mark to report after the operating system has taken everything written so far; nil: none.
     var writtenMark: UInt64?
 
@@ -84,15 +85,13 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     @exclusivity(unchecked)
     var spent = 0
     /// The beginning of the present series of pauses for exceeded budgets; nil if there is none.
-    var throttledSince: Duration?
+    var throttledSince: NIODeadline?
     /// The beginning of the last pause for an exceeded budget.
-    var lastThrottledAt: Duration?
+    var lastThrottledAt = NIODeadline.distantPast
     /// The end of the present pause of reading.
     var throttledUntil = NIODeadline.uptimeNanoseconds(0)
     /// The connection's account; nil for unauthenticated and anonymous clients. Used only for budgets.
     package var account: UserID?
-    /// The address that pays for requests and memory.
-    private(set) lazy var budgetAddress = countedAs ?? ConnectionCounter.Address(remoteAddress)
     /// The address of the peer. It is charged where accounts would be no limit, because anybody can have many accounts
     /// for free.
     private(set) lazy var address = CommitSource(host: remoteHost)
@@ -127,7 +126,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private(set) var phase: Phase = .open
     private let openedAt: UInt32
     /// The time without a sign of life after which the connection is closed.
-    private var idleTicks: UInt32
+    private var idleSteps: UInt32
     @exclusivity(unchecked)
     private var lastLifeAt: UInt32
     private var endsAt: UInt32 = 0
@@ -138,7 +137,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The time of the last read that was so large that it probably left further bytes waiting.
     private var backloggedAt: UInt32?
     package var wheelPosition: DeadlineWheelPosition?
-    var indexInLoop: Int?
+    var indexInLoop: Int32?
 
     /// The reasons for not reading from a connection.
     struct Pause: OptionSet {
@@ -201,13 +200,14 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         peer = opening.peer
         carrier = opening.carrier
         startsInText = opening.startsInText
-        countedAs = opening.countedAs
+        payer = opening.countedAs
+        isCounted = opening.countedAs != nil
         self.listener = listener
         tally = loop.tally(for: listener)
         isAuthenticated = !requiresAuthentication
         bucket = TokenBucket(burst: listener.limits.requestsPerSecond, now: loop.uptime)
         openedAt = loop.now
-        idleTicks = listener.idleTicks
+        idleSteps = listener.idleSteps
         lastLifeAt = openedAt
     }
 
@@ -227,8 +227,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // MARK: Life
 
-    /// The time since the connection was accepted, in steps of ``LoopContext/tick``.
-    var age: Duration { .nanoseconds(Int64(loop.now &- openedAt) * LoopContext.tick.nanoseconds) }
+    /// The time since the connection was accepted, in steps of ``LoopContext/deadlineStep``.
+    var age: Duration { .nanoseconds(Int64(loop.now &- openedAt) * LoopContext.deadlineStep.nanoseconds) }
 
     /// The memory that the connection holds, for operators.
     var shownBytes: Int { heldBytes }
@@ -286,17 +286,17 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// - Parameter timeout: the limit; nil: none. Without a limit, a lost peer is noticed only when something is sent
     ///   to it.
     package func keepAlive(_ timeout: Duration?) {
-        idleTicks = timeout.map(LoopContext.ticks) ?? .max / 4
+        idleSteps = timeout.map(LoopContext.steps) ?? .max / 4
         if phase == .open { loop.schedule(self, due: due) }
     }
 
-    /// Requests one call of ``ConnectionEvents/woken()`` after this time, rounded up to steps of ``LoopContext/tick``.
-    /// A later request replaces an earlier one.
+    /// Requests one call of ``ConnectionEvents/woken()`` after this time, rounded up to steps of
+    /// ``LoopContext/deadlineStep``. A later request replaces an earlier one.
     ///
     /// - Parameter time: the time; nil cancels an earlier request.
     package func wake(in time: Duration?) {
         guard time != nil || wakesAt != .max else { return }
-        wakesAt = time.map { loop.now &+ LoopContext.ticks($0) } ?? .max
+        wakesAt = time.map { loop.now &+ LoopContext.steps($0) } ?? .max
         if phase == .open { loop.schedule(self, due: due) }
     }
 
@@ -304,12 +304,12 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         switch phase {
         case .closed: .max
         case .ending: endsAt
-        case .open: min(lifeDue, wakesAt, stuckSince.map { $0 &+ listener.stuckTicks } ?? .max)
+        case .open: min(lifeDue, wakesAt, stuckSince.map { $0 &+ listener.stuckSteps } ?? .max)
         }
     }
 
     private var lifeDue: UInt32 {
-        isAuthenticated ? lastLifeAt &+ idleTicks : openedAt &+ listener.authenticationTicks
+        isAuthenticated ? lastLifeAt &+ idleSteps : openedAt &+ listener.authenticationSteps
     }
 
     /// Checks whether a deadline has passed, because the wheel has reached the connection's slot.
@@ -323,7 +323,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         case .ending: context?.close(promise: nil)
         case .open where wakesAt <= loop.coarseNow:
             wakesAt = .max
-            // Other deadlines are checked at the next tick.
+            // Other deadlines are checked at the next step.
             loop.schedule(self, due: self.due)
             events?.woken()
         case .open where lifeDue > loop.coarseNow:
@@ -370,7 +370,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         if case .goodbye = reason, carrier == .plain, hasNothingToWrite {
             return context.close(promise: nil)
         }
-        endsAt = loop.now &+ listener.graceTicks
+        endsAt = loop.now &+ listener.graceSteps
         loop.schedule(self, due: endsAt)
         writeOutForGood()
         resumeForGood()
@@ -402,7 +402,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         tally.closed += 1
         loop.remove(self)
         listener.closed()
-        if let countedAs { listener.counter?.remove(countedAs) }
+        if isCounted, let payer { listener.counter?.remove(payer) }
         releaseLoginShare()
         events?.closed()
         events = nil

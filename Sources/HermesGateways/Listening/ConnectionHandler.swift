@@ -325,8 +325,9 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Raises the frame limit after a login, before the next frame is decoded. Decoders keep nothing between frames, so
-    /// a new decoder can replace the old one.
+    /// Raises the frame limit after a login, before the next frame is decoded. A new decoder can replace the old one
+    /// even inside a frame: the bytes of an unfinished frame are still in the buffer, and the new decoder examines them
+    /// from the beginning.
     private func raiseLimit() {
         guard !hasFullLimit, connection.isAuthenticated else { return }
         hasFullLimit = true

@@ -105,7 +105,7 @@ package final class GatewayMetrics: Sendable {
     func refused(_ refusal: ConnectionCounter.Refusal) { refused[refusal]?.increment() }
 }
 
-/// The counts of one listener on one loop, as plain numbers that are published at each ``LoopContext/tick``.
+/// The counts of one listener on one loop, as plain numbers that are published at each ``LoopContext/deadlineStep``.
 final class ConnectionTally {
     var opened = 0
     var closed = 0

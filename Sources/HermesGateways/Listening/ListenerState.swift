@@ -5,7 +5,7 @@ package import Logging
 import NIOCore
 import Synchronization
 
-/// The state that the connections of one listener share, with time limits in steps of ``LoopContext/tick``.
+/// The state that the connections of one listener share, with time limits in steps of ``LoopContext/deadlineStep``.
 ///
 /// State: one `Mutex` around the number of open connections, taken once per open and once per close.
 package final class ListenerState: Sendable {
@@ -25,10 +25,10 @@ package final class ListenerState: Sendable {
     let loginBudget: LoginBudget?
     /// The request rates of accounts and addresses; nil: only connections have limits.
     let rates: SharedRates?
-    let authenticationTicks: UInt32
-    let idleTicks: UInt32
-    let graceTicks: UInt32
-    let stuckTicks: UInt32
+    let authenticationSteps: UInt32
+    let idleSteps: UInt32
+    let graceSteps: UInt32
+    let stuckSteps: UInt32
     private let openConnections = Mutex(Open())
 
     private struct Open {
@@ -77,10 +77,10 @@ package final class ListenerState: Sendable {
         logger[metadataKey: "gateway"] = "\(name)"
         self.logger = logger
         metrics = GatewayMetrics(gateway: name)
-        authenticationTicks = LoopContext.ticks(limits.timeToAuthenticate)
-        idleTicks = LoopContext.ticks(idleTimeout)
-        graceTicks = LoopContext.ticks(Self.closeGrace)
-        stuckTicks = LoopContext.ticks(limits.stuck)
+        authenticationSteps = LoopContext.steps(limits.timeToAuthenticate)
+        idleSteps = LoopContext.steps(idleTimeout)
+        graceSteps = LoopContext.steps(Self.closeGrace)
+        stuckSteps = LoopContext.steps(limits.stuck)
     }
 
     func maxFrameBytes(_ isAuthenticated: Bool) -> Int {

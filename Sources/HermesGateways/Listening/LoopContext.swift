@@ -10,7 +10,7 @@ package import NIOCore
 /// State: confined to `eventLoop` (asserted), except for the mailbox and the count of its ephemeral events.
 package final class LoopContext: @unchecked Sendable {  // Confined to its event loop, see above.
     /// The granularity of deadlines: one step of the deadline wheel. The ``ticks`` are passes of the event loop.
-    package static let tick = TimeAmount.milliseconds(500)
+    package static let deadlineStep = TimeAmount.milliseconds(500)
 
     package let eventLoop: any EventLoop
     /// Topics and rooms: this loop's shard of the topic plane. It is created on the loop, at its first use.
@@ -92,7 +92,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     static let maxClosesAtOnce = 32
     /// The number of items, such as subscriptions, that are finished together for an ended connection; a few µs each.
     static let leftoversPerTurn = 256
-    /// The number of an ended connection's items that are finished at once even if other work waits.
+    /// The number of an ended connection's items that are finished at once; the others wait while there is other work.
     static let leftoversAtOnce = 16
     /// The number of connections that are examined together when clients are removed from a room; some 10 µs each.
     private static let closesPerTurn = 64
@@ -261,8 +261,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         flushed(wasWaiting: wasWaiting)
     }
 
-    /// Flushes the connections of a list. Long output to thousands of peers takes the operating system longer than a
-    /// turn, so the rest waits for later turns.
+    /// Flushes the connections of a list. The operating system needs longer than a turn for long output to thousands of
+    /// peers, so the remaining connections wait for later turns.
     private func flush(_ list: FlushList, _ time: (endsAt: NIODeadline, isNew: Bool), isLong: Bool) {
         guard !list.dirty.isEmpty else { return }
         // More connections may get output meanwhile.
@@ -379,15 +379,15 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     // MARK: Deadlines
 
-    /// The time since the loop's start, in steps of ``tick``.
-    var now: UInt32 { UInt32(clamping: (eventLoop.now - startedAt).nanoseconds / Self.tick.nanoseconds) }
+    /// The time since the loop's start, in steps of ``deadlineStep``.
+    var now: UInt32 { UInt32(clamping: (eventLoop.now - startedAt).nanoseconds / Self.deadlineStep.nanoseconds) }
 
     /// The time of the wheel's last step, in the unit of ``now``. Reading it costs nothing.
-    var coarseNow: UInt32 { wheel.tick }
+    var coarseNow: UInt32 { wheel.step }
 
-    /// Returns the number of steps of ``tick`` that cover a duration, rounded up, plus one for the present step.
-    static func ticks(_ duration: Duration) -> UInt32 {
-        let exact = duration / .nanoseconds(tick.nanoseconds)
+    /// Returns the number of steps of ``deadlineStep`` that cover a duration, rounded up, plus one for the present step.
+    static func steps(_ duration: Duration) -> UInt32 {
+        let exact = duration / .nanoseconds(deadlineStep.nanoseconds)
         return UInt32(min(max(exact, 0), Double(UInt32.max / 4)).rounded(.up)) + 1
     }
 
@@ -400,7 +400,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         var ended = 0
         for connection in wheel.advance(to: now) {
             guard ended < Self.maxEndsPerTurn else {
-                wheel.insert(connection, due: wheel.tick &+ 1)
+                wheel.insert(connection, due: wheel.step &+ 1)
                 continue
             }
             let wasOpen = connection.isOpen
@@ -417,7 +417,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private func startWheel() {
         guard !isWheelTurning else { return }
         isWheelTurning = true
-        eventLoop.scheduleTask(in: Self.tick) { self.turnWheel() }
+        eventLoop.scheduleTask(in: Self.deadlineStep) { self.turnWheel() }
     }
 
     // MARK: Memory
@@ -451,7 +451,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     func add(_ connection: Connection) {
         eventLoop.assertInEventLoop()
         if open.isEmpty { _ = wheel.advance(to: now) }
-        connection.indexInLoop = open.count
+        connection.indexInLoop = Int32(open.count)
         open.append(connection)
         startWheel()
     }
@@ -461,9 +461,9 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         wheel.remove(connection)
         guard let index = connection.indexInLoop else { return }
         connection.indexInLoop = nil
-        open.swapAt(index, open.count - 1)
+        open.swapAt(Int(index), open.count - 1)
         open.removeLast()
-        if index < open.count { open[index].indexInLoop = index }
+        if index < open.count { open[Int(index)].indexInLoop = index }
         // The wheel stops with the last connection, so the memory is reported here.
         if open.isEmpty { reportMemory() }
     }

@@ -105,7 +105,8 @@ package struct LiveRoomEntry: Hashable, Sendable {
 /// A viewer's departure from a room. The others see it as a frame of type 1 from the viewer.
 package struct LiveRoomDeparture: Hashable, Sendable {
     package let room: RoomName
-    /// The body of the leave, a UserInfo; nil if the viewer never joined, so that the others have nothing to remove.
+    /// The body of the leave, a UserInfo; nil if the others are not told, for example because the viewer never joined
+    /// and they have nothing to remove.
     package let announcement: ByteBuffer?
     /// Whether the others saw the viewer's join. If so, the leave has already been charged together with the join
     /// (``ArrivalBudget``).

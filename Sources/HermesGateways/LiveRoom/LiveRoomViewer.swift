@@ -191,7 +191,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         connection.charge(.viewers(outcome.localCount))
     }
 
-    /// Announces a departure; the viewer is removed first, so that it does not get its own leave.
+    /// Announces a departure. The viewer's subscription ends first, so that the viewer does not get the announcement.
     private func depart(_ departure: LiveRoomDeparture?) {
         if let subscription { topics.unsubscribe(subscription) }
         subscription = nil

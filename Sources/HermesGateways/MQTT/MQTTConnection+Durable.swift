@@ -9,8 +9,8 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// The connection's session: attaching it, and the queue of a durable session, which outlives its connection (3.1.2.4,
-/// 4.1, 4.4).
+/// Attaches the connection to its session, and sends the queue of a durable session. A durable session outlives its
+/// connection (3.1.2.4, 4.1, 4.4).
 extension MQTTConnection {
     /// Attaches this connection to the client's session, and then writes CONNACK. If another connection of the same
     /// client has the session, that connection ends first.
@@ -408,20 +408,20 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     /// connection itself checks the messages.
     let reader: (any TopicReader)?
     let source: CommitSource
-    let userName: String?
-    let tokenOwner: DeviceID?
-    let login: LoginNumber?
+    private let identity: ClientIdentity
     private let sent = Atomic<UInt64>(0)
 
     init(_ owner: MQTTConnection, _ client: MQTTClientState) {
-        userName = client.identity.userName
-        tokenOwner = client.identity.tokenOwner
-        login = client.identity.principal?.login
+        identity = client.identity
         reader = client.sessionExpiry == .zero ? nil : client.reader
         source = owner.source(of: client)
         connection = owner.connection
         bound = NIOLoopBound(owner, eventLoop: owner.connection.loop.eventLoop)
     }
+
+    var userName: String? { identity.userName }
+    var tokenOwner: DeviceID? { identity.tokenOwner }
+    var login: LoginNumber? { identity.principal?.login }
 
     func ends(with end: AttachmentEnd) {
         endsSession = endsSession || end.endsKeptSessions

@@ -6,9 +6,9 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// The wills of clients that are gone. They wait for their delay (3.1.3.2.2), or until the store has room. With several
-/// nodes, each will is also in the record (the content of the store that the nodes share). The node that takes a will
-/// from the record publishes it (``WillLedger``).
+/// The wills of clients that are gone. They wait until their delay has passed (3.1.3.2.2), or until the store has room.
+/// With several nodes, each will is also in the record (the content of the store that the nodes share). The node that
+/// takes a will from the record publishes it (``WillLedger``).
 ///
 /// A waiting will counts for its owner (``OwnerShares``), so that nobody's wills use up the room of others.
 ///

@@ -7,11 +7,11 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Posts over HTTP/2, with one connection for each origin. A connection that does not answer, is leaving (GOAWAY) or is
-/// closed is replaced by the next request. Thread-safe; ends with ``shutdown()``.
+/// Posts over HTTP/2, with one connection for each origin. If a connection does not answer, is leaving (GOAWAY) or is
+/// closed, the next request opens a new one. Thread-safe; ends with ``shutdown()``.
 ///
-/// AsyncHTTPClient is not used here: a server that sends nothing after the TLS handshake holds up all its requests, and
-/// some answers end the process.
+/// AsyncHTTPClient is not used here: if a server sends nothing after the TLS handshake, all requests to this server
+/// wait, and some answers end the process.
 ///
 /// State: a `Mutex` around the connections; nothing is called under it.
 final class HTTP2Client: Sendable {

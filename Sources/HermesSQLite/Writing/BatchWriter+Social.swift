@@ -6,31 +6,6 @@ import HermesCore
 
 /// Contacts and groups.
 extension BatchWriter {
-    // MARK: Permission
-
-    /// Returns the accounts whose inboxes get a message, and loads their inboxes.
-    ///
-    /// - Throws: `HermesError` with the refusal, before anything is written.
-    mutating func recipients(of append: MessageAppend) throws -> [UserID] {
-        let sender = append.sender.user
-        switch append.draft.conversation {
-        case .group(let id):
-            guard let group = try loadGroup(id) else { throw Group.notAMember }
-            // A member whose account is being deleted has no inbox.
-            return try group.recipients(ofMessageFrom: sender, now: now).filter { try loadInbox(of: $0) }
-        case .direct:
-            if let refusal = try refusal(of: append.recipients) { throw refusal }
-            for user in append.recipients where user != sender {
-                if try blocks(user, sender) { throw ContactPair.blockedByOther }
-                guard append.requiresContact else { continue }
-                guard try SocialReader(db: db).pair(sender, user).state == .accepted else {
-                    throw ContactPair.notAContact
-                }
-            }
-            return append.recipients
-        }
-    }
-
     mutating func isMember(_ user: UserID, of conversation: ConversationID) throws -> Bool {
         guard case .group(let id) = conversation else { return true }
         return try loadGroup(id)?.member(user) != nil

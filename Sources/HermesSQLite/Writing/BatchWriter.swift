@@ -2,11 +2,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import GRDB
-import HermesCore
+package import HermesCore
 import Synchronization
 
 /// The transaction.
 extension SQLiteStore {
+    package func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome] {
+        do {
+            return try commitBatch(operations, now: now)
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    package func commit(
+        taking next: (_ isLong: Bool) -> WriteOperation?,
+        now: Timestamp
+    ) throws(HermesError) -> [WriteOutcome] {
+        do {
+            return try commitBatch([], taking: next, now: now)
+        } catch {
+            throw failure(error)
+        }
+    }
+
     /// Runs a batch on the writer. The cache is taken out meanwhile, and is put back only if the transaction commits.
     ///
     /// An operation that meets a damaged row is refused, and the other operations are applied.
@@ -275,6 +294,17 @@ struct BatchWriter: SlicedWriter {
 
 /// Messages.
 extension BatchWriter {
+    /// Appends a message to its conversation, and to the inboxes of its recipients and its sender.
+    ///
+    /// Checks, in this order: whether the sender may write to the conversation (``recipients(of:)``); whether the
+    /// client id is new; which inboxes have room for the message, and whether the sender's messages that others have
+    /// not read leave room (``admitted(_:for:from:_:)``). A message with a known client id gets the receipt of the
+    /// first message, and is not appended again. A group's message is left out of the inboxes without room, but their
+    /// heads advance, too.
+    ///
+    /// Writes one row for the message, with the list of its recipients (`message`), one row for its client id
+    /// (`client_id_fresh`), and one row for each inbox (`inbox_fresh`). ``finish()`` writes the heads of the inboxes
+    /// and the conversation's last seq.
     mutating func append(_ append: MessageAppend) throws -> WriteOutcome {
         let draft = append.draft
         let sender = append.sender.user
@@ -367,6 +397,29 @@ extension BatchWriter {
         return .appended(receipt, deliveries: deliveries)
     }
 
+    /// Returns the accounts whose inboxes get a message, and loads their inboxes.
+    ///
+    /// - Throws: `HermesError` with the refusal, before anything is written.
+    mutating func recipients(of append: MessageAppend) throws -> [UserID] {
+        let sender = append.sender.user
+        switch append.draft.conversation {
+        case .group(let id):
+            guard let group = try loadGroup(id) else { throw Group.notAMember }
+            // A member whose account is being deleted has no inbox.
+            return try group.recipients(ofMessageFrom: sender, now: now).filter { try loadInbox(of: $0) }
+        case .direct:
+            if let refusal = try refusal(of: append.recipients) { throw refusal }
+            for user in append.recipients where user != sender {
+                if try blocks(user, sender) { throw ContactPair.blockedByOther }
+                guard append.requiresContact else { continue }
+                guard try SocialReader(db: db).pair(sender, user).state == .accepted else {
+                    throw ContactPair.notAContact
+                }
+            }
+            return append.recipients
+        }
+    }
+
     /// Returns the recipients that have room for a message, in their order. Throws if the message would reach nobody
     /// but the sender, or if too many of the sender's messages are unread.
     private mutating func admitted(
@@ -403,49 +456,6 @@ extension BatchWriter {
         return taking
     }
 
-    /// Claims a client id for the message with this key.
-    ///
-    /// - Returns: the key of an earlier message with this client id; nil if the new message has claimed it.
-    private func claim(_ clientID: String, of sender: UserID, for key: Int64) throws -> Int64? {
-        if let first = try settledClaim(clientID, of: sender) { return first }
-        let insert = statements.insertClientID
-        insert.bind(sender, at: 1)
-        insert.bind(key, at: 3)
-        if try insert.bind(clientID, at: 2, while: { try insert.runUnlessConflict() }) { return nil }
-        return try freshClaim(clientID, of: sender)
-    }
-
-    /// Returns the key of the message with this client id; nil if there is none.
-    private func claimed(_ clientID: String, of sender: UserID) throws -> Int64? {
-        try settledClaim(clientID, of: sender) ?? freshClaim(clientID, of: sender)
-    }
-
-    private func settledClaim(_ clientID: String, of sender: UserID) throws -> Int64? {
-        let select = statements.selectClientID
-        select.bind(sender, at: 1)
-        return try select.bind(clientID, at: 2, while: { try select.first { $0.integer(0) } })
-    }
-
-    private func freshClaim(_ clientID: String, of sender: UserID) throws -> Int64? {
-        let fresh = try PreparedStatement(db, "SELECT message FROM client_id_fresh WHERE sender = ? AND client_id = ?")
-        fresh.bind(sender, at: 1)
-        return try fresh.bind(clientID, at: 2) { try fresh.first { $0.integer(0) } }
-    }
-
-    /// Changes a claim to another key, or removes the claim if the key is nil.
-    private func changeClaim(of append: MessageAppend, to key: Int64?) throws {
-        guard let clientID = append.draft.clientID else { return }
-        let change = try PreparedStatement(
-            db,
-            key == nil
-                ? "DELETE FROM client_id_fresh WHERE sender = ?1 AND client_id = ?2"
-                : "UPDATE client_id_fresh SET message = ?3 WHERE sender = ?1 AND client_id = ?2"
-        )
-        change.bind(append.sender.user, at: 1)
-        if key != nil { change.bind(key, at: 3) }
-        try change.bind(clientID, at: 2) { try change.run() }
-    }
-
     /// A message's place in its conversation, and the number of inboxes that get the message.
     private struct Place {
         let conversation: Int64
@@ -478,59 +488,6 @@ extension BatchWriter {
                 }
             }
         }
-    }
-
-    /// Finds a key for an id whose first key is taken, which is rare.
-    ///
-    /// - Returns: nil if a message with this very id exists, or no key is left.
-    private func freeKey(for id: MessageID) throws -> Int64? {
-        let candidates = MessageKey.candidates(id)
-        let query = try PreparedStatement(db, "SELECT key, shift, id_low FROM message WHERE key BETWEEN ? AND ?")
-        query.bind(candidates.lowerBound, at: 1)
-        query.bind(candidates.upperBound, at: 2)
-        var taken: Set<Int64> = []
-        var isKnown = false
-        try query.forEachRow { row in
-            taken.insert(row.integer(0))
-            isKnown = MessageKey.id(key: row.integer(0), shift: row.integer(1), low: row.unsigned(2)) == id
-            return !isKnown
-        }
-        return isKnown ? nil : candidates.first { !taken.contains($0) }
-    }
-
-    /// The outcome for a message whose client id is taken.
-    private func repetition(of append: MessageAppend, key: Int64) throws -> WriteOutcome {
-        let query = try PreparedStatement(
-            db,
-            """
-            SELECT m.shift, m.id_low, c.kind, c.a, c.b, m.conversation_seq, m.sent_at, m.deliveries, m.content, \
-            m.content_hash FROM message m JOIN conversation c ON c.id = m.conversation WHERE m.key = ?
-            """
-        )
-        query.bind(key, at: 1)
-        let outcome = try query.first { row -> WriteOutcome in
-            let columns = ConversationColumns(kind: row.integer(2), a: row.integer(3), b: row.integer(4))
-            let isSameContent =
-                row.isNull(9)
-                ? row.bytes(8) == append.draft.content.bytes
-                : row.integer(9) == append.draft.content.stableHash
-            guard columns.conversation == append.draft.conversation, isSameContent else {
-                return .refused(StoreRefusals.clientIDConflict)
-            }
-            let deliveries = try DeliveryList.decode(row.bytes(7))
-            return .duplicate(
-                SendReceipt(
-                    messageID: MessageKey.id(key: key, shift: row.integer(0), low: row.unsigned(1)),
-                    clientID: append.draft.clientID,
-                    conversationSeq: try row.sequence(5),
-                    inboxSeq: deliveries.first { $0.user == append.sender.user }?.seq ?? 0,
-                    sentAt: row.timestamp(6),
-                    isDuplicate: true
-                )
-            )
-        }
-        guard let outcome else { throw StoreFailure.damagedRow }
-        return outcome
     }
 
     /// Counts a message in its conversation, which must be loaded.

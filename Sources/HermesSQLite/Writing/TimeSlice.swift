@@ -40,52 +40,6 @@ struct TimeSlice {
     mutating func end(_ slice: Duration) { duration = min(duration, elapsed + slice / 2) }
 }
 
-/// Applies operations in a transaction that should be short.
-protocol SlicedWriter {
-    associatedtype Operation
-    associatedtype Outcome
-
-    var time: TimeSlice { get set }
-    /// Whether another operation fits into the transaction.
-    var hasTime: Bool { get }
-    /// Whether the transaction already writes enough, even if it has time left.
-    var isFull: Bool { get }
-
-    mutating func apply(_ operation: Operation) throws -> Outcome
-}
-
-extension SlicedWriter {
-    var isFull: Bool { false }
-
-    /// Applies operations while `next` gives some and the transaction has time.
-    ///
-    /// - Parameters:
-    ///   - next: gives the next operation (`MessageStore.commit(taking:now:)`).
-    ///   - slice: the usual time of a transaction.
-    ///   - isAwaited: whether other changes wait for the writer; then a transaction that has used its time ends.
-    ///   - operations: gets each operation before it is applied, so that it can be applied again if it fails.
-    mutating func apply(
-        taking next: (_ isLong: Bool) -> Operation?,
-        slice: Duration,
-        unless isAwaited: @autoclosure () -> Bool,
-        _ operations: inout [Operation],
-        _ outcomes: inout [Outcome]
-    ) throws {
-        var isLong = false
-        var isSpent = false
-        while !isSpent, !(isLong && isAwaited()), let operation = next(isLong) {
-            if isLong { time.extend() }
-            operations.append(operation)
-            outcomes.append(try apply(operation))
-            if isFull { break }
-            guard !hasTime else { continue }
-            isSpent = isLong
-            isLong = true
-        }
-        if isLong, !isSpent { time.end(slice) }
-    }
-}
-
 /// The number of rows in a step, so that a step takes a small part of a ``TimeSlice``. The number follows the time that
 /// the last steps took, because rows from a cold disk take much longer than rows in memory.
 struct StepSize {

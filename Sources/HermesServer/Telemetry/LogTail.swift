@@ -91,7 +91,7 @@ package final class LogTail: Sendable {
     ///   - number: only lines after this one; nil for all lines.
     ///   - level: only lines of at least this level.
     ///   - label: only lines with exactly this label; nil for all labels.
-    ///   - text: only lines that contain this text, in upper or lower case; empty for all lines.
+    ///   - text: only lines that contain this text, ignoring case; empty for all lines.
     package func lines(
         after number: Int64? = nil,
         atLeast level: Logger.Level = .trace,

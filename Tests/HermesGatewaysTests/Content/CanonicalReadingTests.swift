@@ -34,7 +34,7 @@ import Testing
     /// What each translation makes of an entry for a reader.
     private func texts(_ entry: InboxEntry, _ reader: Principal) throws -> [String] {
         guard case .message(let message) = entry.event else { return [] }
-        var texts = [DelimitedTranslation.event(entry, reader: reader).event.message.content.text]
+        var texts = [Hermes_V1_Event(entry, reader: reader).message.content.text]
         if case .message(let base)? = IMPBTranslation.delivery(entry, reader: reader) {
             let body = try IMPB_Group_msg(wire: base.body)
             texts.append(try IMPB_msg_text_content(wire: body.content).text)

@@ -46,7 +46,7 @@ struct EventSchemaTests {
         #expect(notification.type == .event)
         #expect(notification.targetUid == 2)
         let event = try Hermes_V1_Event(wire: [UInt8](notification.body))
-        #expect(event == DelimitedTranslation.event(entry, reader: reader).event)
+        #expect(event == Hermes_V1_Event(entry, reader: reader))
         #expect(event.seq == 9 && event.contact.nickName == "ann" && event.contact.kind == .accepted)
     }
 }

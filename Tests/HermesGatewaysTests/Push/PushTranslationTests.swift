@@ -42,7 +42,7 @@ struct PushTranslationTests {
     @Test
     func `Delimited: every field; for another device the seq alone`() throws {
         let push = try push()
-        let event = DelimitedTranslation.event(entry(push), reader: try reader()).event
+        let event = Hermes_V1_Event(entry(push), reader: try reader())
         #expect(event.seq == 9)
         #expect(event.push.id == push.id.description)
         #expect(event.push.title == "Sale")
@@ -52,7 +52,7 @@ struct PushTranslationTests {
         #expect(event.push.priority == .high)
         #expect(event.push.expiresAtMs == 1_800_000_000_000)
 
-        let other = DelimitedTranslation.event(entry(try self.push(device: "tablet")), reader: try reader()).event
+        let other = Hermes_V1_Event(entry(try self.push(device: "tablet")), reader: try reader())
         #expect(other.seq == 9)
         #expect(other.event == nil)
     }
@@ -75,7 +75,7 @@ struct PushTranslationTests {
     @Test
     func `the application's own message: its bytes over Delimited, in JSON and over IMPB, base64 over QSIOP`() throws {
         let push = try push(message: TypedMessage(type: "shop.Order", bytes: [0, 0xFF, 7]))
-        let event = DelimitedTranslation.event(entry(push), reader: try reader()).event
+        let event = Hermes_V1_Event(entry(push), reader: try reader())
         #expect(event.push.messageType == "shop.Order")
         #expect([UInt8](event.push.messageBytes) == [0, 0xFF, 7])
         #expect(try event.jsonString().contains(#""messageBytes":"AP8H""#))

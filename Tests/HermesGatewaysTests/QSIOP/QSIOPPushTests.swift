@@ -203,7 +203,8 @@ import Testing
             #expect(kind == "text")
             #expect(size == String(bytes))
         }
-        let packet = DelimitedTranslation.event(entry, reader: bob)
+        var packet = Hermes_V1_Packet()
+        packet.event = Hermes_V1_Event(entry, reader: bob)
         let oversized = try #require(MQTTInbox.standIns(for: packet, bytes: 70_100).first).event.oversized
         #expect(oversized.kind == "message" && oversized.packetBytes == 70_100)
         #expect(oversized.contentKind == "text" && oversized.contentBytes == UInt64(bytes))

@@ -129,7 +129,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     /// Removes a member; other members get the publications that it gives back.
     ///
-    /// - Parameter isLast: whether no member remains; no other member can then join this group.
+    /// - Parameter isLast: whether the group is now empty; an empty group gets no new members.
     func remove(_ seat: Seat, givenBack: [Publication], isLast: Bool, on shard: TopicShard) {
         if let place = seats.firstIndex(where: { $0 === seat }) {
             seats.remove(at: place)
