@@ -160,7 +160,8 @@ package final class Messenger: Sendable {
                 topicClients: .init(
                     end: { [durable] in durable.end($0, $1, $2, $3) },
                     endAll: { [durable] in durable.endConnections(.shuttingDown) },
-                    names: { [durable] in durable.connectedAccounts }
+                    endHaving: { [durable] in durable.end($0, having: $1) },
+                    logins: { [durable] in durable.connectedAccounts }
                 )
             )
         } else {

@@ -65,6 +65,8 @@ package final class LineConnection: GatewayConnection {
 
     package func farewell(_ reason: CloseReason) { say("end \(reason.label)") }
 
+    package func accessChanged() {}
+
     package func received(_ frame: LineFrame) {
         let words = frame.text.split(separator: " ")
         switch words.first {

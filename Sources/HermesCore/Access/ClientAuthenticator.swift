@@ -180,7 +180,8 @@ package struct ClientAuthenticator: Sendable {
                 account: admission.account.id,
                 userName: admission.account.nickName.key,
                 clientID: clientID,
-                tokenOwner: admission.tokenOwner
+                tokenOwner: admission.tokenOwner,
+                shown: admission.shown
             )
             return Outcome(identity: identity)
         }

@@ -17,6 +17,7 @@ package struct ClientIdentity: Sendable, Hashable {
         var claims: TopicClaims?
         var apiKey: String?
         var expiresAt: Timestamp?
+        var shown: ShownProof?
     }
 
     /// Values that the copies of an identity share.
@@ -43,7 +44,8 @@ package struct ClientIdentity: Sendable, Hashable {
         tokenOwner: DeviceID? = nil,
         claims: TopicClaims? = nil,
         apiKey: String? = nil,
-        expiresAt: Timestamp? = nil
+        expiresAt: Timestamp? = nil,
+        shown: ShownProof? = nil
     ) {
         self.clientID = clientID
         proven = Proven(
@@ -53,7 +55,8 @@ package struct ClientIdentity: Sendable, Hashable {
             tokenOwner: tokenOwner ?? principal?.tokenOwner,
             claims: claims,
             apiKey: apiKey,
-            expiresAt: expiresAt
+            expiresAt: expiresAt,
+            shown: shown
         )
     }
 
@@ -75,6 +78,9 @@ package struct ClientIdentity: Sendable, Hashable {
     /// The device whose token the client showed; nil if it showed no token. When the server ends that device's
     /// connections, it also ends this client's connection.
     package var tokenOwner: DeviceID? { proof?.values.tokenOwner }
+
+    /// The proof that the client showed at its login.
+    package var shown: ShownProof { proof?.values.principal?.shown ?? proof?.values.shown ?? .other }
 
     /// The token's own restrictions; nil: only the rules decide.
     package var claims: TopicClaims? {

@@ -85,6 +85,6 @@ package struct ClientAccess {
         return bound
     }
 
-    /// Forgets the rules because the identity changes.
+    /// Forgets the rules because the identity or its name changes.
     package mutating func forget() { rules = nil }
 }

@@ -144,35 +144,58 @@ extension ClusterMember {
         }
     }
 
-    /// Ends the connections of accounts that are disabled or deleted, and gives connections the present names of their
-    /// accounts. This is needed because a node that has gone cannot be asked for its last ends.
+    /// Ends the connections of accounts that are disabled or deleted, and the connections whose password or token is no
+    /// longer valid. Gives connections the present names of their accounts. This is needed because a node that has gone
+    /// cannot be asked for its last ends.
     private func checkAccounts() async throws(HermesError) {
         for (user, held) in roster.held {
-            guard let account = try await present(user, { devices.endHere(user, $0, .all) }) else { continue }
-            let name = account.nickName
+            guard let stored = try await present(user, { devices.endHere(user, $0, .all) }) else { continue }
+            let name = stored.account.nickName
             if held.contains(where: { $0.attachment.principal.nickName.rawValue != name.rawValue }) {
                 devices.renameHere(user, to: name)
             }
+            let shown = Set(devices.attachments(of: user).map(\.principal.shown))
+            let invalid = try await invalid(shown, of: stored)
+            if !invalid.isEmpty { devices.end(user, .revoked) { invalid.contains($0.shown) } }
         }
-        for (user, names) in topicClients.names() {
-            let account = try await present(user) { reason in
-                for name in names { topicClients.end(user, name, reason, .all) }
+        for (user, logins) in topicClients.logins() {
+            let stored = try await present(user) { reason in
+                for name in logins.names { topicClients.end(user, name, reason, .all) }
             }
-            guard let account else { continue }
-            for name in names where name != account.nickName.key {
+            guard let stored else { continue }
+            for name in logins.names where name != stored.account.nickName.key {
                 topicClients.end(user, name, .accountRenamed, .all)
             }
+            let invalid = try await invalid(logins.shown, of: stored)
+            if !invalid.isEmpty { topicClients.endHaving(user, invalid) }
         }
+    }
+
+    /// Returns those of an account's proofs that are no longer valid, because the password was changed or the token was
+    /// revoked.
+    private func invalid(
+        _ shown: Set<ShownProof>,
+        of stored: StoredAccount
+    ) async throws(HermesError) -> Set<ShownProof> {
+        var invalid: Set<ShownProof> = []
+        for proof in shown {
+            var isTokenKnown = true
+            if let token = proof.token {
+                isTokenKnown = try await stores.accounts.owner(of: token)?.user == stored.account.id
+            }
+            if proof.refusal(password: stored.password, isTokenKnown: isTokenKnown) != nil { invalid.insert(proof) }
+        }
+        return invalid
     }
 
     /// - Parameter end: called if the account is disabled or deleted.
     /// - Returns: the account; nil if it is deleted.
-    private func present(_ user: UserID, _ end: (AttachmentEnd) -> Void) async throws(HermesError) -> Account? {
-        guard let account = try await stores.accounts.find(.id(user))?.account else {
+    private func present(_ user: UserID, _ end: (AttachmentEnd) -> Void) async throws(HermesError) -> StoredAccount? {
+        guard let stored = try await stores.accounts.find(.id(user)) else {
             end(.accountDeleted)
             return nil
         }
-        if account.isDisabled { end(.accountDisabled) }
-        return account
+        if stored.account.isDisabled { end(.accountDisabled) }
+        return stored
     }
 }

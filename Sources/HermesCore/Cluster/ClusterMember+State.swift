@@ -68,8 +68,10 @@ extension ClusterMember {
         let end: AccountService.EndOfTopicClients
         /// Ends all connections, because this process has left the cluster.
         let endAll: @Sendable () -> Void
-        /// The accounts with connections, each with the names under which these connections logged in.
-        let names: @Sendable () -> [UserID: Set<String>]
+        /// Ends the connections of an account that showed one of these proofs.
+        let endHaving: @Sendable (UserID, Set<ShownProof>) -> Void
+        /// The accounts with connections.
+        let logins: @Sendable () -> [UserID: DurableSessions.Logins]
     }
 
     /// The stores that all nodes share.

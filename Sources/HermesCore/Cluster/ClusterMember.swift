@@ -116,6 +116,18 @@ package final class ClusterMember: BusReceiver {
     /// Tells another node which entries it must hand off to push services.
     func tell(_ dues: [HandOffDue], to node: NodeID) { bus.publish(.handOff(dues), to: NodeSet(node)) }
 
+    /// Claims keys in the record (``PlaceStore/claim(_:number:on:)``). While nodes join and leave, two nodes may both own
+    /// a user.
+    ///
+    /// - Returns: the claimed keys; none if this process has been removed.
+    func claim(_ keys: [HandOffKey], number: UInt64) async throws(HermesError) -> Set<HandOffKey> {
+        try await stores.places.claim(keys, number: number, on: roster.node) ?? []
+    }
+
+    func release(_ claims: [HandOffKey: UInt64]) async throws(HermesError) {
+        try await stores.places.release(claims, on: roster.node)
+    }
+
     func tell(changed administrator: AdministratorName) { bus.publish(.administrator(administrator), to: roster.peers) }
 
     /// Tells the other nodes that a login to the console has failed.

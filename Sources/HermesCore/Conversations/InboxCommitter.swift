@@ -17,6 +17,9 @@ import Synchronization
 /// to the attachments, with one call for each attachment and batch. If the transaction fails, all its operations fail,
 /// and so do the waiting operations that would have fitted into it.
 ///
+/// The store applies an operation as its implementations say: `MemoryState`, and `BatchWriter` of HermesSQLite, which
+/// says what is checked and which rows are written.
+///
 /// State: a ``CommitQueue``.
 package final class InboxCommitter: Sendable {
     private struct Pending: CommitItem {

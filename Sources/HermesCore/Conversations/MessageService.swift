@@ -51,6 +51,10 @@ package final class MessageService: Sendable {
 
     /// Validates the draft, commits it and delivers it to all attached devices of all recipients.
     ///
+    /// Checks that the sender is one of the two accounts of a 1:1 conversation, the length of the content and of the
+    /// client id, that the message does not expire before it is sent, and the bytes that the sender may store in a day.
+    /// The store checks all that can change: accounts, blocks, contacts, members, repetitions and the room in inboxes.
+    ///
     /// - Parameters:
     ///   - draft: the message.
     ///   - sender: the sender.

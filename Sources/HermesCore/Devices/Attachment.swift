@@ -25,6 +25,10 @@ package protocol Attachment: AnyObject, Sendable {
     ///   event loop. Notices of presence are always taken.
     func ephemeralArrived(_ event: EphemeralEvent) -> Bool
 
+    /// Notes that the account has a new name (``Principal/nickName``). The topic rules for the new name apply from now
+    /// on.
+    func renamed()
+
     /// Ends the connection: tells the client the reason, then closes.
     func ended(_ reason: AttachmentEnd)
 }

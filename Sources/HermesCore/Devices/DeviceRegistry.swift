@@ -190,7 +190,10 @@ package final class DeviceRegistry: Sendable {
     /// Does what ``rename(_:to:)`` does, but only on this node.
     func renameHere(_ user: UserID, to name: NickName) {
         ends.record(user, .accountRenamed, .all)
-        for attachment in attachments(of: user) { attachment.principal.rename(to: name) }
+        for attachment in attachments(of: user) {
+            attachment.principal.rename(to: name)
+            attachment.renamed()
+        }
     }
 
     private func reason(toEnd principal: Principal) -> AttachmentEnd? {

@@ -9,6 +9,10 @@
 /// further ones stay in the store until acknowledgements arrive. Messages that the device sent over this connection are
 /// counted but not written back.
 ///
+/// Committed entries are written at once if the connection is writable, no load is under way, no requested page waits,
+/// they follow the last written entry without a gap, and the window has room. Otherwise they are loaded from the store
+/// when all this is true again.
+///
 /// A page that the peer asked for (``Event/pageRequested(_:)``) is a repetition: it is written as a whole, before new
 /// entries, and moves none of the feed's cursors. Entries of the page that are new are written again when it is their
 /// turn. So nothing depends on how much of the page the peer kept.
@@ -16,7 +20,7 @@
 /// Usage: attach to the ``DeviceRegistry`` first. Then report ``Event/opened(after:head:)`` with the result of the
 /// login. The feed then always loads a first page, which may be empty. Carry out each action. After
 /// ``Action/write(_:)`` report ``Event/writable`` or ``Event/unwritable``, which yields the next action. Then call
-/// ``takeAcknowledgement()`` and pass the result to the ``MessageService``.
+/// ``takeAcknowledgement()`` and pass the result to ``InboxRequests``.
 package struct InboxFeed: Sendable {
     package enum Event: Sendable {
         /// The device continues after the seq `after`; the inbox's head is `head`.

@@ -19,6 +19,8 @@ struct MemoryPlaces: Sendable {
 
     var nodes: [NodeID: Node] = [:]
     var users: [UserID: User] = [:]
+    /// The keys whose notifications are being sent, and the processes that send them.
+    private var claims: [HandOffKey: (node: NodeIdentity, number: UInt64)] = [:]
     private var secrets: [String: [UInt8]] = [:]
 
     mutating func secret(_ name: String, _ proposal: [UInt8]) -> [UInt8] {
@@ -28,6 +30,22 @@ struct MemoryPlaces: Sendable {
     }
 
     func isIn(_ node: NodeIdentity) -> Bool { nodes[node.id].map { $0.isIn && $0.epoch == node.epoch } ?? false }
+
+    mutating func claim(_ keys: [HandOffKey], number: UInt64, on node: NodeIdentity) -> Set<HandOffKey>? {
+        guard isIn(node) else { return nil }
+        let free = keys.filter { key in claims[key].map { $0.node == node || !isIn($0.node) } ?? true }
+        for key in free { claims[key] = (node, number) }
+        return Set(free)
+    }
+
+    mutating func release(_ released: [HandOffKey: UInt64], on node: NodeIdentity) {
+        for (key, number) in released {
+            if let claim = claims[key], claim.node == node, claim.number == number { claims[key] = nil }
+        }
+    }
+
+    /// Forgets the claims of processes that have been removed or replaced.
+    mutating func dropStaleClaims() { claims = claims.filter { isIn($0.value.node) } }
 
     func nodes(of user: UserID) -> NodeSet { users[user]?.nodes ?? NodeSet() }
 
@@ -85,6 +103,7 @@ extension MemoryState {
             row.mustClear = true
         }
         places.nodes[node.id] = row
+        places.dropStaleClaims()
         let limit = max(1, limit)
         func isStale(_ process: NodeIdentity) -> Bool { process.id == node.id && !places.isIn(process) }
         let users = places.users.filter { $0.value.devices.values.contains { isStale($0.node) } }.keys.sorted()
@@ -173,6 +192,18 @@ extension MemoryStore: PlaceStore {
         on node: NodeIdentity
     ) async throws(HermesError) -> [PlaceOutcome]? {
         try run { (state) throws(HermesError) in state.change(changes, on: node) }
+    }
+
+    package func claim(
+        _ keys: [HandOffKey],
+        number: UInt64,
+        on node: NodeIdentity
+    ) async throws(HermesError) -> Set<HandOffKey>? {
+        try run { (state) throws(HermesError) in state.places.claim(keys, number: number, on: node) }
+    }
+
+    package func release(_ claims: [HandOffKey: UInt64], on node: NodeIdentity) async throws(HermesError) {
+        try run { (state) throws(HermesError) in state.places.release(claims, on: node) }
     }
 
     package func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]? {

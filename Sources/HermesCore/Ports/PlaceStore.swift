@@ -48,6 +48,22 @@ package protocol PlaceStore: WillStore {
     /// - Returns: nil if this process has been removed.
     func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]?
 
+    /// Claims keys for a process before it sends their notifications, so that no other process sends the same ones. A
+    /// claim lasts until it is released, or until its process has been removed or replaced. A further claim of the same
+    /// process replaces its earlier one.
+    ///
+    /// - Parameter number: the number of the claim; each further claim of the process has a higher one.
+    /// - Returns: the claimed keys: all but those that another process has claimed. Nil if this process has been
+    ///   removed.
+    func claim(
+        _ keys: [HandOffKey],
+        number: UInt64,
+        on node: NodeIdentity
+    ) async throws(HermesError) -> Set<HandOffKey>?
+
+    /// Releases claims of a process, given by their numbers. Has no effect on a claim that was replaced.
+    func release(_ claims: [HandOffKey: UInt64], on node: NodeIdentity) async throws(HermesError)
+
     /// Returns the accounts that are online, ascending by id, with the versions of their presence.
     func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange]
 

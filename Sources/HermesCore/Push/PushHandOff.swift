@@ -51,6 +51,10 @@ package final class PushHandOff: Sendable {
         var health = ServiceHealth()
         var hosts = HostShares()
         var unrecorded = UnrecordedPushes()
+        /// The number of the last claim of this process (``PlaceStore/claim(_:number:on:)``).
+        var lastClaim: UInt64 = 0
+        /// The claims that are not needed any more, and that the record has not released yet.
+        var unneededClaims: [HandOffKey: UInt64] = [:]
         /// The number of batches that are being read.
         var reading = 0
         /// The number of batches that are being sent, by service.
@@ -93,7 +97,7 @@ package final class PushHandOff: Sendable {
     let acknowledged: @Sendable (UserID, DeviceID, DeviceProof) -> UInt64
     let devices: DeviceRegistry
     private let enabled: Hook<UserID>
-    private let cluster: ClusterMember?
+    let cluster: ClusterMember?
     /// The push services; nil: there are only webhooks.
     let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
@@ -325,6 +329,7 @@ package final class PushHandOff: Sendable {
     }
 
     private func recoverReporting() async {
+        await releaseUnneededClaims()
         do throws(HermesError) {
             try await recover()
         } catch {
@@ -350,17 +355,9 @@ package final class PushHandOff: Sendable {
     /// Checks a batch of ``takeBatch()``.
     func look(at keys: [HandOffKey]) async {
         await recordKept()
+        let claims = await claim(keys.filter(mayBeginCheck))
         var candidates: [Candidate] = []
-        for key in keys {
-            guard mayCheck(key) else {
-                waitForStore(key)
-                continue
-            }
-            // The user now belongs to another node, which has derived the key from the store.
-            guard owns(key.user) else {
-                settle(key)
-                continue
-            }
+        for key in claims.keys {
             do throws(HermesError) {
                 if let device = key.device {
                     switch try await find(key.user, device) {
@@ -392,6 +389,21 @@ package final class PushHandOff: Sendable {
                 }
             }
         }
+        await release(claims)
+    }
+
+    /// Whether the check of a key may begin. If not, the key waits, or is settled.
+    private func mayBeginCheck(_ key: HandOffKey) -> Bool {
+        guard mayCheck(key) else {
+            waitForStore(key)
+            return false
+        }
+        // The user may belong to another node by now, which has derived the key from the store.
+        guard owns(key.user) else {
+            settle(key)
+            return false
+        }
+        return true
     }
 
     /// Whether a key may be checked. A device gets nothing more until its earlier results are recorded. While very many

@@ -21,6 +21,9 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// The client's login; nil without an account.
     var login: LoginNumber? { get }
 
+    /// The proof that the client showed at its login.
+    var shown: ShownProof { get }
+
     /// The newest seq that the connection may have sent. The connection sets this seq before it checks whether the
     /// publication with this seq has expired.
     var sentUpTo: UInt64 { get }
@@ -92,6 +95,7 @@ package struct DurableOpening: Sendable {
 extension DurableAttachment {
     package var userName: String? { nil }
     package var tokenOwner: DeviceID? { nil }
+    package var shown: ShownProof { .other }
     package var login: LoginNumber? { nil }
 }
 

@@ -26,15 +26,28 @@ extension DurableSessions {
         endAll(of: owner)
     }
 
-    /// The accounts with connections, each with the names under which these connections logged in.
-    var connectedAccounts: [UserID: Set<String>] {
-        var found: [UserID: Set<String>] = [:]
+    /// The names under which an account's connections logged in, and the proofs that they showed.
+    struct Logins: Sendable {
+        let names: Set<String>
+        let shown: Set<ShownProof>
+    }
+
+    /// The accounts with connections.
+    var connectedAccounts: [UserID: Logins] {
+        var found: [UserID: Logins] = [:]
         for owner in shared.state.withLock({ $0.seats.owners }) {
             guard case .account(let user) = owner else { continue }
-            let names = shared.state.withLock { $0.attachments(of: owner) }.compactMap(\.userName)
-            if !names.isEmpty { found[user] = Set(names) }
+            let attachments = shared.state.withLock { $0.attachments(of: owner) }
+            guard !attachments.isEmpty else { continue }
+            found[user] = Logins(names: Set(attachments.compactMap(\.userName)), shown: Set(attachments.map(\.shown)))
         }
         return found
+    }
+
+    /// Ends the connections of an account that showed one of these proofs, because these are no longer valid.
+    func end(_ user: UserID, having shown: Set<ShownProof>) {
+        let attachments = shared.state.withLock { $0.attachments(of: .account(user)) { shown.contains($1.shown) } }
+        for attachment in attachments { attachment.ended(.revoked) }
     }
 
     /// Ends all sessions of an owner who is gone. A session with a connection ends together with the connection.

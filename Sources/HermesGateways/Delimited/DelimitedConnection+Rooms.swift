@@ -108,8 +108,9 @@ extension DelimitedConnection: TopicSubscriber {
         return true
     }
 
-    /// Removes the connection from rooms that the new rules forbid, and notifies the client.
+    /// Removes the connection from rooms that the rules forbid now, and notifies the client.
     package func accessChanged() {
+        access.forget()
         for room in rooms?.names ?? [] where !may(.subscribe, room) { remove(from: room, .forbidden(room)) }
     }
 

@@ -21,7 +21,7 @@ package final class DelimitedConnection: GatewayConnection {
 
     /// The protocol that carries the packets in place of Delimited frames; nil if the packets are in Delimited frames.
     let carrier: Carrier?
-    private var access = ClientAccess()
+    var access = ClientAccess()
     /// The packet id of a log-out that is under way; nil if there is none.
     var loggingOut: UInt64?
     /// Whether the connection ends because the client logged out.
@@ -271,13 +271,19 @@ package final class DelimitedConnection: GatewayConnection {
 
     package func becameWritable() { sender?.link.becameWritable() }
 
+    /// Takes committed entries. ``InboxFeed`` decides which of them are written now. The link writes these as long as
+    /// the output queue has room; all others stay in the store, and are read again later.
     package func inboxAdvanced(_ entries: [InboxEntry]) { sender?.link.advanced(entries) }
 }
 
 // MARK: - Messages and the inbox
 extension DelimitedConnection {
-    /// Sends a message. This is the hot path: it starts no task, and does not wait for the commit. The result arrives
-    /// in ``sent(_:_:)``.
+    /// Sends a message. This is the hot path: it starts no task, and does not wait for the commit.
+    ///
+    /// ``CanonicalContent`` checks the lengths of the content's fields, and encodes the content in the form that is
+    /// stored. `Connection.send` charges the bytes to the client, pauses reading while too many messages are
+    /// unanswered, and calls ``MessageService/send(_:from:completion:)``. Its completion posts the result to this loop,
+    /// where it arrives in ``sent(_:_:)``.
     func send(_ request: Hermes_V1_Send, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.to, id: id, from: sender) else { return }
         let content: MessageContent

@@ -208,6 +208,8 @@ package final class IMPBConnection: GatewayConnection {
 
     package func becameWritable() { link?.becameWritable() }
 
+    package func accessChanged() { access.forget() }
+
     package func written(_ mark: UInt64) { link?.written(upTo: mark) }
 
     package func inboxAdvanced(_ entries: [InboxEntry]) { link?.advanced(entries) }

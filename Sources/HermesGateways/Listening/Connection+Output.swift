@@ -7,7 +7,8 @@ package import NIOCore
 
 /// Output. Small frames are copied into one buffer that is written once in each tick (one pass of the event loop).
 /// Measurements showed that this costs half as much as one write for each frame. Large frames are not copied, so that
-/// connections share them. While the peer does not read, frames wait in the ``OutboundQueue``.
+/// connections share them. While the peer does not read, frames wait in the ``OutboundQueue``. If the queue overflows, or
+/// if the peer reads nothing for too long (``ConnectionLimits/stuck``), the connection ends without a farewell.
 extension Connection {
     /// The size above which frames are written without a copy, in bytes. A copy of 4 KiB costs about as much as one
     /// more write in NIO.

@@ -121,9 +121,6 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private var loginShare: LoginBudget.Share?
 
     // Life.
-    package private(set) var isAuthenticated: Bool
-    @exclusivity(unchecked)
-    private(set) var phase: Phase = .open
     private let openedAt: UInt32
     /// The time without a sign of life after which the connection is closed.
     private var idleSteps: UInt32
@@ -132,12 +129,15 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     private var endsAt: UInt32 = 0
     /// The time at which the protocol's side wants to be called; `.max`: never.
     private var wakesAt = UInt32.max
-    /// The time at which the peer stopped taking output; nil while it takes output.
-    private var stuckSince: UInt32?
-    /// The time of the last read that was so large that it probably left further bytes waiting.
-    private var backloggedAt: UInt32?
+    /// The time at which the peer stopped taking output; `.max` while it takes output.
+    private var stuckSince = UInt32.max
+    /// The time of the last read that was so large that it probably left further bytes waiting; `.max`: there was none.
+    private var backloggedAt = UInt32.max
     package var wheelPosition: DeadlineWheelPosition?
     var indexInLoop: Int32?
+    package private(set) var isAuthenticated: Bool
+    @exclusivity(unchecked)
+    private(set) var phase: Phase = .open
 
     /// The reasons for not reading from a connection.
     struct Pause: OptionSet {
@@ -240,14 +240,13 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     func inputIsBacklogged() { backloggedAt = loop.coarseNow }
 
     private var isInputBacklogged: Bool {
-        guard let backloggedAt else { return false }
-        return loop.coarseNow &- backloggedAt <= 2
+        backloggedAt != .max && loop.coarseNow &- backloggedAt <= 2
     }
 
     /// Notes whether the peer has stopped taking output.
     func stuckChanged(_ isStuck: Bool) {
-        guard isStuck != (stuckSince != nil) else { return }
-        stuckSince = isStuck ? loop.coarseNow : nil
+        guard isStuck != (stuckSince != .max) else { return }
+        stuckSince = isStuck ? loop.coarseNow : .max
         if isStuck, phase == .open { loop.schedule(self, due: due) }
     }
 
@@ -304,7 +303,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         switch phase {
         case .closed: .max
         case .ending: endsAt
-        case .open: min(lifeDue, wakesAt, stuckSince.map { $0 &+ listener.stuckSteps } ?? .max)
+        case .open: min(lifeDue, wakesAt, stuckSince == .max ? .max : stuckSince &+ listener.stuckSteps)
         }
     }
 

@@ -34,20 +34,17 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private var isCutting = false
     /// Whether a read was requested during a pause.
     private var isReadWaiting = false
+    /// Whether the peer has closed and its last bytes wait for the connection's turn.
+    private var isInputClosed = false
+    /// Whether the peer has closed and its last bytes are being examined.
+    private var areLastWords = false
     /// The number of frames that were examined since ``doneSince``, plus their further cost. The count restarts with
     /// the first read that is ``TurnQueue/silence`` or more after ``doneSince``.
     @exclusivity(unchecked)
     private var done = 0
     private var doneSince: NIODeadline
-    /// Whether the peer has closed and its last bytes are being examined.
-    private var areLastWords = false
     /// The time of the last read, or of the last end of a pause.
     private var lastReadAt: NIODeadline
-    /// Whether the peer has closed and its last bytes wait for the connection's turn.
-    private var isInputClosed = false
-
-    /// The size, in bytes, from which a read has most likely left further bytes unread.
-    private let backlogBytes: Int
 
     private var discardedBytes = 0
 
@@ -67,7 +64,6 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         self.side = side
         hasFullLimit = connection.isAuthenticated
         decoder = side.makeDecoder(maxFrameBytes: Self.maxFrameBytes(of: connection))
-        backlogBytes = connection.longestRead / 2
         connection.events = side
         opensWithHandshake = isEncrypted
         // The arrival of a connection does not count as the end of a silence (``TurnQueue/silence``).
@@ -77,8 +73,10 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
 
     package func handlerAdded(context: ChannelHandlerContext) {
         connection.reader = self
+        // A plain connection is not searched for TLS: not finding it costs much of accepting a connection.
+        let mayHaveTLS = opensWithHandshake || connection.isWebSocket
         connection.isOutputCopied =
-            (try? context.pipeline.syncOperations.handler(type: NIOSSLServerHandler.self)) != nil
+            mayHaveTLS && (try? context.pipeline.syncOperations.handler(type: NIOSSLServerHandler.self)) != nil
         connection.isOutputCut = opensWithHandshake && connection.isOutputCopied
         connection.start(context)
         if hasFullLimit { allowLongReads() }
@@ -212,7 +210,8 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
             awaitsFullRead = false
             connection.readsLong()
         }
-        if bytes.readableBytes >= backlogBytes { connection.inputIsBacklogged() }
+        // Such a large read has most likely left further bytes unread.
+        if bytes.readableBytes >= connection.longestRead / 2 { connection.inputIsBacklogged() }
         defer { if connection.sharesReadBuffers { loop.readBuffers.giveBack(bytes) } }
         guard connection.isOpen else { return discard(bytes.readableBytes, context) }
         connection.chargeLogin(bytes.readableBytes)

@@ -31,6 +31,11 @@ package final class DeviceAttachment: Attachment {
 
     package func ephemeralArrived(_ event: EphemeralEvent) -> Bool { connection.loop.post(event, to: connection) }
 
+    package func renamed() {
+        let connection = connection
+        connection.loop.post(.run { connection.events?.accessChanged() })
+    }
+
     package func ended(_ reason: AttachmentEnd) {
         connection.loop.post(.ended(connection, reason))
     }

@@ -87,7 +87,8 @@ package protocol ConnectionEvents: AnyObject {
     /// Called when a message that ``Connection/send(_:from:correlation:messages:)`` sent is committed or has failed.
     func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>)
 
-    /// Called when the topic rules were replaced.
+    /// Called when the topic rules were replaced, or when the account has a new name. Nothing that was derived from the
+    /// earlier rules or the earlier name may be used any more. There is no default: each protocol has rules to apply.
     func accessChanged()
 
     /// Called at the time that ``Connection/wake(in:)`` requested.
@@ -115,7 +116,6 @@ extension ConnectionEvents {
     package func inboxAdvanced(_ entries: [InboxEntry]) {}
     package func ephemeralArrived(_ event: EphemeralEvent) {}
     package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {}
-    package func accessChanged() {}
     package func woken() {}
     package func webSocketCode(for reason: CloseReason) -> UInt16 { reason.webSocketCode }
     package func removed(by expulsion: RoomExpulsion) -> Bool { false }

@@ -46,8 +46,7 @@ extension LiveRoomConnection {
         case .heartbeat:
             return .live
         case .join:
-            guard frame.hasGoodBody else { return .ignore(.badBody) }
-            keepJoin(frame.body)
+            guard frame.hasGoodBody, keepJoin(frame.body) else { return .ignore(.badBody) }
             return .publish
         case .text, .gift:
             return frame.hasGoodBody ? .publish : .ignore(.badBody)
@@ -148,14 +147,27 @@ extension LiveRoomConnection {
         return wasInside ? LiveRoomDeparture(room: room, announcement: joinBody) : nil
     }
 
-    /// Keeps a copy of the join, unless it is too long. A slice would keep the whole read buffer alive.
-    private mutating func keepJoin(_ body: ByteBuffer) {
+    /// Keeps what a leave needs of a join. A slice would keep the whole read buffer alive.
+    ///
+    /// - Returns: false if the viewer's name is too long to keep. Such a join must not be forwarded, because no leave
+    ///   could follow it.
+    private mutating func keepJoin(_ body: ByteBuffer) -> Bool {
+        guard let kept = announcement(of: body) else { return false }
         formerJoinBody = joinBody
-        guard body.readableBytes <= rules.maxKeptJoinBytes else {
-            joinBody = nil
-            return
-        }
-        joinBody = ByteBuffer(bytes: body.readableBytesView)
+        joinBody = kept
+        return true
+    }
+
+    /// Returns a copy of a join's body; only its level and name, if the whole body is too long to keep.
+    private func announcement(of body: ByteBuffer) -> ByteBuffer? {
+        guard body.readableBytes > rules.maxKeptJoinBytes else { return ByteBuffer(bytes: body.readableBytesView) }
+        guard let info = try? LiveRoom_UserInfo(wire: body) else { return nil }
+        var kept = LiveRoom_UserInfo()
+        kept.level = info.level
+        kept.name = info.name
+        kept.iconURL = ""
+        guard let copy = try? kept.wireBuffer(), copy.readableBytes <= rules.maxKeptJoinBytes else { return nil }
+        return copy
     }
 }
 

@@ -75,8 +75,8 @@ package struct LiveRoomConnection: Sendable {
     package internal(set) var hasEntered = false
     /// The viewer's account; nil while it is anonymous.
     package internal(set) var principal: Principal?
-    /// The body of the viewer's join, from which the server makes the leave of a lost viewer; nil if there is no join,
-    /// or its body is too long to keep.
+    /// The body of the leave that the server sends for a lost viewer, made from the viewer's join; nil if there is no
+    /// join.
     var joinBody: ByteBuffer?
     /// The body of the second-newest join. It is needed if the newest join is not forwarded.
     var formerJoinBody: ByteBuffer?

@@ -11,7 +11,8 @@ package struct LiveRoomRules: Sendable, Hashable {
     package var forwardsApplicationTypes: Bool
     /// Whether a viewer is in no room until it enters with an access token.
     package var requiresAccount: Bool
-    /// The longest join body that is kept for announcing the leave of a lost viewer, in bytes.
+    /// The most bytes of a join that are kept for announcing the leave of a lost viewer. Of a longer join, only level
+    /// and name are kept. A join is not forwarded if these are longer, too.
     package var maxKeptJoinBytes: Int
 
     package init(

@@ -112,6 +112,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
     }
 
     package func accessChanged() {
+        access.forget()
         guard subscription != nil, !may(.subscribe, session.room) else { return }
         perform(session.removalDecided(.forbidden(session.room)))
     }

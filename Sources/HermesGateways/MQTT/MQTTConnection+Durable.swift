@@ -422,6 +422,7 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     var userName: String? { identity.userName }
     var tokenOwner: DeviceID? { identity.tokenOwner }
     var login: LoginNumber? { identity.principal?.login }
+    var shown: ShownProof { identity.shown }
 
     func ends(with end: AttachmentEnd) {
         endsSession = endsSession || end.endsKeptSessions

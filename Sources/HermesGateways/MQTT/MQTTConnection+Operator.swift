@@ -30,7 +30,7 @@ extension MQTTConnection: OperatedClient {
 
     package func disconnect() {
         guard phase == .connected else { return }
-        parting = (.administrativeAction, "an operator ended the connection")
+        giveReason(.administrativeAction, "an operator ended the connection")
         connection.end(.finished)
     }
 }

@@ -88,7 +88,7 @@ extension MQTTConnection {
                 // In 3.1.1 the server cannot refuse a message. In 5.0 it must not refuse a message that is partly
                 // stored: if the client sent it again as a new message, the sessions that have it would get it twice.
                 // So the connection ends, and the client has to repeat the message over another connection.
-                parting = (reason, error.message)
+                giveReason(reason, error.message)
                 connection.end(.finished)
             }
         }

@@ -401,7 +401,7 @@ extension MQTTConnection {
         guard let error = change.error else { return drop(gone, unsuback, of: client) }
         guard version == .v5 else {
             // 3.1.1 has no refusal: the client has to repeat the request over another connection.
-            parting = (.unspecifiedError, error.message)
+            giveReason(.unspecifiedError, error.message)
             return connection.end(.finished)
         }
         var unsuback = unsuback

@@ -51,7 +51,21 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     @exclusivity(unchecked)
     var lastTarget: MQTTPublishTarget?
     /// The reason that the client gets for the end; nil if the ``CloseReason`` determines it.
-    var parting: (reason: MQTTReasonCode, text: String)?
+    private(set) var parting: Parting?
+
+    /// A reason for the end, in an object of its own: most connections never have one.
+    final class Parting {
+        let reason: MQTTReasonCode
+        let text: String
+
+        fileprivate init(_ reason: MQTTReasonCode, _ text: String) {
+            self.reason = reason
+            self.text = text
+        }
+    }
+
+    /// Sets the reason that the client gets when the connection ends.
+    func giveReason(_ reason: MQTTReasonCode, _ text: String) { parting = Parting(reason, text) }
 
     init(connection: Connection, gateway: MQTTGateway) {
         self.connection = connection
@@ -151,7 +165,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
 
     /// Ends the connection because of an error. The client gets the reason if its version of MQTT allows that.
     func refuse(_ error: MQTTPacketError) {
-        parting = (error.reason, error.message)
+        giveReason(error.reason, error.message)
         connection.end(.malformed(WireError(.badBody, error.message)))
     }
 

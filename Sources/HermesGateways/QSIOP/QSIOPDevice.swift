@@ -57,6 +57,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
 
     package func inboxAdvanced(_ entries: [InboxEntry]) { inbox?.advanced(entries) }
     package func becameWritable() { inbox?.becameWritable() }
+    package func accessChanged() { access.forget() }
 
     // MARK: Actions
 

@@ -30,6 +30,8 @@ struct TokenPayload: Decodable, Sendable {
         case issuer = "iss"
         case publish = "hermes.publish"
         case subscribe = "hermes.subscribe"
+        /// A claim that Hermes does not define: an issuer that nests the claims above in it meant to restrict the token.
+        case nested = "hermes"
     }
 
     init(from decoder: any Decoder) throws {
@@ -47,6 +49,13 @@ struct TokenPayload: Decodable, Sendable {
             audience = try claim(.audience) ?? []
         }
         issuer = try claim(.issuer)
+        guard !values.contains(.nested) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .nested,
+                in: values,
+                debugDescription: "the claims are hermes.publish and hermes.subscribe"
+            )
+        }
         publish = try claim(.publish)
         subscribe = try claim(.subscribe)
     }

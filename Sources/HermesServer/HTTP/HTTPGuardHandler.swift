@@ -142,6 +142,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if head.status.code >= 200 {
                 exchange.answerBegan()
                 isStreaming = head.headers.first(name: "content-type") == HTTPContext.eventStream
+                if isStreaming { context.channel.abandonPeer(after: gate.limits.answer) }
                 if exchange.endsAfterAnswers, exchange.owed == 1, lastWord == nil {
                     head.headers.replaceOrAdd(name: "connection", value: "close")
                 }
@@ -256,3 +257,17 @@ final class HTTPArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
 
 @available(*, unavailable)
 extension HTTPArrivalHandler: Sendable {}
+
+extension Channel {
+    /// Closes the connection when the peer has accepted none of the waiting bytes for this time.
+    ///
+    /// A stream needs this, because it can be so slow that the socket's buffer takes everything for hours, so that
+    /// NIO's queue stays empty. On systems without the socket option, the stream ends when TCP gives up.
+    fileprivate func abandonPeer(after time: Duration) {
+        #if os(Linux)
+        // TCP_USER_TIMEOUT of <netinet/tcp.h>, in milliseconds.
+        let userTimeout = ChannelOptions.tcpOption(NIOBSDSocket.Option(rawValue: 18))
+        _ = setOption(userTimeout, value: Int(time / .milliseconds(1)))
+        #endif
+    }
+}

@@ -51,6 +51,34 @@ package enum PlaceStoreConformance {
             try expectEqual(gone.map(\.presence?.version), [2])
             try expectEqual(try await world.places.online(after: nil, limit: 10), [])
         },
+        ConformanceCase("A key is claimed by one process, whose last claim counts") { makeStore in
+            let world = try await PlaceWorld(makeStore)
+            let (one, two) = (try await world.join(1), try await world.join(2))
+            let (phone, user) = (HandOffKey(world.phone.user, world.phone.device), HandOffKey(world.phone.user, nil))
+            try expectEqual(try await world.places.claim([phone, user], number: 1, on: one), [phone, user])
+            try expectEqual(try await world.places.claim([phone], number: 7, on: two), [])
+            // A release of another process, or of an earlier claim, changes nothing.
+            try await world.places.release([phone: 1], on: two)
+            try expectEqual(try await world.places.claim([phone], number: 2, on: one), [phone])
+            try await world.places.release([phone: 1, user: 1], on: one)
+            try expectEqual(try await world.places.claim([phone, user], number: 8, on: two), [user])
+            try await world.places.release([phone: 2], on: one)
+            try expectEqual(try await world.places.claim([phone], number: 9, on: two), [phone])
+        },
+        ConformanceCase("The claims of a process that was removed or replaced are void") { makeStore in
+            let world = try await PlaceWorld(makeStore)
+            let (one, two) = (try await world.join(1), try await world.join(2))
+            let (phone, tablet) = (
+                HandOffKey(world.phone.user, world.phone.device), HandOffKey(world.tablet.user, world.tablet.device)
+            )
+            try expectEqual(try await world.places.claim([phone], number: 1, on: one), [phone])
+            let next = try await world.join(1)
+            try expectEqual(try await world.places.claim([phone], number: 1, on: two), [phone])
+            try expectEqual(try await world.places.claim([phone, tablet], number: 2, on: one), nil)
+            try expectEqual(try await world.places.claim([tablet], number: 1, on: next), [tablet])
+            _ = try await world.remove(next)
+            try expectEqual(try await world.places.claim([tablet], number: 2, on: two), [tablet])
+        },
         ConformanceCase("A commit tells the nodes of each recipient") { makeStore in
             let world = try await PlaceWorld(makeStore)
             let (one, two) = (try await world.join(1), try await world.join(2))

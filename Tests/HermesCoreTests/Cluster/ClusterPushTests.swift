@@ -10,12 +10,37 @@ import Testing
 /// Pushes with the sender, the device and its token on different cores.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterPushTests {
     private final class Sender: PushSender {
-        private let texts = Mutex<[String]>([])
+        private struct State {
+            var texts: [String] = []
+            var isHeld = false
+            var held: [CheckedContinuation<Void, Never>] = []
+        }
 
-        var sent: [String] { texts.withLock { $0 } }
+        private let state = Mutex(State())
+
+        var sent: [String] { state.withLock { $0.texts } }
+
+        /// Lets requests wait for their answers until ``answer()``.
+        func hold() { state.withLock { $0.isHeld = true } }
+
+        func answer() {
+            let held = state.withLock { state in
+                state.isHeld = false
+                defer { state.held = [] }
+                return state.held
+            }
+            for one in held { one.resume() }
+        }
 
         func send(_ delivery: PushDelivery) async -> PushSendOutcome {
-            texts.withLock { $0.append(delivery.notification.body) }
+            await withCheckedContinuation { continuation in
+                let isHeld = state.withLock { state in
+                    state.texts.append(delivery.notification.body)
+                    if state.isHeld { state.held.append(continuation) }
+                    return state.isHeld
+                }
+                if !isHeld { continuation.resume() }
+            }
             return .delivered(id: "1")
         }
     }
@@ -215,6 +240,37 @@ import Testing
         }
         try await world.wait(45)
         #expect(world.sender.sent.sorted() == ["to 2", "to 3", "to 4"])
+        await world.cluster.shutdown()
+    }
+
+    @Test func `a push that waits for its answer is not sent by the core that takes the user over`() async throws {
+        let world = try await World()
+        let sleeper = try user(2)
+        try await world.setToken(of: 2, by: 1)
+        try await world.cluster.settle()
+        #expect(world.cluster.cores[2].cluster?.owns(sleeper) == true)
+        try await world.cluster.send("once", from: principal(1), to: sleeper, by: 2)
+        try await world.cluster.settle()
+        world.sender.hold()
+        async let first: Void = world.look(2)
+        while world.sender.sent.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+        // A core vanishes, and so another one owns the user. It derives the push from the store.
+        try world.cluster.vanish(0)
+        for _ in 0..<30 {
+            await world.cluster.pass()
+            await world.look(1)
+        }
+        #expect(world.cluster.cores[1].cluster?.owns(sleeper) == true && world.handOffs[1].waiting == 1)
+        #expect(world.sender.sent == ["once"])
+        world.sender.answer()
+        await first
+        try await world.wait(15)
+        #expect(world.sender.sent == ["once"] && world.handOffs[1].waiting == 0)
+        // Nothing stays claimed.
+        try await world.cluster.send("twice", from: principal(1), to: sleeper, by: 2)
+        try await world.cluster.settle()
+        try await world.wait(15)
+        #expect(world.sender.sent == ["once", "twice"])
         await world.cluster.shutdown()
     }
 

@@ -302,6 +302,53 @@ import Testing
         await world.shutdown()
     }
 
+    @Test func `logins by a password or a token that a vanished core made invalid end`() async throws {
+        let world = try await ClusterWorld(people: 2)
+        let (one, two) = (try user(1), try user(2))
+        let password = try #require(try await world.store.find(.id(one))).password
+        let revoked = try #require(TokenHash(ofToken: String(repeating: "r", count: AccessToken.bytes)))
+        let valid = try #require(TokenHash(ofToken: String(repeating: "v", count: AccessToken.bytes)))
+        _ = try await world.store.open(
+            DeviceDescription(id: try device("phone")),
+            of: two,
+            token: valid,
+            now: Timestamp(rawValue: 0)
+        )
+        let rows: [(number: Int32, device: String, shown: ShownProof, ends: [AttachmentEnd])] = [
+            (1, "a", .password(password), [.revoked]), (1, "b", .token(revoked), [.revoked]), (1, "c", .other, []),
+            (2, "d", .password(password), []), (2, "e", .token(valid), []), (2, "f", .token(revoked), [.revoked]),
+        ]
+        var attachments: [RecordingAttachment] = []
+        var clients: [RecordingConnection] = []
+        for row in rows {
+            let attachment = try world.attach(row.number, row.device, to: 1)
+            attachment.principal.prove(by: row.shown)
+            attachments.append(attachment)
+            let client = RecordingConnection(userName: "user\(row.number)", shown: row.shown)
+            let key = SessionKey(owner: .account(try user(row.number)), clientID: row.device)
+            _ = try await asking { completion in
+                world.cores[1].durable.attach(
+                    key,
+                    clean: true,
+                    expiry: nil,
+                    attachment: client,
+                    completion: completion
+                )
+            }
+            clients.append(client)
+        }
+        try await world.settle()
+        world.network.set(Self.lossy)
+        try await world.cores[0].accounts.setPassword(of: one, to: "a new password")
+        try world.vanish(0)
+        world.network.set(.none)
+        for _ in 0..<10 { await world.pass() }
+        try await world.settle()
+        #expect(attachments.map(\.ends) == rows.map(\.ends))
+        #expect(clients.map(\.ends) == rows.map(\.ends))
+        await world.shutdown()
+    }
+
     @Test func `topic clients of accounts whose ends vanished with their core end, and so do those of a lost core`()
         async throws
     {
@@ -493,6 +540,18 @@ private final class GatedPlaces: PlaceStore {
 
     func change(_ changes: [PlaceChange], on node: NodeIdentity) async throws(HermesError) -> [PlaceOutcome]? {
         try await base.change(changes, on: node)
+    }
+
+    func claim(
+        _ keys: [HandOffKey],
+        number: UInt64,
+        on node: NodeIdentity
+    ) async throws(HermesError) -> Set<HandOffKey>? {
+        try await base.claim(keys, number: number, on: node)
+    }
+
+    func release(_ claims: [HandOffKey: UInt64], on node: NodeIdentity) async throws(HermesError) {
+        try await base.release(claims, on: node)
     }
 
     func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]? {

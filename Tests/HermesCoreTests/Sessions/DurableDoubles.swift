@@ -19,11 +19,18 @@ final class RecordingConnection: DurableAttachment {
 
     let source: CommitSource
     let userName: String?
+    let shown: ShownProof
 
-    init(reader: (any TopicReader)? = nil, source: CommitSource = .server, userName: String? = nil) {
+    init(
+        reader: (any TopicReader)? = nil,
+        source: CommitSource = .server,
+        userName: String? = nil,
+        shown: ShownProof = .other
+    ) {
         self.reader = reader
         self.source = source
         self.userName = userName
+        self.shown = shown
     }
 
     var replacedCount: Int { state.withLock { $0.replaced } }

@@ -45,6 +45,8 @@ final class RecordingAttachment: HermesCore.Attachment {
     var events: [EphemeralEvent] { state.withLock { $0.events } }
     var ends: [AttachmentEnd] { state.withLock { $0.ends } }
 
+    func renamed() {}
+
     func inboxAdvanced(_ entries: [InboxEntry]) { state.withLock { $0.entries.append(entries) } }
 
     var isBehind: Bool {

@@ -24,6 +24,7 @@ import Testing
 
         func inboxAdvanced(_ entries: [InboxEntry]) {}
         func ephemeralArrived(_ event: EphemeralEvent) -> Bool { true }
+        func renamed() {}
         func ended(_ reason: AttachmentEnd) {}
     }
 

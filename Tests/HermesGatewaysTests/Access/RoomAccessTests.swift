@@ -79,6 +79,33 @@ struct RoomAccessTests {
         }
     }
 
+    /// The connections of MQTT end when their account is renamed.
+    @Test(arguments: [RoomProtocol.delimited, .liveRoom])
+    func `the rules for the new name of an account hold at once`(_ kind: RoomProtocol) async throws {
+        let rules = "deny user eve read room/lobby\ndeny user eve write room/quiet"
+        try await GatewayHarness.with(access: TopicAccess(try TopicRules(parsing: rules)), loops: 1) { server in
+            let witness = try await server.delimited()
+            _ = try await witness.register("ann")
+            try await witness.ask(2, .room(.entering("quiet")))
+            let registration = try await server.delimited()
+            let session = try await registration.register("bob", device: "first")
+            let bob = try await kind.connect(to: server, token: session.token)
+            // The rules for the former name are in use.
+            #expect(try await bob.enter("quiet"))
+            try await bob.say("before", in: "quiet")
+            #expect(try await bob.enter("lobby"))
+            try await server.rename(session.uid, to: "eve")
+            #expect(try await bob.isToldThatItIsOut())
+            if kind == .delimited { try await bob.say("after", in: "quiet") }
+            try await witness.write(3, .room(.saying("end", in: "quiet")))
+            var heard: [String] = []
+            while heard.last != "end" {
+                if case .text(let text) = try await witness.ephemeral().room.event { heard.append(text.text) }
+            }
+            #expect(heard == ["before", "end"])
+        }
+    }
+
     @Test
     func `a viewer that the rules keep out without an account waits outside until it shows one`() async throws {
         let access = TopicAccess(try TopicRules(parsing: "deny anonymous readwrite room/lobby"))

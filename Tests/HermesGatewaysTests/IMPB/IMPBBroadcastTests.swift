@@ -79,6 +79,20 @@ import Testing
         }
     }
 
+    @Test func `an account that is renamed loses the right that its former name gave`() async throws {
+        let access = TopicAccess(try TopicRules(parsing: "allow user ann write impb/broadcast"))
+        try await GatewayHarness.with(access: access, loops: 1) { server in
+            let ann = try await server.impb()
+            let uid = try await ann.register("ann").uid
+            _ = try await ann.logIn("ann")
+            try await Self.send(try Self.text("first"), by: ann, seq: 6)
+            #expect(try await Self.next(of: ann).text == "first")
+            try await server.rename(uid, to: "eve")
+            try await Self.send(try Self.text("again"), by: ann, seq: 7)
+            #expect(try await ann.reply(7).error.code == HermesError.Code.forbidden.rawValue)
+        }
+    }
+
     @Test func `who may not read broadcasts gets none, also by rules that come later`() async throws {
         let allowed = "allow user ann write impb/broadcast\n"
         let access = TopicAccess()

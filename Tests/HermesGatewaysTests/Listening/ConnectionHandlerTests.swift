@@ -40,6 +40,7 @@ import Testing
             if isGoneAtTheFarewell { connection.context?.close(promise: nil) }
         }
 
+        func accessChanged() {}
         func written(_ mark: UInt64) { marks.append(mark) }
         func closed() { isClosed = true }
     }

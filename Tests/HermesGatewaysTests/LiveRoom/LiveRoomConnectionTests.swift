@@ -289,10 +289,30 @@ import Testing
         #expect(session.viewerLost() == .ignore(.ended))
     }
 
-    @Test func `a join that is too long is not kept`() throws {
-        var session = inside { $0.maxKeptJoinBytes = 4 }
+    @Test func `of a long join, level and name are kept for the leave`() throws {
+        var info = LiveRoom_UserInfo()
+        info.level = 7
+        info.name = "ann"
+        info.iconURL = ""
+        let leave = try info.wireBuffer()
+        info.iconURL = "https://example.org/" + String(repeating: "x", count: 1_100)
+        let long = try LiveRoomFrame(type: .join, body: try info.wireBuffer())
+        var session = inside()
         #expect(session.frameReceived(join) == .publish)
-        #expect(session.viewerLost() == .leave(LiveRoomDeparture(room: lobby, announcement: nil)))
+        #expect(session.frameReceived(long) == .publish)
+        #expect(session.viewerLost() == .leave(LiveRoomDeparture(room: lobby, announcement: leave)))
+    }
+
+    @Test func `a join whose name is too long is not forwarded, and the earlier join stays`() throws {
+        var info = LiveRoom_UserInfo()
+        info.level = 1
+        info.name = String(repeating: "x", count: 1_100)
+        info.iconURL = ""
+        let long = try LiveRoomFrame(type: .join, body: try info.wireBuffer())
+        var session = inside()
+        #expect(session.frameReceived(join) == .publish)
+        #expect(session.frameReceived(long) == .ignore(.badBody))
+        #expect(session.viewerLost() == .leave(LiveRoomDeparture(room: lobby, announcement: join.body)))
     }
 
     @Test func `removal in every state`() throws {

@@ -89,6 +89,23 @@ import Testing
         }
     }
 
+    @Test func `a device whose account is renamed may do what the rules allow the new name`() async throws {
+        let access = TopicAccess(try TopicRules(parsing: "deny user eve write qsiop/#"))
+        var settings = GatewaySettings()
+        settings.device = QSIOPSettings(isTokenRequired: true)
+        try await GatewayHarness.with(settings: settings, access: access, loops: 1) { harness in
+            let login = try await harness.register("ann")
+            let device = try await WireClient<QSIOPFrameDecoder>.connect(port: harness.port("qsiop"))
+            let operation = QSIOPFrame(QSIOPOperation(rawValue: 16), body: ByteBuffer(string: "x:1\n"))
+            try await device.send(report(login), operation)
+            #expect(try code(await device.next()) == 0)
+            #expect(try code(await device.next()) == QSIOPAnswer.nobody.code)
+            try await harness.rename(UInt32(login.principal.user.rawValue), to: "eve")
+            try await device.send(operation)
+            #expect(try code(await device.next()) == HermesError.Code.forbidden.rawValue)
+        }
+    }
+
     @Test func `a ping is answered byte for byte`() async throws {
         try await withGateway { harness in
             let device = try await harness.connect(QSIOPFrameDecoder.self)

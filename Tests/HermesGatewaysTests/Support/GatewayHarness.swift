@@ -175,6 +175,13 @@ struct GatewayHarness {
         }
     }
 
+    /// Renames an account. When this returns, the account's connections have been told.
+    func rename(_ uid: UInt32, to name: String) async throws {
+        let user = try await principal(uid).user
+        _ = try await messenger.accounts.changeProfile(of: user, nickName: name, avatarURL: nil)
+        await turnsAreTaken()
+    }
+
     // MARK: Connections
 
     /// The number of connections that the server has not forgotten.

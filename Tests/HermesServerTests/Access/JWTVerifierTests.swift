@@ -217,6 +217,8 @@ import Testing
         }
         let many = (0...TokenPayload.maxFilters).map { "\"\($0)\"" }.joined(separator: ",")
         #expect(await isRefused(issuer.hs256("{\"sub\":\"a\",\"hermes.publish\":[\(many)]}"), by: keys))
+        // Nested claims must not be overlooked: the token would allow everything.
+        #expect(await isRefused(issuer.hs256(#"{"sub":"anna","hermes":{"publish":["a/+"]}}"#), by: keys))
     }
 
     @Test(arguments: ["exp", "nbf", "aud", "iss", "hermes.publish", "hermes.subscribe"])
