@@ -5,11 +5,11 @@
 package struct ClientIdentity: Sendable, Hashable {
     /// The client id as sent by the client or assigned by the server.
     package var clientID: String
-    /// The proof of who the client is; nil for an anonymous client, of which there may be very many.
-    private var proof: Proof?
+    /// Nil for an anonymous client, of which there may be very many.
+    private var shared: SharedDetails?
 
     /// The values that an anonymous client does not have.
-    private struct Proven: Sendable, Hashable {
+    private struct Details: Sendable, Hashable {
         var principal: Principal?
         var account: UserID?
         var userName: String?
@@ -17,23 +17,33 @@ package struct ClientIdentity: Sendable, Hashable {
         var claims: TopicClaims?
         var apiKey: String?
         var expiresAt: Timestamp?
-        var shown: ShownProof?
     }
 
-    /// Values that the copies of an identity share.
-    private final class Proof: Sendable, Hashable {
-        let values: Proven
+    /// The details that the copies of an identity share.
+    private final class SharedDetails: Sendable, Hashable {
+        let details: Details
+        /// The proof that a client without a principal showed. Not part of the identity.
+        let shown: ShownProof
 
-        init(_ values: Proven) { self.values = values }
+        init(_ details: Details, _ shown: ShownProof) {
+            self.details = details
+            self.shown = shown
+        }
 
-        static func == (left: Proof, right: Proof) -> Bool { left === right || left.values == right.values }
+        static func == (left: SharedDetails, right: SharedDetails) -> Bool {
+            left === right || left.details == right.details
+        }
 
-        func hash(into hasher: inout Hasher) { hasher.combine(values) }
+        func hash(into hasher: inout Hasher) { hasher.combine(details) }
     }
 
-    private var proven: Proven {
-        get { proof?.values ?? Proven() }
-        set { proof = newValue == Proven() ? nil : Proof(newValue) }
+    private var details: Details {
+        get { shared?.details ?? Details() }
+        set { set(newValue, shown: shared?.shown ?? .other) }
+    }
+
+    private mutating func set(_ details: Details, shown: ShownProof) {
+        shared = details == Details() ? nil : SharedDetails(details, shown)
     }
 
     package init(
@@ -45,57 +55,57 @@ package struct ClientIdentity: Sendable, Hashable {
         claims: TopicClaims? = nil,
         apiKey: String? = nil,
         expiresAt: Timestamp? = nil,
-        shown: ShownProof? = nil
+        shown: ShownProof = .other
     ) {
         self.clientID = clientID
-        proven = Proven(
+        let details = Details(
             principal: principal,
             account: account ?? principal?.user,
             userName: userName,
             tokenOwner: tokenOwner ?? principal?.tokenOwner,
             claims: claims,
             apiKey: apiKey,
-            expiresAt: expiresAt,
-            shown: shown
+            expiresAt: expiresAt
         )
+        set(details, shown: shown)
     }
 
     /// The account and device; nil without an account, or if the client id is not a ``DeviceID``.
-    package var principal: Principal? { proof?.values.principal }
+    package var principal: Principal? { shared?.details.principal }
 
     /// The account, even if the client id is not a ``DeviceID``; nil without an account.
     package var account: UserID? {
-        get { proof?.values.account }
-        set { proven.account = newValue }
+        get { shared?.details.account }
+        set { details.account = newValue }
     }
 
     /// The name of the account or the subject of the token, in its compared form (``NickName/key``); nil: anonymous.
     package var userName: String? {
-        get { proof?.values.userName }
-        set { proven.userName = newValue }
+        get { shared?.details.userName }
+        set { details.userName = newValue }
     }
 
     /// The device whose token the client showed; nil if it showed no token. When the server ends that device's
     /// connections, it also ends this client's connection.
-    package var tokenOwner: DeviceID? { proof?.values.tokenOwner }
+    package var tokenOwner: DeviceID? { shared?.details.tokenOwner }
 
-    /// The proof that the client showed at its login.
-    package var shown: ShownProof { proof?.values.principal?.shown ?? proof?.values.shown ?? .other }
+    /// The proof that the client showed at its login. Not part of the identity.
+    package var shown: ShownProof { shared?.details.principal?.shown ?? shared?.shown ?? .other }
 
     /// The token's own restrictions; nil: only the rules decide.
     package var claims: TopicClaims? {
-        get { proof?.values.claims }
-        set { proven.claims = newValue }
+        get { shared?.details.claims }
+        set { details.claims = newValue }
     }
 
     /// The name of the API key, for a request of the HTTP API; otherwise nil. Of the configured ``TopicRules``, only
     /// those that name this key apply to such requests.
-    package var apiKey: String? { proof?.values.apiKey }
+    package var apiKey: String? { shared?.details.apiKey }
 
     /// When the token expires and ends the connection; nil: never.
     package var expiresAt: Timestamp? {
-        get { proof?.values.expiresAt }
-        set { proven.expiresAt = newValue }
+        get { shared?.details.expiresAt }
+        set { details.expiresAt = newValue }
     }
 
     /// Creates the identity of a request of the HTTP API.
