@@ -21,6 +21,8 @@ struct DelayedValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     @discardableResult
     mutating func remove(_ key: Key) -> Value? {
+        // The key is not hashed in vain: in most cases, nothing waits.
+        guard !values.isEmpty else { return nil }
         due.remove(key)
         return values.removeValue(forKey: key)
     }

@@ -278,11 +278,13 @@ extension MQTTConnection {
         if version == .v5 {
             packet.properties = MQTTProperties(grants(client, connect, isAssigned: isAssigned))
         }
-        // Encoded before anything else, because a client that is refused must not count as connected.
-        guard let bytes = bytes(of: .connack(packet)) else { return refuse(Self.tooLarge(.connack(packet))) }
+        // The length is checked before anything else, because a client that is refused must not count as connected.
+        if outbound.maxPacketBytes < .max, bytes(of: .connack(packet)) == nil {
+            return refuse(Self.tooLarge(.connack(packet)))
+        }
         phase = .connected
         connection.account = client.identity.principal?.user
-        connection.write(frame: bytes)
+        write(.connack(packet))
         connection.authenticated()
         environment.brokerStatistics.count(connection.listener.metrics)
         lookAtExpiry()
