@@ -89,7 +89,7 @@ package struct ClientIdentity: Sendable, Hashable {
     /// connections, it also ends this client's connection.
     package var tokenOwner: DeviceID? { shared?.details.tokenOwner }
 
-    /// The proof that the client showed at its login. Not part of the identity.
+    /// The last proof that the client showed, at its login or later. Not part of the identity.
     package var shown: ShownProof { shared?.details.principal?.shown ?? shared?.shown ?? .other }
 
     /// The token's own restrictions; nil: only the rules decide.

@@ -149,12 +149,13 @@ extension ClusterMember {
     /// cannot be asked for its last ends.
     private func checkAccounts() async throws(HermesError) {
         for (user, held) in roster.held {
+            // Read before the record, so that nothing newer than the record is compared with it.
+            let shown = Set(devices.attachments(of: user).map(\.principal.shown))
             guard let stored = try await present(user, { devices.endHere(user, $0, .all) }) else { continue }
             let name = stored.account.nickName
             if held.contains(where: { $0.attachment.principal.nickName.rawValue != name.rawValue }) {
                 devices.renameHere(user, to: name)
             }
-            let shown = Set(devices.attachments(of: user).map(\.principal.shown))
             let invalid = try await invalid(shown, of: stored)
             if !invalid.isEmpty { devices.end(user, .revoked) { invalid.contains($0.shown) } }
         }

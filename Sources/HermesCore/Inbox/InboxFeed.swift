@@ -11,7 +11,7 @@
 ///
 /// Committed entries are written at once if the connection is writable, no load is under way, no requested page waits,
 /// they follow the last written entry without a gap, and the window has room. Otherwise they are loaded from the store
-/// when all this is true again.
+/// as soon as the connection is writable, no load is under way, no requested page waits, and the window has room.
 ///
 /// A page that the peer asked for (``Event/pageRequested(_:)``) is a repetition: it is written as a whole, before new
 /// entries, and moves none of the feed's cursors. Entries of the page that are new are written again when it is their

@@ -9,7 +9,7 @@ extension PushHandOff {
     /// The keys of a batch that this node may check.
     struct Claims: Sendable {
         let keys: [HandOffKey]
-        /// The number of the claim in the record; nil: this node is alone.
+        /// The number of the claim in the record; nil: nothing was claimed.
         let number: UInt64?
     }
 
@@ -26,22 +26,30 @@ extension PushHandOff {
             for key in keys where !claimed.contains(key) { wait(key, about: 1) }
             return Claims(keys: keys.filter(claimed.contains), number: number)
         } catch {
+            // The record may have accepted the claim.
+            state.withLock { state in for key in keys { state.needsNoMore(key, number) } }
             for key in keys { retry(key, error) }
-            return Claims(keys: [], number: number)
+            return Claims(keys: [], number: nil)
         }
     }
 
     /// Releases the claims of a batch that has been checked and sent. A key whose results are not recorded stays
-    /// claimed: its next check replaces the claim.
+    /// claimed until they are (``recordKept()``).
     func release(_ claims: Claims) async {
         guard let number = claims.number else { return }
         state.withLock { state in
-            for key in claims.keys where !state.unrecorded.contains(key) { state.unneededClaims[key] = number }
+            for key in claims.keys {
+                if state.unrecorded.contains(key) {
+                    state.keptClaims[key] = max(number, state.keptClaims[key] ?? 0)
+                } else {
+                    state.needsNoMore(key, number)
+                }
+            }
         }
         await releaseUnneededClaims()
     }
 
-    /// Releases all claims that are not needed. If the record fails, they are released later.
+    /// Releases all claims that are not needed. If the record fails, they are released with the next recovery.
     func releaseUnneededClaims() async {
         let unneeded = state.withLock { state in
             defer { state.unneededClaims = [:] }
@@ -52,7 +60,28 @@ extension PushHandOff {
             try await cluster.release(unneeded)
         } catch {
             report(.failed(error))
-            state.withLock { $0.unneededClaims.merge(unneeded, uniquingKeysWith: max) }
+            let due = time.uptime() + Self.recoveryPause
+            state.withLock { state in
+                state.unneededClaims.merge(unneeded, uniquingKeysWith: max)
+                state.recoveriesDue.append(due)
+            }
+            wakeUp.signal()
+        }
+    }
+}
+
+extension PushHandOff.State {
+    /// Notes that a claim is not needed any more. If a newer claim of the key is already noted, nothing changes.
+    mutating func needsNoMore(_ key: HandOffKey, _ number: UInt64) {
+        unneededClaims[key] = max(number, unneededClaims[key] ?? 0)
+    }
+
+    /// Ends the recording of results that were kept (``UnrecordedPushes/end(_:rest:)``). The claims of the recorded
+    /// results are not needed any more.
+    mutating func recorded(_ kept: [PushResult], rest: [PushResult]) {
+        unrecorded.end(kept, rest: rest)
+        for result in kept where !unrecorded.contains(result.key) {
+            if let number = keptClaims.removeValue(forKey: result.key) { needsNoMore(result.key, number) }
         }
     }
 }

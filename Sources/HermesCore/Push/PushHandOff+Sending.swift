@@ -296,7 +296,8 @@ extension PushHandOff {
             }
             rest = left
         }
-        state.withLock { [rest] in $0.unrecorded.end(kept, rest: rest) }
+        state.withLock { [rest] in $0.recorded(kept, rest: rest) }
+        await releaseUnneededClaims()
     }
 
     /// Updates one device's state from the answers of its push service. An answer is nil if the notification was not

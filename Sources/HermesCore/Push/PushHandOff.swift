@@ -53,6 +53,8 @@ package final class PushHandOff: Sendable {
         var unrecorded = UnrecordedPushes()
         /// The number of the last claim of this process (``PlaceStore/claim(_:number:on:)``).
         var lastClaim: UInt64 = 0
+        /// The claims of keys whose results are not recorded yet.
+        var keptClaims: [HandOffKey: UInt64] = [:]
         /// The claims that are not needed any more, and that the record has not released yet.
         var unneededClaims: [HandOffKey: UInt64] = [:]
         /// The number of batches that are being read.
@@ -86,7 +88,7 @@ package final class PushHandOff: Sendable {
     }
 
     /// The pause before a recovery that failed is tried again.
-    private static let recoveryPause = Duration.seconds(5)
+    static let recoveryPause = Duration.seconds(5)
     /// The least time between two recoveries after overflows. Each one reads all users for whom entries wait.
     private static let overflowPause = Duration.seconds(10)
 

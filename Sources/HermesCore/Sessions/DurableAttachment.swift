@@ -21,7 +21,7 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// The client's login; nil without an account.
     var login: LoginNumber? { get }
 
-    /// The proof that the client showed at its login.
+    /// The last proof that the client showed, at its login or later.
     var shown: ShownProof { get }
 
     /// The newest seq that the connection may have sent. The connection sets this seq before it checks whether the
@@ -95,7 +95,6 @@ package struct DurableOpening: Sendable {
 extension DurableAttachment {
     package var userName: String? { nil }
     package var tokenOwner: DeviceID? { nil }
-    package var shown: ShownProof { .other }
     package var login: LoginNumber? { nil }
 }
 

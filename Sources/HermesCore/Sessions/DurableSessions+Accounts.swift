@@ -27,13 +27,13 @@ extension DurableSessions {
     }
 
     /// The names under which an account's connections logged in, and the proofs that they showed.
-    struct Logins: Sendable {
-        let names: Set<String>
-        let shown: Set<ShownProof>
+    package struct Logins: Sendable {
+        package let names: Set<String>
+        package let shown: Set<ShownProof>
     }
 
     /// The accounts with connections.
-    var connectedAccounts: [UserID: Logins] {
+    package var connectedAccounts: [UserID: Logins] {
         var found: [UserID: Logins] = [:]
         for owner in shared.state.withLock({ $0.seats.owners }) {
             guard case .account(let user) = owner else { continue }

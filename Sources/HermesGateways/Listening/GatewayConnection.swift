@@ -88,7 +88,8 @@ package protocol ConnectionEvents: AnyObject {
     func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>)
 
     /// Called when the topic rules were replaced, or when the account has a new name. Nothing that was derived from the
-    /// earlier rules or the earlier name may be used any more. There is no default: each protocol has rules to apply.
+    /// earlier rules or the earlier name may be used any more. (A connection of MQTT ends when its account is renamed.)
+    /// There is no default: each protocol has rules to apply.
     func accessChanged()
 
     /// Called at the time that ``Connection/wake(in:)`` requested.

@@ -9,7 +9,7 @@ package import NIOCore
 ///
 /// State: confined to `eventLoop` (asserted), except for the mailbox and the count of its ephemeral events.
 package final class LoopContext: @unchecked Sendable {  // Confined to its event loop, see above.
-    /// The granularity of deadlines: one step of the deadline wheel. The ``ticks`` are passes of the event loop.
+    /// The granularity of deadlines: one step of the deadline wheel.
     package static let deadlineStep = TimeAmount.milliseconds(500)
 
     package let eventLoop: any EventLoop

@@ -412,7 +412,10 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     private let sent = Atomic<UInt64>(0)
 
     init(_ owner: MQTTConnection, _ client: MQTTClientState) {
-        identity = client.identity
+        var identity = client.identity
+        // The claims may be long, and are not needed here.
+        if identity.claims != nil { identity.claims = nil }
+        self.identity = identity
         reader = client.sessionExpiry == .zero ? nil : client.reader
         source = owner.source(of: client)
         connection = owner.connection

@@ -75,7 +75,7 @@ final class MQTTWills: Sendable {
     }
 
     /// The accuracy of delays; clients give them in seconds.
-    private static let tick = TimeAmount.milliseconds(200)
+    private static let accuracy = TimeAmount.milliseconds(200)
     /// The number of wills published in one turn of a loop.
     private static let maxPerTurn = 256
 
@@ -165,7 +165,7 @@ final class MQTTWills: Sendable {
         if let other, other.will.id != nil { publishSoon(other.will, on: loop) }
         // One timer serves all wills. A timer for each will would stay after its client has returned, for the whole
         // delay that the client chose.
-        if isFirst { loop.eventLoop.scheduleTask(in: Self.tick) { self.publishDue(on: loop) } }
+        if isFirst { loop.eventLoop.scheduleTask(in: Self.accuracy) { self.publishDue(on: loop) } }
         return isWaiting
     }
 
@@ -179,7 +179,7 @@ final class MQTTWills: Sendable {
         }
         for waiting in due { publishSoon(waiting.will, on: waiting.loop) }
         guard isAnyLeft else { return }
-        let pause = due.count < Self.maxPerTurn ? Self.tick : .milliseconds(1)
+        let pause = due.count < Self.maxPerTurn ? Self.accuracy : .milliseconds(1)
         loop.eventLoop.scheduleTask(in: pause) { self.publishDue(on: loop) }
     }
 

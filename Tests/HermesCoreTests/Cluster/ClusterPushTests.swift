@@ -274,6 +274,30 @@ import Testing
         await world.cluster.shutdown()
     }
 
+    @Test func `a device whose results could not be recorded is left to its new core once they are`() async throws {
+        let world = try await World()
+        let sleeper = try user(2)
+        try await world.setToken(of: 2, by: 1)
+        try await world.cluster.settle()
+        try await world.cluster.send("once", from: principal(1), to: sleeper, by: 2)
+        try await world.cluster.settle()
+        world.cluster.store.setCapacity(bytes: 0)
+        await world.look(2)
+        #expect(world.sender.sent == ["once"])
+        // The user has another core by the time that the store has room.
+        try world.cluster.vanish(0)
+        for _ in 0..<12 { await world.cluster.pass() }
+        #expect(world.cluster.cores[1].cluster?.owns(sleeper) == true)
+        world.cluster.store.setCapacity(bytes: nil)
+        try await world.wait(40)
+        #expect(world.sender.sent == ["once"])
+        try await world.cluster.send("twice", from: principal(1), to: sleeper, by: 1)
+        try await world.cluster.settle()
+        try await world.wait(5)
+        #expect(world.sender.sent == ["once", "twice"])
+        await world.cluster.shutdown()
+    }
+
     private func node(_ number: UInt8) throws -> NodeID { try #require(NodeID(rawValue: number)) }
 
     @Test(arguments: UInt64(1)...10)

@@ -126,6 +126,22 @@ import Testing
         }
     }
 
+    /// When a node vanishes, the other nodes compare these proofs with the record.
+    @Test(arguments: ["sensor", "not/a/device"])
+    func `the proof that a client has shown is known while it is connected`(_ clientID: String) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann")
+            let user = ann.principal.user
+            let first = try await connect(harness, clientID)
+            let password = harness.messenger.durable.connectedAccounts[user]?.shown.first
+            guard case .password? = password else { throw Unexpected("\(String(describing: password))") }
+            let second = try await connect(harness, clientID + "2", secret: try #require(ann.token))
+            let token = ShownProof.token(try #require(ann.tokenHash))
+            #expect(harness.messenger.durable.connectedAccounts[user]?.shown.contains(token) == true)
+            for client in [first, second] { try await client.disconnect() }
+        }
+    }
+
     /// A thief with the old password called its client like the owner's device: it was taken for the owner's own.
     @Test(arguments: MQTTVersion.allCases)
     func `a changed password ends every other login of the same device too`(_ version: MQTTVersion) async throws {

@@ -70,6 +70,8 @@ import Testing
 
     /// A connection that takes nothing.
     private final class Nobody: DurableAttachment {
+        let shown = ShownProof.other
+
         func replaced() {}
         func ended(_ reason: AttachmentEnd) {}
         func committed(_ publications: [QueuedPublication]) {}

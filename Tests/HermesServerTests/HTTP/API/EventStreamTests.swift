@@ -7,6 +7,7 @@ import HermesGateways
 import HermesTestKit
 import HermesWire
 import NIOCore
+import NIOPosix
 import Testing
 
 @testable import HermesServer
@@ -264,6 +265,34 @@ struct EventStreamTests {
             }
         }
     }
+
+    #if os(Linux)
+    @Test func `a stream whose reader takes nothing is closed, even if the system's buffer takes all of it`()
+        async throws
+    {
+        func configure(_ settings: inout ServerSettings) {
+            settings.events.heartbeat = .milliseconds(200)
+            settings.httpLimits.answer = .seconds(1)
+        }
+        try await withServer(configure: configure) { server in
+            let client = try await APIClient(server)
+            let core = try Self.core(server)
+            let reader = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .channelOption(.autoRead, value: false)
+                .channelOption(.socketOption(.so_rcvbuf), value: 4_096)
+                .connect(host: "127.0.0.1", port: client.port).get()
+            let request =
+                "GET /v1/events?topic=flood HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(client.key)\r\n\r\n"
+            try await reader.writeAndFlush(ByteBuffer(string: request))
+            while core.events.count == 0 { try await Task.sleep(for: .milliseconds(5)) }
+            var payload = ByteBuffer()
+            payload.writeRepeatingByte(0x2E, count: 8_192)
+            for _ in 1...20 { try await Self.publish(core, "flood", payload) }
+            await Self.noStreams(in: core)
+            try await reader.close()
+        }
+    }
+    #endif
 
     @Test
     func `heartbeats keep a quiet stream open, longer than an answer may take`() async throws {
