@@ -21,10 +21,13 @@ import Testing
             #expect(LiveRoomTranslation.kick(for: reason)?.code == code)
             #expect(QSIOPTranslation.answer(for: reason)?.code == code.rawValue)
         }
-        for reason in [CloseReason.goodbye, .finished, .idle, .slowReader, .loginBudget] {
+        for reason in [CloseReason.goodbye, .finished, .slowReader, .loginBudget] {
             #expect(LiveRoomTranslation.kick(for: reason) == nil)
             #expect(QSIOPTranslation.answer(for: reason) == nil)
         }
+        // A viewer that talks and sends no heartbeat is not gone, and must learn why it is closed.
+        #expect(LiveRoomTranslation.kick(for: .idle)?.code == .notAuthenticated)
+        #expect(QSIOPTranslation.answer(for: .idle) == nil)
     }
 
     private static let reasons: [CloseReason] = [

@@ -30,8 +30,8 @@ actor Chat {
     /// The reason why a part of the chat has ended.
     private enum End: Sendable {
         case states
-        /// The login has succeeded.
-        case loggedIn
+        /// The server has answered a request before the chat begins.
+        case answered
         /// The input has ended.
         case input
         /// The requested number of messages has arrived.
@@ -59,11 +59,14 @@ actor Chat {
                 return .interrupted
             }
             let session = try await self.whileWaitingForInterrupt(&group, logIn)
-            if statesEnded { group.addTask { await self.printStates() } }
+            restartStates(&group)
             names[session.uid] = session.nickName
             let hint = console.isInteractive ? "; /help lists the commands" : ""
             await console.status("logged in as \(session.nickName) at \(place)\(hint)")
-            if let firstPeer { try await setPeer(firstPeer) }
+            if let firstPeer {
+                try await whileWaitingForInterrupt(&group) { try await self.setPeer(firstPeer) }
+                restartStates(&group)
+            }
             group.addTask { try await self.printEvents() }
             group.addTask {
                 // This is not `run()`, which would close the client when the group ends. Instead, the caller closes the
@@ -85,37 +88,44 @@ actor Chat {
                     } else if limit == nil || console.isInteractive {
                         return
                     }
-                case .states, .loggedIn: break
+                case .states, .answered: break
                 }
             }
         }
     }
 
-    /// Logs in while another task waits for Ctrl-C.
-    private func whileWaitingForInterrupt(
+    /// Prints states again, if their stream has ended.
+    private func restartStates(_ group: inout ThrowingTaskGroup<End, any Error>) {
+        guard statesEnded else { return }
+        statesEnded = false
+        group.addTask { await self.printStates() }
+    }
+
+    /// Waits for an answer of the server while another task waits for Ctrl-C.
+    private func whileWaitingForInterrupt<Value: Sendable>(
         _ group: inout ThrowingTaskGroup<End, any Error>,
-        _ logIn: @escaping @Sendable () async throws -> Session
-    ) async throws -> Session {
-        let box = SessionBox()
+        _ work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        let box = ValueBox<Value>()
         group.addTask {
-            await box.set(try await logIn())
-            return .loggedIn
+            await box.set(try await work())
+            return .answered
         }
         while let end = try await group.next() {
             switch end {
             case .interrupted: throw CancellationError()
             // The stream of states ends when the server refuses the token of the first login.
             case .states: statesEnded = true
-            case .loggedIn: if let session = await box.session { return session }
+            case .answered: if let value = await box.value { return value }
             case .input, .limit, .stopped, .time: continue
             }
         }
         throw CancellationError()
     }
 
-    private actor SessionBox {
-        var session: Session?
-        func set(_ session: Session) { self.session = session }
+    private actor ValueBox<Value: Sendable> {
+        var value: Value?
+        func set(_ value: Value) { self.value = value }
     }
 
     // MARK: Events

@@ -74,7 +74,8 @@ enum LiveRoomTranslation {
         case .tokenExpired: RoomRemoval(.invalidToken, "the token has expired")
         case .memory: RoomRemoval(.overloaded, CloseReason.memoryText)
         case .rateLimited: RoomRemoval(.rateLimited, CloseReason.rateText)
-        case .goodbye, .finished, .malformed, .idle, .slowReader, .loginBudget: nil
+        case .idle: RoomRemoval(.notAuthenticated, "no heartbeat arrived in time")
+        case .goodbye, .finished, .malformed, .slowReader, .loginBudget: nil
         }
     }
 
