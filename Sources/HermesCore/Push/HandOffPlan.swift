@@ -15,6 +15,7 @@ package struct HandOffPlan: Sendable {
         package var notification: PushNotification
         /// The seq of the oldest of these entries.
         package let firstSeq: UInt64
+        /// The seq of the newest of these entries.
         package let lastSeq: UInt64
     }
 

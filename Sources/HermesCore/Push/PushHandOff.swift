@@ -4,8 +4,13 @@
 import DequeModule
 import Synchronization
 
-/// Notifies a device through its push service of entries that the device does not acknowledge in time. Thread-safe;
-/// works while ``run()`` runs.
+/// Notifies a device through its push service of entries that the device does not acknowledge in time. A device that is
+/// connected, with its app in the foreground, has ``Settings/deadline``. Any other device is notified at once. An
+/// acknowledgement of all waiting entries cancels the check of a device. Thread-safe; works while ``run()`` runs.
+///
+/// If a push service fails, two waits begin: the device is tried again after ``Settings/backoff``, and the service is
+/// paused for all devices (``ServiceHealth``). While results cannot be recorded, their devices get nothing
+/// (``UnrecordedPushes``).
 ///
 /// The entries to push are always derived from the store: those after a device's cursor and after the last pushed entry
 /// (``PushTarget``). So a restarted server continues where it stopped. Memory holds only the times of the next checks
@@ -100,7 +105,7 @@ package final class PushHandOff: Sendable {
     let devices: DeviceRegistry
     private let enabled: Hook<UserID>
     let cluster: ClusterMember?
-    /// The push services; nil: there are only webhooks.
+    /// The push services. It chooses the service by the device's token. Nil: there are only webhooks.
     let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
     let events: EventWatch
@@ -127,7 +132,7 @@ package final class PushHandOff: Sendable {
     ///   - accounts: the messenger's account store.
     ///   - sender: the push services; nil: no service is configured.
     ///   - webhooks: gets notices of undelivered messages and of the results of pushes.
-    ///   - text: returns the text of the notification for a message.
+    ///   - text: returns the text of the notification for a message. The texts of events are not affected.
     ///   - report: gets events; called on any thread.
     package init(
         _ messenger: Messenger,

@@ -8,6 +8,12 @@
 ///
 /// No call waits. A delivery to a local subscriber allocates nothing. The publications of one loop reach a topic's
 /// subscribers on every loop in the order of the ``publish(_:isPaced:)`` calls.
+///
+/// A ``TopicRoute`` has the subscribers of one topic on this loop: those of the topic itself, and those of the matching
+/// filters with wildcards, each subscriber once. It also names the other loops with subscribers. Publications for these
+/// are collected, and posted to their mailboxes at the end of the tick; a mailbox that is full drops them. If a topic
+/// has very many subscribers on a loop (a crowd), its publications wait while the loop has much to write
+/// (``CrowdedTopics``).
 package final class TopicShard {
     package let index: Int
     let loop: LoopHandle

@@ -5,7 +5,10 @@ package import HermesCore
 import Logging
 package import NIOCore
 
-/// Output. Small frames are copied into one buffer that is written once in each tick (one pass of the event loop).
+/// Output. Small frames are copied into one buffer that is written once in each tick (one pass of the event loop):
+/// ``LoopContext`` flushes all connections with output, those of crowds last. What it has no time for waits for later
+/// turns.
+///
 /// Measurements showed that this costs half as much as one write for each frame. Large frames are not copied, so that
 /// connections share them. While the peer does not read, frames wait in the ``OutboundQueue``. If the queue overflows, or
 /// if the peer reads nothing for too long (``ConnectionLimits/stuck``), the connection ends without a farewell.

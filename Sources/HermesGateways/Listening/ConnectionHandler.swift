@@ -9,7 +9,7 @@ import NIOSSL
 import NIOTLS
 
 /// The last handler in a connection's pipeline. It decodes bytes into frames for the protocol's side
-/// (``GatewayConnection``), and passes channel events to ``Connection``.
+/// (``GatewayConnection``), and passes channel events to ``Connection``. The side's `Decoder` cuts the frames.
 package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHandler, ConnectionReader {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundIn = ByteBuffer

@@ -8,7 +8,9 @@ import NIOCore
 
 /// One MQTT connection.
 ///
-/// ``MQTTClientState`` holds the state that idle connections do not need. Owner: the connection's event loop.
+/// `MQTTConnection+Publish.swift` handles publications from the client, and `MQTTConnection+Deliver.swift` writes
+/// publications to the client. ``MQTTClientState`` holds the state that idle connections do not need. Owner: the
+/// connection's event loop.
 package final class MQTTConnection: GatewayConnection, SharedMember {
     package typealias Decoder = MQTTInputDecoder
 

@@ -186,7 +186,8 @@ package final class APNsSender: PushSender {
         return Data(SHA256.hash(data: Data(key.utf8))).base64URL
     }
 
-    /// Returns the payload of a notification, at most ``maxPayloadBytes``.
+    /// Returns the payload of a notification, at most ``maxPayloadBytes``. If it is too long, `data` is left out first;
+    /// then the body is cut, then the title.
     static func payload(of notification: PushNotification) -> Data {
         PayloadFitting.fit(notification, limit: maxPayloadBytes) { notification, isTruncated in
             .members([

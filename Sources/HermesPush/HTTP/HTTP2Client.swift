@@ -7,8 +7,9 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Posts over HTTP/2, with one connection for each origin. If a connection does not answer, is leaving (GOAWAY) or is
-/// closed, the next request opens a new one. Thread-safe; ends with ``shutdown()``.
+/// Posts over HTTP/2, with one connection for each origin. If a connection is leaving (GOAWAY) or is closed, or if the
+/// server answered nothing while a request timed out, the next request opens a new one. A request counts as accepted as
+/// soon as the head of an answer 2xx has arrived. Thread-safe; ends with ``shutdown()``.
 ///
 /// AsyncHTTPClient is not used here: if a server sends nothing after the TLS handshake, all requests to this server
 /// wait, and some answers end the process.

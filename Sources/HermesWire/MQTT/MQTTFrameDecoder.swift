@@ -3,7 +3,7 @@
 
 package import NIOCore
 
-/// Cuts a stream into MQTT control packets; ``MQTTPacket`` parses them.
+/// Cuts a stream into MQTT control packets; ``MQTTPacket`` parses them. A broker uses ``MQTTInputDecoder``.
 package struct MQTTFrameDecoder: FrameDecoder {
     /// The longest body that is accepted by default, in bytes.
     package static let defaultMaxBytes = 1_048_576

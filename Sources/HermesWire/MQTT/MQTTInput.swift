@@ -8,7 +8,8 @@ package import NIOCore
 package enum MQTTInput: WireFrame {
     /// A PUBLISH as received, header included, so that its bytes can be forwarded.
     case publish(MQTTPublishFrame)
-    /// Several adjacent PUBLISH packets with the same flags and topic.
+    /// Several adjacent PUBLISH packets with the same flags and topic, at most ``MQTTPublishRun/maxCount``. A packet with
+    /// RETAIN or DUP, without a topic, or to a topic below `hermes/` is never part of a run.
     case publishes(MQTTPublishRun)
     /// A PUBACK, PUBREC, PUBREL or PUBCOMP without a reason code, which means success.
     case acknowledgement(MQTTPacketType, packetID: UInt16)
