@@ -479,10 +479,10 @@ extension ConnectionEngine {
     /// their server at the same moment make one try in every window, and the server sees them return at an even rate.
     /// Windows that began at each client's failure would double the peak.
     ///
-    /// If a try fails early in an advised window because the server is not back yet, the moment of a second try is
-    /// drawn evenly from the rest of the window. So all clients that failed arrive evenly in that rest. The shorter the
-    /// rest, the higher their rate. So if less than `leastRest` is left when a try fails, the next try is made in the
-    /// next window.
+    /// The server can advise a window for reconnecting. If a try fails early in this window because the server is not
+    /// back yet, the moment of a second try is drawn at random from the rest of the window. So the clients whose first
+    /// tries failed return at an even rate until the window ends. The shorter the rest, the higher this rate. So if
+    /// less than `leastRest` of the window is left when a try fails, the next try is made in the policy's next window.
     struct ReconnectSchedule: Sendable {
         /// The moment for reconnecting that follows from the server's advice.
         struct Slot: Hashable, Sendable {

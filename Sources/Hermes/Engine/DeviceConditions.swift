@@ -67,8 +67,8 @@ public final class DeviceConditions: Sendable {
         set { change { $0.path = newValue } }
     }
 
-    /// Keeps in a file the heartbeat intervals that were learned for networks, so that the next run of the app need not
-    /// search again. Call this method before clients start.
+    /// Keeps each network's learned heartbeat interval in a file, so that the next run of the app need not learn it
+    /// again. Call this method before clients start.
     ///
     /// - Parameter path: the file; its folder must exist.
     public func keepHeartbeats(inFile path: String) { heartbeatStore = FileHeartbeatStore(path: path) }

@@ -24,8 +24,8 @@ struct MQTTInbound: Sendable {
     }
 
     private enum State: Hashable {
-        /// The message was delivered under this number and is not taken yet. `connection` is the last connection over
-        /// which it arrived.
+        /// The message was delivered under the number `delivery`, and the app has not taken it yet. `connection` is the
+        /// last connection over which it arrived.
         case untaken(delivery: UInt64, connection: UInt64)
         /// The app has taken the message. At QoS 1, the PUBACK waits until the server sends the message again. At QoS
         /// 2, PUBREL has not arrived.

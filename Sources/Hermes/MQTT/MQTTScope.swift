@@ -74,7 +74,8 @@ final class MQTTScope: Sendable {
         return delivery.event.message
     }
 
-    /// Lets the loop end after it has taken the waiting messages, because no further message arrives.
+    /// Ends the app's loop over the messages after the loop has taken the waiting messages, because no further message
+    /// arrives.
     func finish() { mailbox.finish() }
 
     /// Ends the scope. All of its messages then count as taken.

@@ -191,9 +191,9 @@ public actor Outbox {
         }
     }
 
-    /// Stops sending until the next login has shown which account the credential belongs to. If the credential does not
-    /// seem to belong to the last account, the outbox also accepts no messages until then, because a message's account
-    /// would be unknown.
+    /// Stops sending until the next login has shown which account the credential belongs to. Until that login, the
+    /// outbox accepts messages only if the credential seems to belong to the last account. The account of other
+    /// messages would be unknown.
     func halt(for credential: Credential) {
         queue.halted()
         uid = account.flatMap { $0.mayOwn(credential) ? $0.uid : nil }

@@ -14,8 +14,8 @@ struct TopicTracker: Sendable {
         var age: UInt64
     }
 
-    /// The largest number of watched topics. For a further topic, the topic that was silent for the longest time is
-    /// forgotten.
+    /// The largest number of watched topics. Before a further topic is added, the topic that was silent for the longest
+    /// time is forgotten.
     static let maxTopics = 1_000
 
     private var places: [String: Place] = [:]

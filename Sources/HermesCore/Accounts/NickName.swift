@@ -98,7 +98,7 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         return String(key).precomposedStringWithCompatibilityMapping
     }
 
-    /// Returns the compared form of a searched part of a name; empty if the part is too long.
+    /// Returns the compared form of a text to search for in names; empty if the text is too long.
     static func searchKey(_ text: String) -> String {
         guard text.utf8.count <= maxBytes else { return "" }
         return text.utf8.allSatisfy { $0 < 0x80 } ? text.lowercased() : folded(text)

@@ -35,9 +35,9 @@ package final class PasswordHasher: Sendable {
         }
     }
 
-    /// The owner of a computation, which decides its place among the waiting computations (``LaneQueue``). In each
-    /// lane, addresses take turns, and within one address, accounts take turns. So many computations of one owner do
-    /// not delay those of another.
+    /// The owner of a computation. The owner determines the computation's place in the queue (``LaneQueue``). In each
+    /// lane, addresses take turns, and within one address, accounts take turns. So an owner with many computations does
+    /// not delay other owners.
     package enum Turn: Sendable, Hashable {
         /// A login to an account from a known address or with a known device. Such a login has priority over logins of
         /// strangers. If the address is nil, the client is already logged in to the account, and the account takes

@@ -11,9 +11,11 @@ package enum ClusterMessage: Sendable {
     case taken([DevicePlace])
     /// Accounts came online or went offline. Lost: the receiver reads from the shared stores which accounts are online.
     case presence([PresenceChange])
-    /// An account's connections end. The sending node numbers its ends. Lost: the receiver asks that node.
+    /// An account's connections end. The sending node numbers these messages. Lost: the receiver asks that node for the
+    /// ends that it missed.
     case ended(AccountEnd, number: UInt64)
-    /// A device has a push token. The sending node numbers such messages. Lost: the receiver asks that node.
+    /// A device got a push token. The sending node numbers these messages. Lost: the receiver asks that node for the
+    /// devices that it missed.
     case token(DeviceKey, number: UInt64)
     /// Entries that the receiver hands off to push services. Lost: the receiver reads which users have entries to push.
     case handOff([HandOffDue])

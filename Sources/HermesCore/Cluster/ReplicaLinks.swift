@@ -219,7 +219,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         later(try await reading { () async throws(HermesError) in try await copy.read(names) })
     }
 
-    /// Takes note that the record may have another state of these items, so that the next ``read()`` reads them.
+    /// Takes note that this node's copy of these items may be old, so that the next ``read()`` reads them.
     func later(_ names: [Name]) {
         if !names.isEmpty { state.withLock { $0.later.formUnion(names) } }
     }

@@ -146,7 +146,7 @@ package enum WriteOperation: Sendable {
     case push(PushOperation)
     /// Deletes an account and everything that belongs to it alone: devices, tokens, push tokens, inbox, contacts,
     /// memberships, MQTT sessions under its name. Notifies groups and contacts. The account's number is never reused,
-    /// and its messages to other accounts stay. Nobody can take its name until it is freed
+    /// and its messages to other accounts stay. Nobody can take the account's name until the name is freed
     /// (``AccountStore/keptNames()``). Refused (`.notFound`) if there is no such account.
     ///
     /// One commit deletes a bounded amount (`.deleted`); repeat the operation to continue. After the first commit,

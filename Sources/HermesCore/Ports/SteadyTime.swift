@@ -194,7 +194,7 @@ package final class SteadyTime: TimeSource {
         return result
     }
 
-    /// Whether the clock was checked for long enough to be trusted with entries of an earlier process. A machine may
+    /// Whether the clock was checked for long enough that entries of an earlier process may expire by it. A machine may
     /// start with a wrong clock.
     package var isConfirmed: Bool { base.uptime() - start >= SteadyClock.confirmation }
 

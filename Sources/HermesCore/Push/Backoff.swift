@@ -47,8 +47,8 @@ package struct ServiceHealth: Sendable {
     /// Records that a service works.
     package mutating func succeeded(_ service: PushToken.Service) { pauses[service] = nil }
 
-    /// Records that a service fails. Many failures at once count as one: failures during a pause lengthen the pause
-    /// only if the service asks for that.
+    /// Records a failure of a service. Many failures at once count as one, because failures during a pause are not
+    /// counted. They lengthen the pause only if the service requests a wait.
     package mutating func failed(
         _ service: PushToken.Service,
         asked: Duration?,

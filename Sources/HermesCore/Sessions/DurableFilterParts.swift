@@ -35,7 +35,7 @@ final class DurableFilterParts<Element: Sendable>: SessionParts, @unchecked Send
     /// The number of stored parts.
     private(set) var stored = 0
 
-    /// - Parameter stored: called after each part is stored, with the part's number (from 0) and its filters.
+    /// - Parameter stored: called after each part is stored; gets the part's number (from 0) and its filters.
     init(
         _ elements: [Element],
         operation: @escaping @Sendable ([Element]) -> SessionOperation,

@@ -106,8 +106,8 @@ extension DurableState {
         return [.advance(attachment, head)]
     }
 
-    /// Takes note that other nodes have queued publications, up to `head`, for a session that they know to be open on
-    /// this node.
+    /// Notes that other nodes have queued publications, up to `head`, for a session that is open on this node according
+    /// to those nodes.
     mutating func advance(_ id: DurableSessionID, to head: UInt64) -> [Action] {
         guard let attachment = records[id]?.attachment else { return outdated(id) }
         return advance(id, attachment, to: head)

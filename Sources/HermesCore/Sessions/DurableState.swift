@@ -550,10 +550,10 @@ struct DurableState {
         }
     }
 
-    /// Reserves room for filters that a session is about to get. The room is given back when the filters are added, and
-    /// so counted, or when they are refused.
+    /// Reserves room for filters that a session is about to get. The caller gives the room back when the filters are
+    /// refused, and also when they are added, because added filters are counted themselves.
     ///
-    /// - Parameter filters: the filters, each once.
+    /// - Parameter filters: the filters, without duplicates.
     /// - Returns: the number of units that were reserved (``DurableQuota/units(of:)``); an error if there is no room.
     mutating func reserve(_ id: DurableSessionID, _ filters: [TopicText]) -> Result<Int, HermesError> {
         guard let record = records[id] else { return .success(0) }

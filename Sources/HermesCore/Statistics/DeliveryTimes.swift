@@ -48,7 +48,7 @@ package struct DeliveryTimes: Sendable, Hashable {
     package var count: UInt64 { counts.reduce(0, &+) }
 
     /// Returns the time that this share of the deliveries did not exceed, in microseconds. As in Prometheus, the
-    /// deliveries of a class count as spread evenly over it.
+    /// deliveries of a class are assumed to be spread evenly over its range of times.
     ///
     /// - Parameter share: from 0 to 1.
     /// - Returns: nil if there are no deliveries.

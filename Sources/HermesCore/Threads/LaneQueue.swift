@@ -49,8 +49,9 @@ struct LaneQueue<Item> {
     static var firstLaneRun: Int { 7 }
 
     /// - Parameters:
-    ///   - maxCount: the number of waiting items in each lane, so that neither uses the other's room.
-    ///   - maxCountOfOne: the number of waiting items of one owner.
+    ///   - maxCount: the most items that may wait in each lane. Each lane has its own limit, so a full lane takes no
+    ///     room from the other.
+    ///   - maxCountOfOne: the most items of one owner that may wait in a lane.
     init(maxCount: Int, maxCountOfOne: Int) {
         self.maxCount = maxCount
         self.maxCountOfOne = maxCountOfOne

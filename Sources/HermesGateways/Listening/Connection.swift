@@ -473,8 +473,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // MARK: Sending messages
 
-    /// Sends a message through the core. The result arrives as ``ConnectionEvents/sent(_:_:)`` on the loop, in the
-    /// order of the calls. While too many messages are unanswered, the connection is not read from.
+    /// Sends a message through the core. Results arrive as ``ConnectionEvents/sent(_:_:)`` on the loop, in the order of
+    /// the calls. While too many messages are unanswered, the connection is not read from.
     ///
     /// - Parameter correlation: the caller's own value, returned with the result.
     package func send(_ draft: MessageDraft, from principal: Principal, correlation: UInt64, messages: MessageService) {

@@ -31,7 +31,7 @@ extension LoopContext {
     }
 
     /// Whether ``hasTime()`` has already returned false in this tick. If so, connections with much to do wait for a
-    /// turn at once.
+    /// turn before they handle another frame.
     var isOverTime: Bool { ticks != nil && tickOverTime == ticks && !isInTurn }
 
     /// Notes that a connection has sent something.

@@ -261,8 +261,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         flushed(wasWaiting: wasWaiting)
     }
 
-    /// Flushes the connections of a list. The operating system needs longer than a turn for long output to thousands of
-    /// peers, so the remaining connections wait for later turns.
+    /// Flushes the connections of a list. The operating system may need longer than a turn for long output to thousands
+    /// of peers. Then the connections that this turn does not reach wait for later turns.
     private func flush(_ list: FlushList, _ time: (endsAt: NIODeadline, isNew: Bool), isLong: Bool) {
         guard !list.dirty.isEmpty else { return }
         // More connections may get output meanwhile.

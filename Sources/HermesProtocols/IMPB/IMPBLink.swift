@@ -237,8 +237,8 @@ struct IMPBLink: ConnectionLink {
         arrived(event, seq: notification.seq, to: to, now: now, effects: &effects)
     }
 
-    /// Handles an event that has arrived. If the seq is 0, the event is not stored, or the server does not number its
-    /// entries.
+    /// Handles an event that has arrived. A seq of 0 means that the event is not a stored one, or that the server does
+    /// not number its entries.
     private mutating func arrived(
         _ event: IMPBEvent,
         seq: UInt64,

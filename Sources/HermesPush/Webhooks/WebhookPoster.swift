@@ -209,7 +209,7 @@ package final class WebhookPoster: Sendable {
         return try await settle(round, after: nil)
     }
 
-    /// - Returns: the round, and the number of workers for it. ``work(on:)`` must follow for each.
+    /// - Returns: the round, and the number of its workers. The caller must call ``work(on:)`` once for each worker.
     private func takeDue(limit: Int) async throws(HermesError) -> (round: WebhookRound, workers: Int) {
         // If a post ends during the read, the read may still return its event, because the outcome is committed later.
         // So the posts under way are recorded before the read.

@@ -102,7 +102,8 @@ extension SessionWriter {
         try statements.deleteParts.run()
     }
 
-    /// Records which targets got the publication with this part, because later parts are not stored yet.
+    /// Records the targets that get the publication with this part. If the publication is repeated before its last part
+    /// is stored, only the other targets get it.
     private func remember(
         _ targets: [PublicationTarget],
         of received: ReceivedMark,

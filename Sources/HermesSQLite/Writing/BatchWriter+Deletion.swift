@@ -12,8 +12,8 @@ import HermesCore
 /// reserves the name; from then on `kept_name` does (``KeptName``). Each part searches for the remaining rows, so no
 /// progress is stored.
 extension BatchWriter {
-    /// The number of rows after which a commit stops working on a deletion, which takes some milliseconds. The commit
-    /// still finishes the group that it is at.
+    /// The number of rows after which a commit stops working on a deletion. Writing that many rows takes some
+    /// milliseconds. A commit that is removing the account from a group still finishes this group.
     static let deletionRows = 500
 
     /// Tables with a few rows of an account, found by the column `user`. The purge deletes the account's inbox, which

@@ -297,10 +297,10 @@ extension BatchWriter {
     /// Appends a message to its conversation, and to the inboxes of its recipients and its sender.
     ///
     /// Checks, in this order: whether the sender may write to the conversation (``recipients(of:)``); whether the
-    /// client id is new; which inboxes have room for the message, and whether the sender's messages that others have
-    /// not read leave room (``admitted(_:for:from:_:)``). A message with a known client id gets the receipt of the
-    /// first message, and is not appended again. A group's message is left out of the inboxes without room, but their
-    /// heads advance, too.
+    /// client id is new; which inboxes have room for the message; for a 1:1 message, whether the sender's budget of
+    /// unread messages has room for it (``admitted(_:for:from:_:)``). A message with a known client id gets the receipt
+    /// of the first message, and is not appended again. A group's message is not added to inboxes without room, but the
+    /// heads of these inboxes still advance.
     ///
     /// Writes one row for the message, with the list of its recipients (`message`), one row for its client id
     /// (`client_id_fresh`), and one row for each inbox (`inbox_fresh`). ``finish()`` writes the heads of the inboxes

@@ -36,7 +36,7 @@ struct TimeSlice {
     /// Extends the transaction to ``longest``.
     mutating func extend() { duration = max(duration, Self.longest) }
 
-    /// Ends an extended transaction soon. Its work besides operations gets half of a usual slice.
+    /// Ends an extended transaction soon. The work that follows its operations gets at most half of a usual slice.
     mutating func end(_ slice: Duration) { duration = min(duration, elapsed + slice / 2) }
 }
 

@@ -10,7 +10,8 @@ import Foundation
 /// A random secret is never mistaken for a key, in whatever form it is written. The modulus of a key looks random, so
 /// it is recognized only by a name or a `00:` before it.
 enum TokenSecret {
-    /// Returns what the bytes look like instead of a secret, in words for people; nil if they may be a secret.
+    /// If the bytes look like something other than a secret, returns a description for people; nil if they may be a
+    /// secret.
     static func mistake(in bytes: Data) -> String? {
         if isDER(bytes) { return "a key in DER; write it as PEM: openssl pkey -pubin -inform DER -in FILE" }
         let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]

@@ -83,7 +83,7 @@ extension WireError {
 }
 
 extension BinaryDecodingOptions {
-    /// The options for bytes from the network: at most 32 nested messages (the schemas need 6).
+    /// The options for bytes from the network: messages may be nested at most 32 levels deep (the schemas need 6).
     static let wire: BinaryDecodingOptions = {
         var options = BinaryDecodingOptions()
         options.messageDepthLimit = 32

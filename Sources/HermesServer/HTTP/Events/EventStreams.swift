@@ -212,7 +212,7 @@ final class EventStreams: Sendable {
     }
 }
 
-/// The budget of memory for the events that wait for the readers of all streams.
+/// The memory budget that all streams share for events that wait for their readers.
 ///
 /// State: an atomic.
 final class EventMemory: Sendable {
