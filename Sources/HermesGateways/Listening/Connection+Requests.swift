@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import HermesCore
-package import NIOCore
+import NIOCore
 
 /// Slow requests: asynchronous calls of the core.
 extension Connection {
