@@ -324,18 +324,7 @@ import Testing
             let attachment = try world.attach(row.number, row.device, to: 1)
             attachment.principal.prove(by: row.shown)
             attachments.append(attachment)
-            let client = RecordingConnection(userName: "user\(row.number)", shown: row.shown)
-            let key = SessionKey(owner: .account(try user(row.number)), clientID: row.device)
-            _ = try await asking { completion in
-                world.cores[1].durable.attach(
-                    key,
-                    clean: true,
-                    expiry: nil,
-                    attachment: client,
-                    completion: completion
-                )
-            }
-            clients.append(client)
+            clients.append(try await world.connect(row.number, row.device, shown: row.shown, to: 1))
         }
         try await world.settle()
         world.network.set(Self.lossy)
@@ -354,21 +343,7 @@ import Testing
     {
         let world = try await ClusterWorld(people: 3)
         var clients: [RecordingConnection] = []
-        for number: Int32 in 1...3 {
-            let account = try #require(try await world.store.find(.id(user(number)))).account
-            let client = RecordingConnection(userName: account.nickName.key)
-            let key = SessionKey(owner: .account(account.id), clientID: "sensor")
-            _ = try await asking { completion in
-                world.cores[1].durable.attach(
-                    key,
-                    clean: true,
-                    expiry: nil,
-                    attachment: client,
-                    completion: completion
-                )
-            }
-            clients.append(client)
-        }
+        for number: Int32 in 1...3 { clients.append(try await world.connect(number, "sensor", to: 1)) }
         world.network.set(Self.lossy)
         try await world.cores[0].accounts.setDisabled(try user(1), true)
         _ = try await world.cores[0].accounts.changeProfile(of: try user(2), nickName: "Other", avatarURL: nil)

@@ -117,6 +117,22 @@ final class ClusterWorld: Sendable {
         return attachment
     }
 
+    /// Connects a topic client of an account, under the account's present name.
+    func connect(
+        _ number: Int32,
+        _ clientID: String,
+        shown: ShownProof = .other,
+        to core: Int
+    ) async throws -> RecordingConnection {
+        let account = try #require(try await store.find(.id(user(number)))).account
+        let client = RecordingConnection(userName: account.nickName.key, shown: shown)
+        let key = SessionKey(owner: .account(account.id), clientID: clientID)
+        _ = try await asking { completion in
+            cores[core].durable.attach(key, clean: true, expiry: nil, attachment: client, completion: completion)
+        }
+        return client
+    }
+
     func shutdown() async { for core in cores { await core.shutdown() } }
 }
 
