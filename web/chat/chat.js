@@ -6,7 +6,7 @@ import { showCompose } from "./compose.js";
 import { changes, contactRows } from "./contacts.js";
 import { summary } from "./contents.js";
 import { confirmed, showDevices } from "./dialogs.js";
-import { attempt, dayText, dialog, errorText, showRows } from "./dom.js";
+import { attempt, dayText, dialog, errorText, showRows, whenReleased } from "./dom.js";
 import { button, h } from "../dom.js";
 import { ErrorCode } from "../hermes.js";
 import { showGroup, showNewGroup } from "./groups.js";
@@ -328,6 +328,15 @@ function draw() {
     view.contactsTab.setAttribute("aria-pressed", String(tab === "contacts"));
     view.ask.textContent = t(tab === "chats" ? "open" : "ask");
     view.words.hidden = tab === "chats";
+    whenReleased(view.list, drawList);
+    drawPane();
+    const unread = account.chats.all.reduce((sum, chat) => sum + (account?.chats.unread(chat) ?? 0), 0);
+    document.title = unread ? `(${unread}) ${t("title")}` : t("title");
+    showBadge(unread);
+}
+
+function drawList() {
+    if (!account) return;
     const focused = document.activeElement?.getAttribute("data-key");
     if (tab === "chats") drawChats();
     else drawContacts();
@@ -335,10 +344,6 @@ function draw() {
     const place = focused && view.list.querySelector(`[data-key="${CSS.escape(focused)}"]`);
     if (place && place !== document.activeElement) place.focus();
     else if (focused && document.activeElement === document.body) (view.list.querySelector("button") ?? view.menu).focus();
-    drawPane();
-    const unread = account.chats.all.reduce((sum, chat) => sum + (account?.chats.unread(chat) ?? 0), 0);
-    document.title = unread ? `(${unread}) ${t("title")}` : t("title");
-    showBadge(unread);
 }
 
 /** @param {import("./model.js").Line} line */
@@ -358,7 +363,6 @@ function drawChats() {
         const time = at ? dayText(at) : "";
         const isChosen = chat.key === chosen;
         const make = (/** @type {Element | undefined} */ old) => {
-            // A click that began before something new came still arrives.
             const attributes = { class: "row", "data-key": chat.key };
             const place = old ?? h("li", {}, button("", () => choose(chat.key), attributes));
             const row = /** @type {Element} */ (place.firstElementChild);

@@ -120,6 +120,38 @@ export function link(address, text) {
     return isWeb ? h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, text) : h("span", {}, text);
 }
 
+/** @type {WeakMap<Element, () => void>} What is drawn in a part as soon as no button in it is held down. */
+const waiting = new WeakMap();
+
+/**
+ * Draws a part of the page, or puts that off while a button in it is held down: a click that began on an element which
+ * is replaced before it ends does not count. Only the last `draw` of a part is called.
+ *
+ * @param {Element} part
+ * @param {() => void} draw
+ */
+export function whenReleased(part, draw) {
+    if (!part.querySelector("button:active")) {
+        draw();
+        return;
+    }
+    const isFirst = !waiting.has(part);
+    waiting.set(part, draw);
+    if (!isFirst) return;
+    const released = () => {
+        for (const name of releases) removeEventListener(name, released, true);
+        // The click comes after the release, in the same task.
+        setTimeout(() => {
+            const last = waiting.get(part);
+            waiting.delete(part);
+            if (last) whenReleased(part, last);
+        });
+    };
+    for (const name of releases) addEventListener(name, released, true);
+}
+
+const releases = ["pointerup", "pointercancel", "keyup", "blur"];
+
 /** @type {WeakMap<Element, Map<string, { signature: string, element: Element }>>} */
 const shown = new WeakMap();
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { beginning, body, extra } from "./contents.js";
-import { errorText, showRows, timeText } from "./dom.js";
+import { errorText, showRows, timeText, whenReleased } from "./dom.js";
 import { button, h } from "../dom.js";
 import { t } from "./i18n.js";
 
@@ -137,6 +137,7 @@ export class Lines {
     #errors = new Map();
     /** @type {any} Runs until a message can no longer be recalled. */
     #timer;
+    #isClosed = false;
     /** @type {() => void} */
     #show = () => {};
 
@@ -160,12 +161,13 @@ export class Lines {
             this.#first = this.#all[this.#start]?.key ?? "";
         }
         this.#key = chat.key;
-        this.#show = () => this.#render(account, chat, first);
+        this.#show = () => whenReleased(this.element, () => this.#render(account, chat, first));
         this.#show();
     }
 
     /** These lines are shown no more. */
     close() {
+        this.#isClosed = true;
         clearTimeout(this.#timer);
     }
 
@@ -237,6 +239,7 @@ export class Lines {
      * @param {Element} first
      */
     #render(account, chat, first) {
+        if (this.#isClosed) return;
         const all = chat.earlier.length ? [...chat.earlier, ...chat.lines] : chat.lines.slice();
         this.#all = all;
         const start = this.#first ? Math.max(0, all.findIndex((line) => line.key === this.#first)) : -1;

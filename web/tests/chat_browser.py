@@ -19,6 +19,7 @@ import axe
 from selenium import webdriver
 from selenium.common.exceptions import ElementNotInteractableException, StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -175,6 +176,19 @@ class Browser:
         """Presses the main button of the dialog, which the page behind it may have, too."""
         self.find("dialog button.main").click()
 
+    def hold(self, selector: str) -> None:
+        """Holds the mouse's button down on the element, until `release`."""
+
+        def held():
+            # The page may draw it anew at this moment.
+            ActionChains(self.driver).click_and_hold(self.find(selector)).perform()
+            return True
+
+        self.until(held, f"{selector} to hold")
+
+    def release(self) -> None:
+        ActionChains(self.driver).release().perform()
+
     def fill(self, selector: str, text: str) -> None:
         def filled():
             # The page may show another view at this moment.
@@ -259,7 +273,10 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     bob.sees("hello Bob <b>&amp; 你好</b>", ".row .last")
     bob.sees("1", ".badge")
     bob.shot("chats-unread")
-    bob.find("button.row").click()
+    bob.hold(".row .last")
+    ann.say("while Bob presses")
+    bob.until(lambda: bob.driver.title.startswith("(2)"), "two unread messages")
+    bob.release()
     bob.sees("hello Bob <b>&amp; 你好</b>", ".line")
     bob.until(lambda: bob.text(".badge") == "", "no unread message")
     ann.sees("read", ".line.own .meta")
@@ -275,7 +292,12 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     bob.shot("chat")
     step("typing and presence")
 
-    bob.press("Recall")
+    bob.hold(".line.own .plain")
+    ann.say("while Bob recalls")
+    bob.sees("while Bob recalls", ".row .last")
+    assert "while Bob recalls" not in bob.text(".line"), "drawn below the mouse"
+    bob.release()
+    bob.sees("while Bob recalls", ".line")
     ann.sees("Message recalled", ".line")
     step("a recalled message is gone")
 
