@@ -12,7 +12,7 @@ import { standardOutboxLimits } from "./outbox-queue.js";
 import { readPacket } from "./packet.js";
 import { followPage, platform, serverURL } from "./page.js";
 import { standardPolicy } from "./reconnect.js";
-import { RequestTable } from "./requests.js";
+import { isCarriedOut, RequestTable } from "./requests.js";
 import { Session } from "./session.js";
 import { IndexedDBStore, MemoryStore } from "./stores.js";
 import { Transport } from "./transport.js";
@@ -387,6 +387,15 @@ export class HermesClient extends Requests {
         }
     }
 
+    /**
+     * @param {import("./requests.js").PendingRequest | undefined} request
+     * @param {HermesError} error
+     */
+    #refused(request, error) {
+        if (request && isCarriedOut(request, error)) request.resolve({});
+        else request?.reject(error);
+    }
+
     /** @param {import("./session.js").Effect[]} effects */
     #apply(effects) {
         for (const effect of effects) {
@@ -401,7 +410,7 @@ export class HermesClient extends Requests {
                     this.#requests.remove(effect.id)?.resolve(effect.result);
                     break;
                 case "answerFailed":
-                    this.#requests.remove(effect.id)?.reject(effect.error);
+                    this.#refused(this.#requests.remove(effect.id), effect.error);
                     break;
                 case "deliver":
                     this.#deliveries.push(effect.delivery);

@@ -247,8 +247,9 @@ export class ConnectionMachine {
     }
 
     /**
-     * The server refused the login. That is final unless the error has a `retryAfter`: the next try then comes after
-     * that time, spread over half as much again.
+     * The server refused the login. That is final, unless the error has a `retryAfter` or is a temporary one of the
+     * server. With a `retryAfter`, the next try comes after that time, spread over half as much again; otherwise, it
+     * comes when the policy says.
      *
      * @param {HermesError} error
      * @param {number} now
@@ -257,7 +258,9 @@ export class ConnectionMachine {
     authenticationRefused(error, now) {
         if (this.state.is !== "authenticating") return [];
         const wait = error.retryAfter;
-        if (wait === null || this.#schedule.isOver) return this.#lose(error, { do: "stop", error });
+        if (wait === null || this.#schedule.isOver) {
+            return this.#lose(error, error.isTroubleOfServer ? { do: "byPolicy" } : { do: "stop", error });
+        }
         return this.#lose(error, { do: "at", slot: this.#schedule.slot({ notBefore: wait, window: wait / 2 }, now) });
     }
 

@@ -57,14 +57,17 @@ export class HermesError extends Error {
         return new HermesError(Number(wire?.code) || 0, message, wait > 0 ? wait : null);
     }
 
+    /** Whether the server says that it cannot do this now: it is stopping, overloaded or failing. */
+    get isTroubleOfServer() {
+        return (this.code >= 3000 && this.code < 4000) || this.code >= 9000;
+    }
+
     /**
      * Whether a retry may help: the connection was lost, the server is overloaded or failing, or it said when to try
      * again.
      */
     get isTemporary() {
-        if (this.retryAfter !== null) return true;
-        if (this.code === ErrorCode.notEncodable) return false;
-        const thousand = Math.floor(this.code / 1000);
-        return thousand === 0 || thousand === 1 || thousand === 3 || thousand >= 9;
+        if (this.retryAfter !== null || this.isTroubleOfServer) return true;
+        return this.code !== ErrorCode.notEncodable && this.code < 2000;
     }
 }

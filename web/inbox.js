@@ -69,6 +69,8 @@ export class InboxTracker {
     #repairAt = null;
     #isPaused = false;
     #isFull = false;
+    /** Whether there is no connection over which missing entries could be asked for. */
+    #isOffline = false;
     /** Missing seqs up to this one are counted. */
     #countedTo = 0;
 
@@ -153,7 +155,14 @@ export class InboxTracker {
         // The server sends the rest by itself; if it does not, ask for it.
         this.#repairAt = this.#head > this.received ? now + repairTimeout : null;
         this.#isPaused = this.#isFull || this.untaken > pauseAbove;
+        this.#isOffline = false;
         return resumption;
+    }
+
+    /** The connection is gone; the next session sends what is missing. */
+    lost() {
+        this.#isOffline = true;
+        this.#repairAt = null;
     }
 
     /**
@@ -241,7 +250,7 @@ export class InboxTracker {
         if (this.untaken > pauseAbove) this.#isPaused = true;
         if (this.#isPaused && !this.#isFull && this.untaken < resumeBelow) {
             this.#isPaused = false;
-            if (this.#head > this.received) {
+            if (this.#head > this.received && !this.#isOffline) {
                 output.push({ do: "synchronize", afterSeq: this.received });
                 this.#repairAt = now + repairTimeout;
             }

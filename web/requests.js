@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import { ErrorCode, HermesError } from "./errors.js";
+
 /**
  * An unanswered request.
  *
@@ -8,15 +10,29 @@
  * @property {number} id
  * @property {any} body The packet's body, as JSON.
  * @property {boolean} isRepeatable Whether it is sent again after its connection ended before the answer: the server
- *   recognizes a repetition, or carrying it out twice does no harm. Otherwise it fails.
+ *   recognizes a repetition, carrying it out twice does no harm, or `isCarriedOut` recognizes its refusal. Otherwise
+ *   it fails.
  * @property {number} deadline
  * @property {(result: any) => void} resolve
  * @property {(error: Error) => void} reject
  * @property {boolean} isWritten Whether it was written to the present connection.
+ * @property {boolean} isRepeated Whether it was written to an earlier connection.
  * @property {number} bytes Its length on the present connection.
  * @property {number} strikes The number of connections that the server ended for a breach while this was the longest
  *   unanswered request.
  */
+
+/**
+ * Whether the server refuses a request that was sent again only because it has carried out the first try: the loss of a
+ * connection leaves its rooms, and a device is removed only once.
+ *
+ * @param {PendingRequest} request
+ * @param {HermesError} error
+ */
+export function isCarriedOut({ body, isRepeated }, { code }) {
+    if (!isRepeated) return false;
+    return (body.room?.leave && code === ErrorCode.forbidden) || (body.device?.remove && code === ErrorCode.notFound);
+}
 
 /** The number of strikes after which a request fails: sent again, it would end every connection. */
 const maxStrikes = 2;
@@ -50,7 +66,8 @@ export class RequestTable {
     insert(body, isRepeatable, deadline, resolve, reject) {
         this.#lastID += 1;
         const id = this.#lastID;
-        const entry = { id, body, isRepeatable, deadline, resolve, reject, isWritten: false, bytes: 0, strikes: 0 };
+        const unsent = { isWritten: false, isRepeated: false, bytes: 0, strikes: 0 };
+        const entry = { id, body, isRepeatable, deadline, resolve, reject, ...unsent };
         this.#earliest = this.#entries.size ? Math.min(this.#earliest, deadline) : deadline;
         this.#entries.set(id, entry);
         return entry;
@@ -96,7 +113,10 @@ export class RequestTable {
      */
     connectionLost() {
         const failed = this.#take((entry) => entry.isWritten && !entry.isRepeatable);
-        for (const entry of this.#entries.values()) entry.isWritten = false;
+        for (const entry of this.#entries.values()) {
+            entry.isRepeated ||= entry.isWritten;
+            entry.isWritten = false;
+        }
         return failed;
     }
 

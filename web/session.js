@@ -265,6 +265,7 @@ export class Session {
         this.#sending.clear();
         this.#entering.clear();
         this.#returning.clear();
+        this.inbox.lost();
         this.#uploadAt = null;
         this.statistics.uploadFailed();
     }

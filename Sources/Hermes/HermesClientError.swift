@@ -65,6 +65,9 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
     /// Returns the same error with a time to wait before a retry.
     func retried(after delay: Duration) -> Self { Self(code, message, retryAfter: delay, cause: cause) }
 
+    /// Whether the server says that it cannot do this now, for example because it is stopping, overloaded or failing.
+    var isTroubleOfServer: Bool { (3000..<4000).contains(code.rawValue) || code.rawValue >= 9000 }
+
     /// Whether the number says that the client broke the protocol.
     var isBreach: Bool { (4000..<5000).contains(code.rawValue) }
 

@@ -45,12 +45,13 @@ enum StoreMark {
         return (UInt64(bitPattern: epoch), true)
     }
 
-    /// Makes the numbers of kept sessions jump. A packet identifier follows from a number. If a number were reused, the
-    /// client could take the new message for one that it has in flight, and the new message would not be delivered.
+    /// Increases the message numbers of each kept session by ``sessionJump``. The packet identifier of a message is
+    /// derived from its number. If a number were reused, the client could take the new message for one that it has in
+    /// flight, and the new message would not be delivered.
     ///
-    /// With `forgetsReceived`, the received packet identifiers are dropped. If the release of an identifier was lost,
-    /// the client's next publication with this identifier would otherwise be taken for a repetition. To deliver a
-    /// message twice is the lesser evil.
+    /// With `forgetsReceived`, the received packet identifiers are dropped. If an identifier whose release was lost
+    /// stayed in the store, the client's next publication with it would be taken for a repetition. To deliver a message
+    /// twice is the lesser evil.
     private static func renumberSessions(_ db: Database, forgetsReceived: Bool) throws {
         // Damaged numbers stay as they are, because a sum out of range would make the start fail.
         try db.execute(

@@ -396,6 +396,28 @@ describe("requests", () => {
         assert.equal((await list).contacts[0].state, "accepted");
     });
 
+    test("a repetition is not refused because the first try was carried out", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.handler = (packet, connection) => {
+            if (packet.room?.enter) connection.send({ id: packet.id, result: { room: { memberCount: 1 } } });
+        };
+        await client.enterRoom("lobby", { name: "Ann" });
+        const refused = (id, code) => ({ id, result: { error: { code, message: "no" } } });
+        const refuse = (packet, connection) => {
+            if (packet.room?.leave) connection.send(refused(packet.id, 2003));
+            if (packet.device?.remove) connection.send(refused(packet.id, 2002));
+        };
+        const requests = [client.leaveRoom("lobby"), client.removeDevice("phone")];
+        await server.packet("device");
+        server.handler = refuse;
+        server.connections[0].socket.destroy();
+        await Promise.all(requests);
+        assert.equal(server.packets.filter((packet) => packet.room?.enter).length, 1);
+        await assert.rejects(client.leaveRoom("lobby"), { code: 2003 });
+        await assert.rejects(client.removeDevice("phone"), { code: 2002 });
+    });
+
     test("conversations come in pages, with every field, whatever the server sends", async () => {
         const client = await open();
         await client.logIn({ nickName: "ann", password: "secret" });

@@ -92,6 +92,9 @@ describe("inbox.json", () => {
                     case "deadline":
                         inbox.deadlineReached(now, output);
                         break;
+                    case "lost":
+                        inbox.lost();
+                        break;
                     default:
                         assert.fail(step.do);
                 }

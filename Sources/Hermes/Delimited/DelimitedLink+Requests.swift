@@ -48,6 +48,19 @@ extension DelimitedLink {
         }
     }
 
+    /// The loss of a connection leaves its rooms, and a device is removed only once.
+    static func answer(toRepeated request: Request, refusedWith error: HermesClientError) -> Answer? {
+        switch (request, error.code) {
+        case (.room(let request), .forbidden):
+            guard case .leave? = request.request else { return nil }
+        case (.device(let request), .notFound):
+            guard case .remove? = request.request else { return nil }
+        default:
+            return nil
+        }
+        return .result(Hermes_V1_Result())
+    }
+
     /// Handles the answer to a request of the app.
     mutating func finished(_ result: Hermes_V1_Result, id: UInt64, now: NIODeadline, effects: inout Effects) {
         if let room = returning.removeValue(forKey: id) { return returned(to: room, result) }

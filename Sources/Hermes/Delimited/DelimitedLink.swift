@@ -272,6 +272,7 @@ struct DelimitedLink: ConnectionLink {
         sending = [:]
         entering = [:]
         returning = [:]
+        inbox.lost()
         statistics.lost()
         strayLogins.connectionLost()
         carrier?.lost()
@@ -486,8 +487,7 @@ extension DelimitedLink {
 
 /// The inbox.
 extension DelimitedLink {
-    /// Handles the beginning of a session, in which the server continues the inbox, has a new inbox, or has lost
-    /// entries.
+    /// Handles the beginning of a session: the server continues the inbox, has a new inbox, or has lost entries.
     private mutating func inboxBegan(_ session: Hermes_V1_Session, now: NIODeadline, effects: inout Effects) {
         if let owner, owner != session.uid { changeOwner(&effects) }
         owner = session.uid

@@ -54,6 +54,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     private var acknowledgeAt: NIODeadline?
     private var repairAt: NIODeadline?
     private var isPaused = false
+    /// Whether there is no connection over which missing entries could be requested.
+    private var isOffline = false
     /// Whether the entries that wait for the app take too much memory. While they do, the tracker keeps no further
     /// entries.
     package var isFull = false { didSet { if isFull { isPaused = true } } }
@@ -129,7 +131,14 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         // The server sends the other entries by itself; if it does not, the tracker asks for them.
         repairAt = self.head > received ? now + Self.repairTimeout : nil
         isPaused = isFull || untaken.count > Self.pauseAbove
+        isOffline = false
         return resumption
+    }
+
+    /// Handles the loss of the connection. The next session sends what is missing.
+    package mutating func lost() {
+        isOffline = true
+        repairAt = nil
     }
 
     /// Handles the entries from `seq` to `to`, which arrived in one frame of this length. A nil entry is not for the
@@ -204,7 +213,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         if untaken.count > Self.pauseAbove { isPaused = true }
         if isPaused, !isFull, untaken.count < Self.resumeBelow {
             isPaused = false
-            if head > received {
+            if head > received, !isOffline {
                 output.append(.synchronize(afterSeq: received))
                 repairAt = now + Self.repairTimeout
             }

@@ -148,7 +148,14 @@ extension ConnectionDriver {
             case .refused(let error):
                 perform(machine.authenticationRefused(error, now: eventLoop.now))
             case .answer(let id, let result):
-                requests.remove(id)?.waiter.resume(with: result.mapError { $0 as any Error })
+                guard let entry = requests.remove(id) else { continue }
+                if case .failure(let error) = result, entry.isRepeated,
+                    let answer = Link.answer(toRepeated: entry.request, refusedWith: error)
+                {
+                    entry.waiter.resume(returning: answer)
+                } else {
+                    entry.waiter.resume(with: result.mapError { $0 as any Error })
+                }
             case .send(let request, let id):
                 guard maySend else { continue }
                 // If one of the link's own requests cannot be written, the log says so.

@@ -8,9 +8,10 @@ extension ConnectionEngine {
     package struct RequestTable<Request, Waiter> {
         /// The fate of a request whose connection ended before its answer.
         package enum Replay: Hashable, Sendable {
-            /// The request fails, because the server may have carried it out.
+            /// If the request was written, it fails, because the server may have carried it out.
             case never
-            /// The request is sent again: the server recognizes a repetition, or carrying it out twice does no harm.
+            /// The request is sent again. The server recognizes a repetition, or carrying it out twice does no harm, or
+            /// the link recognizes the refusal of a repetition (``ConnectionLink/answer(toRepeated:refusedWith:)``).
             case always
         }
 
@@ -21,6 +22,8 @@ extension ConnectionEngine {
             let waiter: Waiter
             /// Whether the request was written to the present connection.
             var isWritten = false
+            /// Whether the request was written to an earlier connection.
+            var isRepeated = false
             /// The request's length on the present connection, in bytes.
             var writtenBytes = 0
             /// The number of connections that the server ended for a breach while this was the longest unanswered
@@ -91,7 +94,10 @@ extension ConnectionEngine {
         mutating func connectionLost() -> [Entry] {
             let failed = entries.filter { $0.value.isWritten && $0.value.replay == .never }.sorted { $0.key < $1.key }
             for (id, _) in failed { entries[id] = nil }
-            for id in entries.keys { entries[id]?.isWritten = false }
+            for (id, entry) in entries where entry.isWritten {
+                entries[id]?.isWritten = false
+                entries[id]?.isRepeated = true
+            }
             if entries.isEmpty { nextDeadline = nil }
             return failed.map(\.value)
         }

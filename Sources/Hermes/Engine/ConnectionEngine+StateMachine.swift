@@ -324,13 +324,14 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Reports that the server refused the login. The refusal is final unless the error has a `retryAfter`. In that
-    /// case the client tries again after that time, at a random moment of a window half as long.
+    /// Reports that the server refused the login. The refusal is final, unless the error has a `retryAfter` or is a
+    /// temporary one of the server. With a `retryAfter`, the client tries again after that time, at a random moment of a
+    /// window half as long; otherwise, it tries again when the policy says.
     mutating func authenticationRefused(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:
             guard let retryAfter = error.retryAfter, !schedule.isOver else {
-                return lose(error, next: .stop(error))
+                return lose(error, next: error.isTroubleOfServer ? .byPolicy : .stop(error))
             }
             let advice = Advice(notBefore: retryAfter, window: retryAfter / 2)
             return lose(error, next: .at(schedule.slot(advice, now: now)))

@@ -62,6 +62,10 @@ package protocol ConnectionLink: Sendable {
     /// `isLive`.
     mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects)
 
+    /// Returns the answer to a request that was sent again after the loss of a connection, if the server refuses it only
+    /// because it has carried out the first try; otherwise nil.
+    static func answer(toRepeated request: Request, refusedWith error: HermesClientError) -> Answer?
+
     /// Notes that a request was given up before its answer. Nothing waits for the answer any more.
     mutating func abandoned(id: UInt64)
 
@@ -99,6 +103,7 @@ extension ConnectionLink {
     package mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {}
     package mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat) {}
     package mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects) {}
+    package static func answer(toRepeated request: Request, refusedWith error: HermesClientError) -> Answer? { nil }
     package mutating func abandoned(id: UInt64) {}
     package mutating func closing(effects: inout Effects) {}
     package func writeFarewell(into buffer: inout ByteBuffer) throws {}

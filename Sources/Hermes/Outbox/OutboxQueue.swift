@@ -198,12 +198,8 @@ struct OutboxQueue: Sendable {
     /// Whether a retry may help: the error is the client's own (for example, the connection was lost), concerns the
     /// login, says that the server is overloaded or failing, or names a time to wait.
     static func isTemporary(_ error: HermesClientError) -> Bool {
-        if error.retryAfter != nil { return true }
-        return switch error.code.rawValue {
-        case HermesClientError.Code.notEncodable.rawValue: false
-        case ..<1000, 1000..<2000, 3000..<4000, 9000...: true
-        default: false
-        }
+        if error.retryAfter != nil || error.isTroubleOfServer { return true }
+        return error.code != .notEncodable && error.code.rawValue < 2000
     }
 
     @discardableResult

@@ -58,7 +58,8 @@ struct DeliveryCounter: Sendable {
     /// The device's kind of network.
     private(set) var kind = ""
 
-    /// The largest number of kinds of network that are counted separately. It is also the limit of a report.
+    /// The largest number of kinds of network that are counted separately, including "other", to which further kinds
+    /// are added. It is also the limit of a report.
     static let maxNetworks = 16
 
     /// Whether there is anything to upload.

@@ -218,8 +218,8 @@ actor Chat {
         }
     }
 
-    /// Returns the number of elements of a range. Does not use the range's `count`, which traps if it does not fit into
-    /// an Int: the bounds come from the server.
+    /// Returns the number of elements of a range. The server chooses the bounds, so the number may not fit into an Int.
+    /// The range's own `count` would trap in that case.
     private static func count(_ range: ClosedRange<UInt64>) -> UInt64 { range.upperBound &- range.lowerBound &+ 1 }
 
     private func show(_ message: Message, isStored: Bool) async throws {

@@ -110,9 +110,9 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         scalar.value == 0xFE0E || scalar.value == 0xFE0F
     }
 
-    /// Whether a scalar looks like white space but is not, or is white space but does not look like it. BRAILLE PATTERN
-    /// BLANK, OBJECT REPLACEMENT CHARACTER and MUSICAL SYMBOL NULL NOTEHEAD are drawn as blanks. OGHAM SPACE
-    /// MARK is white space that is drawn as a line.
+    /// Whether a scalar is drawn as a blank although it is not white space, or is white space that is drawn as
+    /// something else. BRAILLE PATTERN BLANK, OBJECT REPLACEMENT CHARACTER and MUSICAL SYMBOL NULL NOTEHEAD are drawn
+    /// as blanks. OGHAM SPACE MARK is white space that is drawn as a line.
     private static func isDrawnEmpty(_ scalar: Unicode.Scalar) -> Bool {
         [0x2800, 0xFFFC, 0x1D159, 0x1680].contains(scalar.value)
     }

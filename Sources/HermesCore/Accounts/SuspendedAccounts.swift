@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The accounts that were disabled since the start of the process and still are. If changes of one account overlap, the
-/// store may make them in a different order than the one in which they end. In that case the state is read from the
-/// store. Does no I/O; owner: ``AccountService``.
+/// The accounts that were disabled since the start of the process and still are. If calls that change the same account
+/// overlap, the store may make the changes in a different order than the one in which the calls end. In that case the
+/// state is read from the store. Does no I/O; owner: ``AccountService``.
 struct SuspendedAccounts: Sendable {
     private struct Changes: Sendable {
         var running = 0

@@ -64,7 +64,7 @@ package struct StoreSettings: Sendable, Hashable {
     package static let maxPageEntries = 1000
     /// The most accounts, groups or sessions that one search by a part of their names looks at.
     package static let maxSearched = 200_000
-    /// The size of a page's content, in bytes: the entry that exceeds it is the last of its page.
+    /// The size of a page's content, in bytes. The entry with which a page reaches this size is the last of the page.
     package static let maxPageBytes = 4 * 1024 * 1024
 }
 

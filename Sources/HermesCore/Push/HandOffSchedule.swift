@@ -97,7 +97,8 @@ package struct HandOffSchedule: Sendable {
     }
 
     /// Records that a device has acknowledged everything up to `seq`. The device and its user then need no check for
-    /// these entries. If the device was merely claimed, the user still needs a check (``InboxCursors/delivered``).
+    /// these entries. If the client only claimed to be this device (`isProven` is false), the user still needs a check
+    /// (``InboxCursors/delivered``).
     package mutating func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool = true) {
         for key in [HandOffKey(user, device), HandOffKey(user, nil)] where isProven || key.device != nil {
             guard let item = items[key], item.lastSeq <= seq, !item.isTaken else { continue }

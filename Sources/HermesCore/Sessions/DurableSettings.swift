@@ -19,7 +19,7 @@ package struct DurableSettings: Sendable, Hashable {
     package var retainedBytes: SharedLimit
     /// The limits of the group commit.
     package var commit: CommitLimits
-    /// The size of a page of a queue, in bytes: the publication that exceeds it is the last of its page.
+    /// The size of a page of a queue, in bytes. A page ends with the publication with which it reaches this size.
     package var maxPageBytes: Int
     /// The largest number of store reads at once.
     package var maxConcurrentReads: Int

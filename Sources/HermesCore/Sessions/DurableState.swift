@@ -151,8 +151,8 @@ struct DurableState {
     /// The sessions that this process has changed since the present reading of the record began; nil: the record is not
     /// being read.
     var changedWhileReading: Set<DurableSessionID>?
-    /// The sessions that this process removes without having a ``Record`` of them, because their clients have started
-    /// clean.
+    /// The sessions that this process is removing because their clients have started clean, and of which it has no
+    /// ``Record``.
     var discarding: Set<DurableSessionID> = []
 
     init(_ settings: DurableSettings, shapes: ShapeBudget = ShapeBudget(), node: NodeIdentity? = nil) {

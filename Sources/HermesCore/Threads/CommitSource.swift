@@ -10,8 +10,8 @@ public enum CommitSource: Hashable, Sendable {
     case account(UserID)
     /// A name that was proved elsewhere and belongs to no account (``SessionOwner/subject(_:)``).
     case subject(String)
-    /// The clients without a name at a network address, given by ``NetworkAddress/key(of:)``; "": the address is
-    /// unknown.
+    /// The clients that have no name and share a network address. The value is ``NetworkAddress/key(of:)`` of the
+    /// address; "": the address is unknown.
     case address(String)
 
     /// - Parameter host: an address without port; nil: unknown. All addresses of an IPv6 /64 network are one source.

@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// Translates requests to the inbox, and their answers. All errors are `.invalidArgument`.
+/// Translates inbox requests and their answers. All errors are `.invalidArgument`.
 extension IMPBTranslation {
     static func inboxRequest(_ request: IMPB_pull_request) -> InboxRequest {
         .page(after: request.afterSeq, limit: Int(clamping: request.limit))

@@ -32,7 +32,8 @@ package enum RequestCost: Sendable, Hashable {
     /// Filters that match the topic of a publication, and steps of the search for them. Charged once for each new
     /// topic.
     case matches(Int)
-    /// Levels of a retained topic, or of a filter with wildcards, for each loop; each may be a new record in a tree.
+    /// Levels of a retained topic, or the levels of a filter with wildcards times the number of event loops. Each may
+    /// be a new record in a tree.
     case levels(Int)
     /// Inboxes that get an entry, beyond the sender's and the first recipient's.
     case recipients(Int)

@@ -200,8 +200,8 @@ extension MQTTConnection {
         return true
     }
 
-    /// Whether the client may read a message of its queue by the present rules. A name that the client's account got
-    /// only after the message was queued does not count.
+    /// Whether the client may read a message of its queue by the present rules. If the client's account got its present
+    /// name only after the message was queued, this name gives no right to the message.
     private func mayRead(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) -> Bool {
         // Messages that were queued before this connection may belong to a subscription that has ended.
         guard client.subscriptions.hasFiltered || queued.seq <= durable.waitedBefore else { return true }

@@ -32,7 +32,7 @@ final class AnswerLimitHandler: ChannelDuplexHandler {
 @available(*, unavailable)
 extension AnswerLimitHandler: Sendable {}
 
-/// Drops interim answers (1xx), whose number ``AnswerLimitHandler`` bounds. Closes an HTTP/1.1 connection whose peer
+/// Drops interim answers (1xx); ``AnswerLimitHandler`` limits their bytes. Closes an HTTP/1.1 connection whose peer
 /// answers with a status that is not valid, or that changes the protocol (101). Some of these statuses would make
 /// AsyncHTTPClient end the process.
 final class AnswerStatusHandler: ChannelInboundHandler {

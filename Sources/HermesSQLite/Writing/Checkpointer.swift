@@ -21,7 +21,7 @@ final class Checkpointer: Sendable {
     private let start: Atomic<Int>
     /// The log's pages after the last commit.
     private let pages = Atomic(0)
-    /// The number of pages at which to try again, after the log could not be written back as a whole.
+    /// After an attempt that did not write back the whole log: the number of the log's pages at which to try again.
     private let again = Atomic(0)
     private let isBusy = Atomic(false)
 

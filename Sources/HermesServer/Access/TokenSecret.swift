@@ -8,7 +8,7 @@ import Foundation
 /// secret of HS256, everybody could sign tokens.
 ///
 /// A random secret is never mistaken for a key, in whatever form it is written. The modulus of a key looks random, so
-/// it is recognized only by a name or a `00:` before it.
+/// it is recognized only if a name (such as `modulus`) or `00:` precedes it.
 enum TokenSecret {
     /// If the bytes look like something other than a secret, returns a description for people; nil if they may be a
     /// secret.

@@ -277,7 +277,7 @@ package final class ServerAssembly: Sendable {
         }
     }
 
-    /// Serves until the task is cancelled, the function that `stop` received is called, or a signal arrives.
+    /// Serves until the task is cancelled, the function that `stop` received is called, or SIGTERM or SIGINT arrives.
     ///
     /// - Parameters:
     ///   - signals: SIGTERM and SIGINT stop the server, and SIGHUP makes it read certificates, rules and keys again. If

@@ -41,7 +41,7 @@ import Testing
             case now, epoch, serverAcknowledged, head, oldest, entry, seq, from, to, resumption, expect, nextDeadline
         }
 
-        enum Event: String, Decodable { case resumed, arrived, arriveAll, taken, synchronized, deadline }
+        enum Event: String, Decodable { case resumed, arrived, arriveAll, taken, synchronized, deadline, lost }
 
         let event: Event
         let now: Double
@@ -102,6 +102,8 @@ import Testing
             try tracker.synchronized(epoch: number(step.epoch), head: head, oldest: oldest, now: now, output: &output)
         case .deadline:
             tracker.deadlineReached(now: now, output: &output)
+        case .lost:
+            tracker.lost()
         }
         return output
     }

@@ -63,6 +63,52 @@ struct RoomScopeTests {
         }
     }
 
+    @Test func `a repetition is not refused because the first try was carried out`() async throws {
+        let refused = Log<UInt64>()
+        // The first time, the server carries out a request, but the connection is lost before the answer.
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            func refuse(_ code: UInt32) {
+                guard refused.all.contains(packet.id) else {
+                    refused.append(packet.id)
+                    return connection.close()
+                }
+                connection.refuse(code, "no", id: packet.id)
+            }
+            switch packet.body {
+            case .authenticate: connection.accept(id: packet.id)
+            case .room: refuse(2003)
+            case .device: refuse(2002)
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        try await client.leaveRoom("lobby")
+        try await client.removeDevice(id: "phone")
+        #expect(refused.all.count == 2)
+        await client.close()
+        try await server.stop()
+    }
+
+    @Test func `a first try is refused as the server says`() async throws {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate: connection.accept(id: packet.id)
+            case .room: connection.refuse(2003, "no", id: packet.id)
+            case .device: connection.refuse(2002, "no", id: packet.id)
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        await #expect { try await client.leaveRoom("lobby") } throws: { ($0 as? HermesClientError)?.code == .forbidden }
+        await #expect { try await client.removeDevice(id: "phone") } throws: {
+            ($0 as? HermesClientError)?.code == .notFound
+        }
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `a scope that is cancelled while the client enters leaves no room to enter again`() async throws {
         let entering = Log<(FakeHermesServer.Connection, UInt64)>()
         let server = try await FakeHermesServer.scripted { packet, connection in

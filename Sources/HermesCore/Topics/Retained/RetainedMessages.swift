@@ -54,8 +54,8 @@ package final class RetainedMessages: Sendable {
     /// publication.
     let outdated = Hook<TopicName>()
 
-    /// Whether publications are retained, and retained publications are sent to subscribers; if false, requests to
-    /// retain are refused.
+    /// Whether the server retains publications and sends retained publications to subscribers. If false, it refuses
+    /// requests to retain.
     package let isAvailable: Bool
 
     package init(messages: SharedLimit, bytes: SharedLimit, isAvailable: Bool = true) {

@@ -15,8 +15,8 @@ extension SharedMember {
     package var reader: (any TopicReader)? { nil }
 }
 
-/// The topics that one subscriber may read. Used on any thread: a shared subscription gives no publication to a member
-/// that may not read it.
+/// The topics that one subscriber may read. Used on any thread. A shared subscription gives a publication only to a
+/// member that may read it.
 package protocol TopicReader: AnyObject, Sendable {
     func mayRead(_ topic: TopicName) -> Bool
 
