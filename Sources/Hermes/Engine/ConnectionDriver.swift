@@ -149,13 +149,13 @@ extension ConnectionDriver {
                 perform(machine.authenticationRefused(error, now: eventLoop.now))
             case .answer(let id, let result):
                 guard let entry = requests.remove(id) else { continue }
-                if case .failure(let error) = result, entry.isRepeated,
-                    let answer = Link.answer(toRepeated: entry.request, refusedWith: error)
-                {
-                    entry.waiter.resume(returning: answer)
-                } else {
-                    entry.waiter.resume(with: result.mapError { $0 as any Error })
+                let answer = result.flatMapError { error -> Result<Link.Answer, any Error> in
+                    guard entry.isRepeated,
+                        let answer = Link.answer(toRepeated: entry.request, refusedWith: error)
+                    else { return .failure(error) }
+                    return .success(answer)
                 }
+                entry.waiter.resume(with: answer)
             case .send(let request, let id):
                 guard maySend else { continue }
                 // If one of the link's own requests cannot be written, the log says so.

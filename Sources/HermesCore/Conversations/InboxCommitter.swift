@@ -6,16 +6,20 @@ import Synchronization
 /// Groups the write operations of many connections into transactions of the ``MessageStore``.
 ///
 /// The committer's own thread runs one transaction after another. A transaction takes one waiting operation after
-/// another. The sources take turns (``InboxSubmission/source``: for a message, the sender's account), and the operations
-/// of one source keep their order. The transaction ends when
+/// another. The sources take turns of one operation each (``InboxSubmission/source``: for a message, the sender's
+/// account), and the operations of one source keep their order. While several sources wait, each gets at most a
+/// sixteenth of the transaction's bytes, or one operation. The transaction ends when
 /// - nothing waits, or
 /// - it is full (``CommitLimits/maxBatch``, ``CommitLimits/maxBatchBytes``), or
-/// - it has used its usual time, and a source with nothing else under way or another writer of the store waits, or
+/// - it has used its usual time, and somebody waits: another writer of the store, or a source that has nothing else
+///   under way, or
 /// - it has used the longest time that the store allows.
 ///
-/// After the transaction has been committed, the thread completes its operations in order. Then it delivers the entries
-/// to the attachments, with one call for each attachment and batch. If the transaction fails, all its operations fail,
-/// and so do the waiting operations that would have fitted into it.
+/// After the transaction has been committed, the thread completes its operations in order: for a message, the sender's
+/// connection gets its receipt. Then the thread passes the entries to the attachments, with one call for each attachment
+/// and batch. A connection's attachment only posts them to the mailbox of the connection's loop. If the transaction
+/// fails, all its operations fail, and so do the waiting operations that would have fitted into it. If the reason is a
+/// full disk, they fail with `.storageUnavailable` and a `retryAfter` of 5 s.
 ///
 /// The store applies an operation as its implementations say: `MemoryState`, and `BatchWriter` of HermesSQLite, which
 /// says what is checked and which rows are written.

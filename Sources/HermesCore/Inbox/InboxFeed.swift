@@ -6,8 +6,9 @@
 ///
 /// Guarantees: entries are written in order, each once per connection, without a gap (a live entry that is not the next
 /// one causes a load). At most one load is outstanding. At most `window` entries are written and not acknowledged;
-/// further ones stay in the store until acknowledgements arrive. Messages that the device sent over this connection are
-/// counted but not written back.
+/// further ones stay in the store until acknowledgements arrive. Messages of this device that were committed after the
+/// login are counted but not written: the device gets their receipts. If the device had sent such a message over an
+/// earlier connection, it sends the message again and gets the receipt.
 ///
 /// Committed entries are written at once if the connection is writable, no load is under way, no requested page waits,
 /// they follow the last written entry without a gap, and the window has room. Otherwise they are loaded from the store
@@ -76,7 +77,7 @@ package struct InboxFeed: Sendable {
     private var mustWaitForRetry = false
     /// The newest seq known to be committed.
     package private(set) var head: UInt64 = 0
-    /// The head when the connection opened. Later messages of this device were sent over this connection.
+    /// The head when the connection opened. Later messages of this device are not written.
     private var headAtOpen: UInt64 = 0
     /// The last seq that was handed out in ``Action/write(_:)``, or skipped.
     package private(set) var written: UInt64 = 0

@@ -5,8 +5,9 @@
 /// the account takes part in the conversation, limits entries and bytes, lets readers take turns, and determines the
 /// cost of an answer. Thread-safe.
 ///
-/// Completions run on the threads of the store or of the committer, or at once on the caller's thread if the request is
-/// refused. They must not block; a gateway posts the result to its loop's mailbox.
+/// The completion of a read runs in a task of the ``ReadGate``, and that of a change on the committer's thread. If the
+/// request is refused, the completion runs at once on the caller's thread. Completions must not block; a gateway posts
+/// the result to its loop's mailbox.
 package final class InboxRequests: Sendable {
     private let store: any MessageStore
     private let social: any SocialStore

@@ -94,7 +94,7 @@ struct FairQueue<Item: Sendable>: Sendable {
     /// larger than the limit of bytes. Items of one source keep their order.
     ///
     /// After several sources have waited at once, each gets at most a sixteenth of the bytes, or one item, because all
-    /// of them wait for the whole batch.
+    /// of them wait for the whole batch. Items of less than ``leastCounted`` bytes do not count.
     ///
     /// - Parameter isDue: returns false if the item, and with it its source, has no turn before the next batch.
     mutating func next(maxCount: Int, maxBytes: Int, if isDue: (Item) -> Bool = { _ in true }) -> Item? {

@@ -40,6 +40,8 @@ package final class DelimitedConnection: GatewayConnection {
     /// Another protocol that carries the packets.
     struct Carrier {
         let write: (Hermes_V1_Packet, Publication.DropClass) -> Carriage
+        /// Whether the peer can accept another inbox entry now. After a change, ``roomChanged()`` must be called.
+        let hasRoom: () -> Bool
         /// The client's rules, which a token may narrow.
         let rules: () -> BoundTopicRules?
     }
@@ -226,6 +228,7 @@ package final class DelimitedConnection: GatewayConnection {
             connection: connection,
             messenger: messenger,
             window: window,
+            hasRoom: carrier?.hasRoom,
             write: { [unowned self] entry in write(entry) }
         )
         sender = Sender(login: login, link: link)
@@ -271,6 +274,9 @@ package final class DelimitedConnection: GatewayConnection {
 
     package func becameWritable() { sender?.link.becameWritable() }
 
+    /// Continues to write entries, because the peer may be able to accept another one (``Carrier/hasRoom``).
+    func roomChanged() { sender?.link.roomChanged() }
+
     /// Takes committed entries. ``InboxFeed`` decides which of them are written now. The link writes these as long as
     /// the output queue has room; all others stay in the store, and are read again later.
     package func inboxAdvanced(_ entries: [InboxEntry]) { sender?.link.advanced(entries) }
@@ -281,8 +287,8 @@ extension DelimitedConnection {
     /// Sends a message. This is the hot path: it starts no task, and does not wait for the commit.
     ///
     /// ``CanonicalContent`` checks the lengths of the content's fields, and encodes the content in the form that is
-    /// stored. `Connection.send` charges the bytes to the client, pauses reading while too many messages are
-    /// unanswered, and calls ``MessageService/send(_:from:completion:)``. Its completion posts the result to this loop,
+    /// stored. `Connection.send` charges the content's bytes once more, for the commit. It pauses reading while too many
+    /// messages are unanswered, and calls ``MessageService/send(_:from:completion:)``. Its completion posts the result to this loop,
     /// where it arrives in ``sent(_:_:)``.
     func send(_ request: Hermes_V1_Send, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.to, id: id, from: sender) else { return }

@@ -70,7 +70,8 @@ extension Connection {
     /// Counts work that is not charged. Its only effect is that this connection's turn ends sooner.
     func worked(_ cost: RequestCost) { spent &+= cost.units }
 
-    /// Charges units. A frame is charged before it is examined.
+    /// Charges units to the connection's budget at once, and to those of its account and address about every
+    /// `settlingStep` units. A frame is charged before it is examined.
     func pay(_ units: Int) {
         bucket.take(units, debt: Self.maxDebt &* listener.limits.requestsPerSecond)
         spent &+= units

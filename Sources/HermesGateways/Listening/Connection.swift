@@ -327,7 +327,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             events?.woken()
         case .open where lifeDue > loop.coarseNow:
             end(.slowReader)
-        case .open where !pauses.isDisjoint(with: [.held, .turn, .crowds]),
+        case .open where !pauses.isDisjoint(with: [.held, .turn, .crowds, .unanswered]),
             .open where isAuthenticated && (isInputBacklogged || isThrottled):
             // The server's own delay is not the peer's fault.
             loop.schedule(self, due: loop.coarseNow &+ 2)
@@ -449,6 +449,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     func resume(_ reason: Pause) {
         guard pauses.contains(reason) else { return }
         pauses.remove(reason)
+        // The peer's signs of life may have waited while the server did not read.
+        if reason == .unanswered, isAuthenticated { touch() }
         if pauses.isEmpty { reader?.readOn() }
     }
 

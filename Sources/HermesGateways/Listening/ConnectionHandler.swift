@@ -310,11 +310,15 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
                 return connection.end(.malformed(error))
             }
             let count = frame.frameCount
-            frames += count
-            done &+= count
             connection.tally.framesIn += count
             if Side.everyFrameIsLife { connection.touch() }
-            if Side.hasRequestLimit { connection.pay(1 + RequestCost.bytes(frame.encodedBytes).units) }
+            if Side.hasRequestLimit {
+                // The charge for the frame counts as work, too.
+                connection.pay(1 + RequestCost.bytes(frame.encodedBytes).units)
+            } else {
+                frames += count
+                done &+= count
+            }
             side.received(frame)
             if connection.givenBack > 0 {
                 bytes.moveReaderIndex(to: max(0, bytes.readerIndex - connection.givenBack))

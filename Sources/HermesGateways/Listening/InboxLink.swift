@@ -23,6 +23,8 @@ package final class InboxLink {
     let connection: Connection
     let messenger: Messenger
     private let write: Writer
+    /// Whether the peer can accept another entry, apart from a requested one; nil: it always can.
+    private let hasRoom: (() -> Bool)?
     private var feed: InboxFeed
     private var isClosed = false
     private var hasLoaded = false
@@ -44,6 +46,8 @@ package final class InboxLink {
 
     /// - Parameters:
     ///   - window: the number of entries that may be written and not acknowledged.
+    ///   - hasRoom: whether the peer can accept another entry; nil: it always can. After a change, call
+    ///     ``roomChanged()``. Entries that the peer requested are written regardless.
     ///   - write: called with each entry, in order; should hold the protocol's side `unowned` or `weak`.
     package init(
         principal: Principal,
@@ -51,12 +55,14 @@ package final class InboxLink {
         messenger: Messenger,
         window: Int = 1_024,
         directAddress: DirectAddress? = nil,
+        hasRoom: (() -> Bool)? = nil,
         write: @escaping Writer
     ) {
         self.principal = principal
         self.connection = connection
         self.messenger = messenger
         self.write = write
+        self.hasRoom = hasRoom
         attachment = DeviceAttachment(
             principal: principal,
             connection: connection,
@@ -99,7 +105,12 @@ package final class InboxLink {
 
     /// Continues to write. Called from ``ConnectionEvents/becameWritable()``.
     package func becameWritable() {
-        if !waitsForTurn { handle(.writable) }
+        if !waitsForTurn { handle(takesMore ? .writable : .unwritable) }
+    }
+
+    /// Continues to write, because the peer may be able to accept another entry now.
+    func roomChanged() {
+        if !waitsForTurn { handle(writability) }
     }
 
     /// Notes that the peer has all entries up to this seq.
@@ -117,6 +128,8 @@ package final class InboxLink {
     func write(requested page: InboxPage) {
         guard !isClosed else { return }
         handle(.pageRequested(page.entries))
+        // If the peer can accept no further entries, the feed does not know that it can accept these.
+        if hasRoom != nil, feed.hasRequested { roomChanged() }
         guard feed.hasRequested, !isClosed, leavingBytes == nil else { return }
         connection.hold()
         connection.requestStarted(bytes: page.bytes)
@@ -161,7 +174,9 @@ package final class InboxLink {
         }
     }
 
-    private var writability: InboxFeed.Event { connection.keepsUp ? .writable : .unwritable }
+    private var writability: InboxFeed.Event { connection.keepsUp && takesMore ? .writable : .unwritable }
+
+    private var takesMore: Bool { feed.hasRequested || hasRoom?() != false }
 
     /// Writes again the entries that the peer requested. This does not count as a delivery.
     ///
@@ -199,7 +214,7 @@ package final class InboxLink {
         var run = 0..<0
         defer { noteDelivery(entries[run]) }
         for (index, entry) in entries.enumerated() {
-            guard connection.hasRoom else { return entry }
+            guard connection.hasRoom, hasRoom?() != false else { return entry }
             isLeftOut = false
             write(entry)
             if isClosed { return nil }
@@ -222,6 +237,7 @@ package final class InboxLink {
         messenger.traces.delivered(entries, behind: headAtOpen, to: principal, by: connection.listener.name)
     }
 
+    /// Reads a page of the inbox. The read runs in a task; its result is posted to this loop.
     private func load(after: UInt64, limit: Int) {
         let loop = connection.loop
         let link = NIOLoopBound(self, eventLoop: loop.eventLoop)

@@ -102,9 +102,8 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     /// Answers the last ping. One pong also answers all earlier pings (RFC 6455, section 5.5.3). So at most one pong
     /// waits for a peer that does not read.
     private func answerPing(_ context: ChannelHandlerContext) {
-        guard !isPongUnderWay, let text = unansweredPing else { return }
+        guard !isPongUnderWay, context.channel.isWritable, !hasSaidGoodbye, let text = unansweredPing else { return }
         unansweredPing = nil
-        guard context.channel.isWritable, !hasSaidGoodbye else { return }
         var pong = context.channel.allocator.buffer(capacity: text.readableBytes + WebSocketOutput.maxHeaderBytes)
         WebSocketOutput.writePong(text, into: &pong)
         isPongUnderWay = true
@@ -116,6 +115,11 @@ package final class WebSocketHandler: ChannelDuplexHandler {
             if case .success = result { handler.answerPing(context) }
         }
         context.writeAndFlush(wrapOutboundOut(pong), promise: written)
+    }
+
+    package func channelWritabilityChanged(context: ChannelHandlerContext) {
+        answerPing(context)
+        context.fireChannelWritabilityChanged()
     }
 
     /// Sends a close frame, and closes the channel after the frame is written.

@@ -135,6 +135,8 @@ final class MQTTAccountState {
     var login: Login?
     /// The client's side of the native protocol; nil until the client uses it.
     var inbox: MQTTInbox?
+    /// The most publications of QoS 1 and 2 that the client accepts without having acknowledged them.
+    var receiveMaximum = Int(UInt16.max)
     /// The subscriptions that ask for the inbox. A subscription that has ended stays in the set until the next
     /// ``MQTTConnection/adjustInbox(of:)``.
     var asking: Set<TopicText> = []
@@ -150,21 +152,28 @@ final class MQTTAccountState {
 /// A client's unfinished messages from shared subscriptions. If the client leaves, they go to other members of the
 /// groups.
 final class MQTTSharedState {
+    /// An unacknowledged message, and the QoS with which it was sent.
+    struct Sent {
+        let publication: Publication
+        let qos: QoS
+        let subscription: SharedSubscription
+    }
+
     let load = SharedLoad()
     /// The approximate bytes of the messages in the window.
     private(set) var bytes = 0
     /// The unacknowledged messages, by their numbers in the window (``OutboundWindow``).
-    private(set) var unacknowledged: [UInt64: (publication: Publication, subscription: SharedSubscription)] = [:]
+    private(set) var unacknowledged: [UInt64: Sent] = [:]
 
     /// - Returns: whether the bytes have grown enough to be reported.
-    func remember(_ number: UInt64, _ publication: Publication, _ subscription: SharedSubscription) -> Bool {
-        unacknowledged[number] = (publication, subscription)
+    func remember(_ number: UInt64, _ sent: Sent) -> Bool {
+        unacknowledged[number] = sent
         let before = bytes
-        bytes &+= publication.weight
+        bytes &+= sent.publication.weight
         return bytes >> Self.stepBits != before >> Self.stepBits
     }
 
-    func forget(_ number: UInt64) -> (publication: Publication, subscription: SharedSubscription)? {
+    func forget(_ number: UInt64) -> Sent? {
         guard let taken = unacknowledged.removeValue(forKey: number) else { return nil }
         bytes &-= taken.publication.weight
         return taken

@@ -201,7 +201,9 @@ extension MQTTConnection {
         var maxAlias: UInt16 = 0
         for property in connect.properties.list {
             switch property {
-            case .receiveMaximum(let count): receiveMaximum = min(receiveMaximum, Int(count))
+            case .receiveMaximum(let count):
+                account?.receiveMaximum = Int(count)
+                receiveMaximum = min(receiveMaximum, Int(count))
             case .topicAliasMaximum(let count): maxAlias = min(count, settings.topicAliasMaximum)
             case .requestProblemInformation(let isWanted): client.wantsProblemInformation = isWanted
             default: break

@@ -82,7 +82,7 @@ extension MQTTConnection {
                 isRetained: options.retainAsPublished && delivery.publication.retain,
                 identifiers: options.identifiers
             )
-            if isSent, subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
+            if isSent, subscription.isShared { remember(delivery.kept(), qos, subscription as? SharedSubscription) }
             return
         }
         let version = version
@@ -92,7 +92,7 @@ extension MQTTConnection {
         }
         guard frame.readableBytes <= outbound.maxPacketBytes else { return dropped(.tooLarge) }
         let id = outbound.window.send(exactlyOnce: qos == .exactlyOnce)
-        if subscription.isShared { remember(delivery.kept(), subscription as? SharedSubscription) }
+        if subscription.isShared { remember(delivery.kept(), qos, subscription as? SharedSubscription) }
         connection.tally.messagesOut += 1
         connection.write(patching: frame, head: Self.packetIDPlace(in: frame).map { $0 + 2 }) { buffer, start in
             Self.put(qos, id, into: &buffer, at: start)
@@ -176,9 +176,10 @@ extension MQTTConnection {
 
     /// Remembers the message that was just sent, so that other members of the shared subscription can get it if this
     /// client leaves.
-    private func remember(_ publication: Publication, _ subscription: SharedSubscription?) {
+    private func remember(_ publication: Publication, _ qos: QoS, _ subscription: SharedSubscription?) {
         guard let client, let subscription else { return }
-        if client.shared.remember(outbound.window.next - 1, publication, subscription) { measureMemory() }
+        let sent = MQTTSharedState.Sent(publication: publication, qos: qos, subscription: subscription)
+        if client.shared.remember(outbound.window.next - 1, sent) { measureMemory() }
         client.shared.load.add()
     }
 
@@ -194,10 +195,14 @@ extension MQTTConnection {
     private func wait(_ message: MQTTWaitingQueue.Message) {
         let settings = gateway.settings
         let (count, bytes) = (settings.maxQueuedMessages, settings.maxQueuedBytes)
-        if !outbound.waiting.append(message, maxCount: count, maxBytes: bytes) {
+        if outbound.waiting.append(message, maxCount: count, maxBytes: bytes) {
+            if message.shared != nil { client?.shared.load.add() }
+        } else if let subscription = message.shared {
+            // Until the queue has room again, the group chooses other members.
+            client?.shared.load.isFull = true
+            topics.passOn(message.publication, of: subscription)
+        } else {
             dropped(.queueFull)
-        } else if message.shared != nil {
-            client?.shared.load.add()
         }
         measureMemory()
     }
@@ -324,22 +329,31 @@ extension MQTTConnection {
     func sendWaiting() {
         guard phase == .connected, let client else { return }
         if client.durable != nil { sendQueued() }
-        while connection.hasRoom, let message = outbound.popWaiting() { sendAcknowledged(message) }
+        while connection.hasRoom, let message = outbound.popWaiting() {
+            if client.hasShared { client.shared.load.isFull = false }
+            sendAcknowledged(message)
+        }
         measureMemory()
         sendRetained(client)
     }
 
-    /// Sends a message for which the window has room, unless the message has expired.
+    /// Sends a message for which the window has room, unless the message has expired, or the client may no longer read
+    /// it. In the latter case, a message of a shared subscription goes to another member.
     func sendAcknowledged(_ message: MQTTWaitingQueue.Message) {
+        let publication = message.publication
         if message.shared != nil { client?.shared.load.subtract() }
-        guard !MQTTTranslation.isExpired(message.publication.details, now: now()) else { return dropped(.expired) }
+        guard !MQTTTranslation.isExpired(publication.details, now: now()) else { return dropped(.expired) }
+        guard client?.subscriptions.hasFiltered != true || mayRead(publication.topic) else {
+            if let subscription = message.shared { topics.passOn(publication, of: subscription) }
+            return
+        }
         let isSent = sendWindowed(
-            message.publication,
+            publication,
             message.qos,
             isRetained: message.isRetained,
             identifiers: message.identifiers
         )
-        if isSent { remember(message.publication, message.shared) }
+        if isSent { remember(publication, message.qos, message.shared) }
     }
 
     // MARK: Acknowledgements
@@ -350,6 +364,7 @@ extension MQTTConnection {
         case .pubrel: return releaseReceived(packetID)
         default: break
         }
+        let hadRoom = outbound.window.hasRoom
         let answer = outbound.acknowledged(
             type,
             packetID,
@@ -359,7 +374,10 @@ extension MQTTConnection {
         switch answer {
         case .completed(let number):
             forgetShared(number)
-            if let client { complete(number, of: client) }
+            if let client {
+                complete(number, of: client)
+                if !hadRoom { client.inbox?.packets?.roomChanged() }
+            }
             if !outbound.waiting.isEmpty || client?.durable != nil || client?.retained != nil { sendWaiting() }
         case .received(let number):
             forgetShared(number)

@@ -215,6 +215,8 @@ extension MQTTConnection {
     private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool, wasSent: Bool) {
         let isForOthers =
             queued.share != nil && !queued.publication.hasExpired(at: now())
+            // The client may have processed a message that was sent, and with QoS 2 nobody else may get it.
+            && (!wasSent || queued.qos < .exactlyOnce)
             // With this length, the core determines for which members the message is too large.
             && (!isTooLarge || !wasSent && Publication(queued.publication).leastMessageBytes > outbound.maxPacketBytes)
         guard isForOthers, let link = client.link else { return drop(queued, of: client, isTooLarge: isTooLarge) }

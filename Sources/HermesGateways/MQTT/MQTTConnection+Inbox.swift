@@ -31,17 +31,19 @@ extension MQTTConnection {
                 refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
             }
         }
-        let inbox = account.inbox ?? MQTTInbox(form, cursor: login.device.cursor)
+        let ownSlots = account.receiveMaximum - min(account.receiveMaximum, gateway.settings.maxInflight)
+        let inbox = account.inbox ?? MQTTInbox(form, cursor: login.device.cursor, ownSlots: ownSlots)
         account.inbox = inbox
         inbox.change(to: form)
-        guard inbox.packets == nil else { return }
+        if let packets = inbox.packets { return packets.roomChanged() }
         let carrier = DelimitedConnection.Carrier(
             write: { [unowned self] packet, kind in writeDown(packet, kind) },
+            hasRoom: { [unowned self] in client?.inbox?.hasSlot(outbound.window) ?? true },
             rules: { [unowned self] in self.client?.access(environment.access) }
         )
         let packets = DelimitedConnection(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
-        packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
+        packets.authenticated(login, after: inbox.cursor, window: min(MQTTInbox.windowSize, account.receiveMaximum))
         // From now on the client can be warned that its token expires. The check follows soon, after SUBACK.
         if client.identity.expiresAt != nil { connection.wake(in: .zero) }
     }
@@ -110,7 +112,7 @@ extension MQTTConnection {
             identifiers: []
         )
         guard let publish else { return false }
-        if id != nil { inbox.sent(packet) }
+        if id != nil { inbox.sent(packet, &outbound.window) }
         connection.write(kind, frame: publish.bytes, sharing: publish.payload)
         return true
     }
@@ -118,14 +120,18 @@ extension MQTTConnection {
     /// Handles the PUBACK for an entry of the inbox. The PUBACK counts even after UNSUBSCRIBE, because deliveries under
     /// way are completed [MQTT-3.10.4-3].
     func inboxAcknowledged(_ packetID: UInt16) {
-        guard let account = client?.account, let inbox = account.inbox, let taken = inbox.acknowledged(packetID) else {
-            return
+        guard let account = client?.account, let inbox = account.inbox else { return }
+        let hadRoom = outbound.window.hasRoom
+        if let taken = inbox.acknowledged(packetID, &outbound.window) {
+            if let packets = inbox.packets {
+                packets.acknowledged(upTo: taken)
+            } else if let login = account.login {
+                environment.messenger.inbox.acknowledge(login.principal, upTo: taken)
+            }
         }
-        if let packets = inbox.packets {
-            packets.acknowledged(upTo: taken)
-        } else if let login = account.login {
-            environment.messenger.inbox.acknowledge(login.principal, upTo: taken)
-        }
+        // If the inbox and other publications wait for the slot, they take turns.
+        if !hadRoom, outbound.window.hasRoom { sendWaiting() }
+        inbox.packets?.roomChanged()
     }
 
     /// Handles a publication for the server itself, or one that cannot be delivered to clients of other protocols.

@@ -16,8 +16,10 @@ extension MQTTConnection {
         if head.packetID != 0, let client {
             switch client.inbound.verdict(on: head.packetID, head.qos) {
             case .new: break
-            case .repeated: return answer(head, .success)
-            case .awaited: return
+            case .repeated:
+                try noteAlias(frame, head)
+                return answer(head, .success)
+            case .awaited: return try noteAlias(frame, head)
             case .tooMany:
                 throw MQTTPacketError(
                     .receiveMaximumExceeded,
@@ -59,6 +61,16 @@ extension MQTTConnection {
             encoded: slot == nil ? nil : frame.bytes
         )
         publish(publication, head, to: target)
+    }
+
+    /// Lets a repetition of a PUBLISH, which is not published again, set its topic alias.
+    private func noteAlias(_ frame: MQTTPublishFrame, _ head: MQTTPublishHead) throws(MQTTPacketError) {
+        guard head.propertyBytes > 0,
+            case .publish(let packet) = try MQTTPacket(fromClient: frame.frame, version: version)
+        else { return }
+        connection.charge(.properties(packet.properties.list.count))
+        try Self.check(packet.properties)
+        _ = try name(of: packet)
     }
 
     func publishesReceived(_ run: MQTTPublishRun) throws(MQTTPacketError) {
@@ -294,16 +306,21 @@ extension MQTTConnection {
         }
     }
 
-    /// Returns the target of a message, by its topic or topic alias [MQTT-3.3.2-12].
-    private func target(of packet: MQTTPublish) throws(MQTTPacketError) -> MQTTPublishTarget {
-        var name = packet.topic
-        if let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } }) {
-            guard let client else {
-                throw MQTTPacketError(.topicAliasInvalid, "topic aliases end with the connection")
-            }
-            name = try client.inbound.topic(name, alias: alias, maximum: gateway.settings.topicAliasMaximum)
-            if !packet.topic.isEmpty { measureMemory() }
+    /// Returns the name of a message's topic, which its topic alias may stand for or may be set to [MQTT-3.3.2-12].
+    private func name(of packet: MQTTPublish) throws(MQTTPacketError) -> String {
+        guard let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } })
+        else { return packet.topic }
+        guard let client else {
+            throw MQTTPacketError(.topicAliasInvalid, "topic aliases end with the connection")
         }
+        let name = try client.inbound.topic(packet.topic, alias: alias, maximum: gateway.settings.topicAliasMaximum)
+        if !packet.topic.isEmpty { measureMemory() }
+        return name
+    }
+
+    /// Returns the target of a message.
+    private func target(of packet: MQTTPublish) throws(MQTTPacketError) -> MQTTPublishTarget {
+        let name = try name(of: packet)
         // Charged before the topic is examined: a short alias may stand for a long topic.
         connection.charge(.topic(bytes: name.utf8.count))
         if let known = lastTarget, known.topic.rawValue.utf8.elementsEqual(name.utf8),

@@ -35,10 +35,15 @@ extension MQTTConnection {
         }
         while connection.keepsUp {
             if let publication = queue.first, let request = queue.current {
-                if let link = client.link, client.durable != nil, request.options.qos > .atMostOnce {
-                    return store(queue.takeFound().map { StoredPublication($0, publishedAt: now()) }, request, link)
+                guard let options = client.subscriptions[TopicText(request.text)]?.options else {
+                    // The subscription has ended.
+                    _ = queue.takeFound()
+                    continue
                 }
-                guard sendRetained(publication, request, of: client) else { return }
+                if let link = client.link, client.durable != nil, options.qos > .atMostOnce {
+                    return store(queue.takeFound().map { StoredPublication($0, publishedAt: now()) }, options, link)
+                }
+                guard sendRetained(publication, options) else { return }
                 queue.popFirst()
             } else if steps <= 0 || !connection.loop.hasTime() {
                 return sendRetainedLater(queue)
@@ -54,18 +59,15 @@ extension MQTTConnection {
         }
     }
 
-    /// Sends one retained message, if it is still wanted.
+    /// Sends one retained message, if the client may read it and it has not expired.
     ///
+    /// - Parameter options: the present options of the subscription.
     /// - Returns: false if the client must acknowledge other messages first.
-    private func sendRetained(
-        _ publication: Publication,
-        _ request: MQTTRetainedQueue.Request,
-        of client: MQTTClientState
-    ) -> Bool {
-        guard isWanted(publication.topic, request, of: client) else { return true }
-        let qos = min(publication.qos, request.options.qos)
+    private func sendRetained(_ publication: Publication, _ options: SubscriptionOptions) -> Bool {
+        guard isWanted(publication, options) else { return true }
+        let qos = min(publication.qos, options.qos)
         guard qos > .atMostOnce else {
-            sendOnce(publication, isRetained: true, identifiers: request.options.identifiers)
+            sendOnce(publication, isRetained: true, identifiers: options.identifiers)
             return true
         }
         guard outbound.hasRoom else { return false }
@@ -74,17 +76,18 @@ extension MQTTConnection {
                 publication: publication,
                 qos: qos,
                 isRetained: true,
-                identifiers: request.options.identifiers
+                identifiers: options.identifiers
             )
         )
         return true
     }
 
-    /// Whether the client still has the subscription and may read the topic.
-    private func isWanted(_ topic: TopicName, _ request: MQTTRetainedQueue.Request, of client: MQTTClientState) -> Bool
-    {
-        guard let held = client.subscriptions[TopicText(request.text)] else { return false }
-        return !held.options.isFiltered || mayRead(topic)
+    private func isWanted(_ publication: Publication, _ options: SubscriptionOptions) -> Bool {
+        if let details = publication.details, MQTTTranslation.isExpired(details, now: now()) {
+            dropped(.expired)
+            return false
+        }
+        return !options.isFiltered || mayRead(publication.topic)
     }
 
     private func sendRetainedLater(_ queue: MQTTRetainedQueue) {
@@ -102,13 +105,13 @@ extension MQTTConnection {
     /// in it. Messages of QoS 0 are sent at once.
     private func store(
         _ publications: [StoredPublication],
-        _ request: MQTTRetainedQueue.Request,
+        _ options: SubscriptionOptions,
         _ link: MQTTKeptSessionLink
     ) {
         guard let client, let queue = client.retained else { return }
-        let wanted = publications.filter { isWanted($0.topic, request, of: client) }
+        let wanted = publications.filter { isWanted(Publication($0), options) }
         for stored in wanted where stored.qos == .atMostOnce {
-            sendOnce(Publication(stored), isRetained: true, identifiers: request.options.identifiers)
+            sendOnce(Publication(stored), isRetained: true, identifiers: options.identifiers)
         }
         let stored = wanted.filter { $0.qos > .atMostOnce }
         guard !stored.isEmpty else { return sendRetainedLater(queue) }
@@ -116,7 +119,7 @@ extension MQTTConnection {
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         let count = stored.count
-        environment.messenger.durable.queue(stored, for: link.id, request.options, source: link.source) { left in
+        environment.messenger.durable.queue(stored, for: link.id, options, source: link.source) { left in
             loop.post(.run { bound.value.retainedStored(but: left.map(\.topic), of: count) })
         }
     }

@@ -329,8 +329,7 @@ extension MQTTConnection {
         guard granted.filter.group == nil else { return }  // [MQTT-4.8.2] no retained messages for shared subscriptions
         let request = MQTTRetainedQueue.Request(
             text: granted.filter.text.rawValue,
-            filter: granted.filter.filter,
-            options: granted.options
+            filter: granted.filter.filter
         )
         wantRetained(request, granted.handling, isNew: granted.isNew, of: client)
     }
@@ -458,7 +457,7 @@ extension MQTTConnection {
     }
 
     /// Takes back the unacknowledged and the waiting messages of shared subscriptions, for the groups' other members.
-    /// Messages that were sent with QoS 2 are not returned, because no other member may get them [MQTT-4.8.2-5].
+    /// Waiting messages that have expired are dropped. Messages that were sent with QoS 2 are not returned, because no other member may get them [MQTT-4.8.2-5].
     private func takeBack(_ subscriptions: Set<ObjectIdentifier>) -> [ObjectIdentifier: [Publication]] {
         guard let shared = client?.shared else { return [:] }
         var publications: [ObjectIdentifier: [Publication]] = [:]
@@ -471,15 +470,21 @@ extension MQTTConnection {
         for number in numbers {
             guard let taken = shared.forget(number) else { continue }
             count += 1
-            guard min(taken.publication.qos, taken.subscription.qos) < .exactlyOnce else { continue }
+            guard taken.qos < .exactlyOnce else { continue }
             publications[ObjectIdentifier(taken.subscription), default: []].append(taken.publication)
         }
+        let now = now()
         for message in outbound.waiting.take(of: subscriptions) {
             guard let subscription = message.shared else { continue }
-            publications[ObjectIdentifier(subscription), default: []].append(message.publication)
             count += 1
+            guard !MQTTTranslation.isExpired(message.publication.details, now: now) else {
+                dropped(.expired)
+                continue
+            }
+            publications[ObjectIdentifier(subscription), default: []].append(message.publication)
         }
         shared.load.subtract(count)
+        if count > 0 { shared.load.isFull = false }
         measureMemory()
         return publications
     }

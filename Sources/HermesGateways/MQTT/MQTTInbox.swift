@@ -43,6 +43,10 @@ final class MQTTInbox {
     /// The answer to a login of the native protocol; nil after CONNACK has carried it, and for all other logins.
     var welcome: Hermes_V1_Session?
     private var window = makeWindow()
+    /// The free slots of the client's receive maximum that only the inbox can use, because `mqtt.maxInflight` is lower.
+    private var ownSlots: Int
+    /// The number of slots that the window of all other publications has lent.
+    private var lentSlots = 0
     /// The seqs of the entries in the window, oldest first.
     private var seqs = Deque<UInt64>()
 
@@ -50,9 +54,11 @@ final class MQTTInbox {
         OutboundWindow(limit: windowSize, span: Int(UInt16.max) - OutboundWindow.maxSpan)
     }
 
-    init(_ form: Form, cursor: UInt64) {
+    /// - Parameter ownSlots: the part of the client's receive maximum that other publications cannot use.
+    init(_ form: Form, cursor: UInt64, ownSlots: Int) {
         self.form = form
         self.cursor = cursor
+        self.ownSlots = ownSlots
     }
 
     func open(_ packets: DelimitedConnection) { self.packets = packets }
@@ -112,9 +118,21 @@ final class MQTTInbox {
         return UInt16(MQTTInbox.firstPacketID - 1) + window.nextPacketID
     }
 
+    /// Whether the client can accept another entry: the client's receive maximum counts for the inbox and all other
+    /// publications together [MQTT-3.3.4-9].
+    func hasSlot(_ others: OutboundWindow) -> Bool { form.qos == .atMostOnce || ownSlots > 0 || others.hasRoom }
+
     /// Records an entry that is sent with the identifier from ``nextPacketID(for:)``.
-    func sent(_ packet: Hermes_V1_Packet) {
+    ///
+    /// - Parameter others: the window of all other publications, which may lend a slot.
+    func sent(_ packet: Hermes_V1_Packet, _ others: inout OutboundWindow) {
         guard case .event(let event) = packet.body else { return }
+        if ownSlots > 0 {
+            ownSlots -= 1
+        } else {
+            others.lend()
+            lentSlots += 1
+        }
         let id = window.nextPacketID
         guard window.send(exactlyOnce: false) == id else { return assertionFailure("unexpected packet identifier") }
         if case .expired(let gone) = event.event {
@@ -126,10 +144,17 @@ final class MQTTInbox {
 
     /// Handles the PUBACK of a publication from the inbox. Entries are acknowledged in order.
     ///
+    /// - Parameter others: the window of all other publications, which gets back a slot that it has lent.
     /// - Returns: the seq up to which all entries are acknowledged; nil if it is the same as before.
-    func acknowledged(_ packetID: UInt16) -> UInt64? {
+    func acknowledged(_ packetID: UInt16, _ others: inout OutboundWindow) -> UInt64? {
         let before = window.base
         guard case .completed = window.acknowledged(packetID - UInt16(MQTTInbox.firstPacketID - 1)) else { return nil }
+        if lentSlots > 0 {
+            lentSlots -= 1
+            others.takeBack()
+        } else {
+            ownSlots += 1
+        }
         var taken: UInt64?
         for _ in before..<window.base { taken = seqs.popFirst() ?? taken }
         if let taken { cursor = max(cursor, taken) }

@@ -15,7 +15,6 @@ final class MQTTRetainedQueue {
         /// The subscription's text from the client.
         let text: String
         let filter: TopicFilter
-        let options: SubscriptionOptions
     }
 
     /// The number of publications found at once.

@@ -43,8 +43,8 @@ struct OutboundWindow: Sendable {
     private(set) var base: UInt64
     /// The number of messages that count towards the client's receive maximum.
     private(set) var inflight = 0
-    /// The smaller of the client's receive maximum and the server's limit.
-    let limit: Int
+    /// The smaller of the client's receive maximum and the server's limit, less the slots that are lent.
+    private(set) var limit: Int
     /// The most numbers from the oldest unfinished message to the newest. The bound keeps the packet identifiers
     /// distinct; they are 1 … ``span``.
     let span: Int
@@ -75,6 +75,13 @@ struct OutboundWindow: Sendable {
     func hasRoom(for count: Int) -> Bool {
         inflight + count <= limit && phases.count + count <= span
     }
+
+    /// Lends a slot to another window of the same client, because the client's receive maximum counts for both. This
+    /// window must have room.
+    mutating func lend() { limit -= 1 }
+
+    /// Takes back a slot that was lent.
+    mutating func takeBack() { limit += 1 }
 
     /// Whether no acknowledgement is awaited.
     var isEmpty: Bool { phases.isEmpty }

@@ -173,6 +173,43 @@ import Testing
         }
     }
 
+    @Test(.statements("5.0 [MQTT-3.3.4-9]"))
+    func `entries and other publications together keep to the client's receive maximum`() async throws {
+        try await with { pair in
+            let client = try await pair.client([.receiveMaximum(3)])
+            _ = try await client.subscribe(Self.down, "t", qos: .atLeastOnce)
+            for number in 1...6 { try await pair.write("\(number)") }
+            var sent: [MQTTPublish] = []
+            for _ in 1...3 { sent.append(try await client.publication()) }
+            let publisher = try await pair.harness.mqtt("publisher", .v5)
+            for number in 1...2 { try await publisher.publish("t", "\(number)") }
+            #expect(try await client.untilPong().isEmpty)
+            // Each acknowledgement makes room for one more.
+            var topics: [String] = []
+            for _ in 1...5 {
+                try await acknowledge(sent.removeFirst(), client)
+                let next = try await client.publication()
+                topics.append(next.topic)
+                sent.append(next)
+                #expect(try await client.untilPong().isEmpty)
+            }
+            #expect(topics.filter { $0 == "t" }.count == 2 && topics.filter { $0 == Self.down }.count == 3)
+            // A page that was asked for needs no room, and is sent although there is none.
+            var request = Hermes_V1_Packet()
+            request.id = 9
+            request.synchronize.limit = 2
+            try await client.publish("hermes/v1/up", request)
+            #expect(try Hermes_V1_Packet(wire: try await client.publication().payload).result.synchronized.count == 2)
+            for seq in 1...2 as ClosedRange<UInt64> {
+                let asked = try await client.publication()
+                #expect(try event(asked).seq == seq && asked.packetID == nil)
+            }
+            for publication in sent { try await acknowledge(publication, client) }
+            while try await pair.cursor() < 6 { _ = try await client.untilPong() }
+            #expect(try await client.untilPong().isEmpty)
+        }
+    }
+
     // MARK: While it is subscribed to
 
     @Test(.statements("5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-3]"))

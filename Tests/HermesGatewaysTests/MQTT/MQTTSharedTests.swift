@@ -76,6 +76,45 @@ import Testing
         }
     }
 
+    @Test(.statements("5.0 [MQTT-4.8.2-4]"))
+    func `a QoS 2 message that was sent to a member goes to no other after the rules have changed`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let first = try await harness.mqtt("first", .v5, durable: true)
+            _ = try await first.subscribe(Self.filter)
+            try await publisher.publish("t", "x", qos: .exactlyOnce)
+            _ = try await first.publication()
+            let second = try await harness.mqtt("second", .v5, durable: true)
+            _ = try await second.subscribe(Self.filter)
+            try await first.drop()
+            harness.environment.access.replace(with: try TopicRules(parsing: "deny client first read t"))
+            let again = try await harness.mqtt("first", .v5, durable: true)
+            #expect(try await again.untilPong().isEmpty)
+            try await publisher.publish("t", "next", qos: .exactlyOnce)
+            #expect(try await second.taken().text == "next")
+            #expect(try await second.untilPong().isEmpty)
+        }
+    }
+
+    @Test(.statements("5.0 [MQTT-4.8.2-5]"))
+    func `what was sent with QoS 2 goes to nobody else, even if the member then asks for QoS 1`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let first = try await harness.mqtt("first", .v5)
+            _ = try await first.subscribe(Self.filter, qos: .exactlyOnce)
+            try await publisher.publish("t", "x", qos: .exactlyOnce)
+            _ = try await first.publication()
+            _ = try await first.subscribe(Self.filter, qos: .atLeastOnce)
+            let second = try await harness.mqtt("second", .v5)
+            _ = try await second.subscribe(Self.filter)
+            try await first.disconnect()
+            _ = try await harness.mqtt("first", .v5)
+            try await publisher.publish("t", "next", qos: .exactlyOnce)
+            #expect(try await second.taken().text == "next")
+            #expect(try await second.untilPong().isEmpty)
+        }
+    }
+
     @Test(.statements("5.0 [MQTT-4.8.2-5]"), arguments: [MQTTQoS.atLeastOnce, .exactlyOnce])
     func `what a member had got when its session ended goes to the others with QoS 1, to nobody with QoS 2`(
         _ qos: MQTTQoS

@@ -66,12 +66,12 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         /// Whether the member most likely accepts a message of the publication's length.
         func fits(_ publication: Publication) -> Bool { publication.leastMessageBytes <= maxMessageBytes }
 
-        /// Whether the member can get a publication by the live path: it may read the topic, and does not get the
-        /// publication through the store.
+        /// Whether the member can get a publication by the live path: it may read the topic, has room, and does not get
+        /// the publication through the store.
         func canTake(_ publication: Publication) -> Bool {
             let traits = traits.load(ordering: .relaxed)
             if traits & 16 != 0 { return false }
-            if publication.qos > .atMostOnce, traits & 4 != 0, traits & 3 > 0 { return false }
+            if publication.qos > .atMostOnce, traits & 3 > 0, traits & 4 != 0 || load.isFull { return false }
             return traits & 8 == 0 || reader?.mayRead(publication.topic) ?? true
         }
     }

@@ -43,6 +43,7 @@ extension TopicReader {
 package final class SharedLoad: Sendable {
     private let value = Atomic(0)
     private let isBehind = Atomic(false)
+    private let isQueueFull = Atomic(false)
 
     /// The load of a member that is chosen only if no other member can be chosen.
     static let most = Int.max / 4
@@ -58,6 +59,12 @@ package final class SharedLoad: Sendable {
     package func fallBehind() { isBehind.store(true, ordering: .relaxed) }
 
     package func catchUp() { isBehind.store(false, ordering: .relaxed) }
+
+    /// Whether the member cannot queue another publication of QoS 1 or 2.
+    package var isFull: Bool {
+        get { isQueueFull.load(ordering: .relaxed) }
+        set { isQueueFull.store(newValue, ordering: .relaxed) }
+    }
 
     package func add(_ count: Int = 1) { value.add(count, ordering: .relaxed) }
 

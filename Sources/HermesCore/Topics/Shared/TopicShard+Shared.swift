@@ -83,6 +83,14 @@ extension TopicShard {
         atHome(of: group) { group.remove(seat, givenBack: givingBack, isLast: isLast, on: $0) }
     }
 
+    /// Gives a publication that a member cannot deliver to another member of its group, if there is one that can take
+    /// it. The member must not be able to take the publication (``SharedGroup/Seat/canTake(_:)``).
+    package func passOn(_ publication: Publication, of subscription: SharedSubscription) {
+        let group = subscription.group
+        // Not at once, even if this shard is the home: a chain of members that pass it on must not nest.
+        mailboxes[group.home].post(work: { group.hand(publication, on: $0) })
+    }
+
     /// Sends a publication to a member on another loop, at the end of the tick.
     func enqueue(_ publication: Publication, to seat: SharedGroup.Seat, of group: SharedGroup) {
         outgoingShared[seat.shard].append(SharedHandOver(publication: publication, to: seat, of: group))
