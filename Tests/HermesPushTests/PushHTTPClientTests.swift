@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesTestKit
 import NIOCore
 import NIOPosix
 import Testing
 
+@testable import HermesCore
 @testable import HermesPush
 
-@Suite("HTTP/1.1 to push services")
+@Suite("HTTP/1.1 to push services", .inTurns, .timeLimit(.minutes(1)))
 struct PushHTTPClientTests {
     /// Answers each read with the same bytes.
     private final class Handler: ChannelInboundHandler {
@@ -53,5 +55,39 @@ struct PushHTTPClientTests {
         #expect(try await status(of: "HTTP/1.1 \(code) x\r\nContent-Length: 2\r\n\r\n{}") == nil)
         let twice = "HTTP/1.1 \(code) x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
         #expect(try await status(of: twice) == nil)
+    }
+
+    @Test(arguments: [false, true])
+    func `no request waits until others are answered`(isNamedByClient: Bool) async throws {
+        // No answer ends before the client's timeout.
+        let endpoint = try await FakeEndpoint.start { _, _ in
+            var answer = FakeEndpoint.Answer()
+            answer.isEndless = true
+            return answer
+        }
+        let client = try PushFixtures.client()
+        let url = isNamedByClient ? endpoint.url.replacing("127.0.0.1", with: "push.example.org") : endpoint.url
+        let route = isNamedByClient ? PushHTTPClient.Route(host: "push.example.org", address: "127.0.0.1") : nil
+        let (count, start) = (96, ContinuousClock.now)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<count {
+                group.addTask { _ = try? await client.post(url, over: route, headers: [], body: Data()) }
+            }
+            while endpoint.received.count < count, ContinuousClock.now - start < .seconds(8) {
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            #expect(endpoint.received.count == count)
+            group.cancelAll()
+        }
+        await client.shutdown()
+        await endpoint.stop()
+    }
+
+    @Test
+    func `there are as many connections as sends may be under way`() {
+        let settings = PushHandOff.Settings()
+        #expect(PushHTTPClient.mostConnections >= settings.lanes * settings.devices)
+        #expect(PushHTTPClient.mostConnections >= HostShares.Limits().total)
+        #expect(PushHTTPClient.mostConnectionsPerRoute >= HostShares.Limits().perHost)
     }
 }

@@ -292,6 +292,48 @@ struct WebhookTests {
     }
 
     @Test
+    func `after a failure, the waiting events of a slow user hold up no other user's`() async throws {
+        let trouble: Answer = { request, _ in
+            let users = try? Self.users([request])
+            var answer = FakeEndpoint.Answer(users == [1] ? 500 : 200)
+            answer.isEndless = users == [2]
+            return answer
+        }
+        try await withWorld(answer: trouble) { world, endpoint in
+            let posting = Task { [poster = world.poster] in await poster.run() }
+            try await world.note(1)
+            _ = await endpoint.requests(1)
+            let start = ContinuousClock.now
+            // The slow user has as many events as are posted at a time after a failure.
+            try await world.note(2, 2, 2, 2, 3)
+            let requests = await endpoint.requests(3)
+            #expect(ContinuousClock.now - start < .seconds(8))
+            #expect(try Self.users(requests).sorted() == [1, 2, 3])
+            posting.cancel()
+            await posting.value
+        }
+    }
+
+    @Test
+    func `the wait after a failure begins when the attempt has ended`() async throws {
+        let clock = Mutex<ManualClock?>(nil)
+        let slow: Answer = { _, _ in
+            let present = clock.withLock { $0 }
+            present?.advance(by: .seconds(20))
+            return .init(503, headers: ["retry-after": "30"])
+        }
+        try await withWorld(answer: slow) { world, _ in
+            clock.withLock { $0 = world.clock }
+            try await world.note(1)
+            #expect(try await world.poster.postDue() == .init(posted: 0, failed: 1))
+            world.clock.advance(by: .seconds(30))
+            #expect(try await world.poster.postDue() == .init(posted: 0, failed: 0), "not before its time")
+            world.clock.advance(by: .seconds(2))
+            #expect(try await world.poster.postDue() == .init(posted: 0, failed: 1))
+        }
+    }
+
+    @Test
     func `an event that is always refused does not hold up another user's for long`() async throws {
         let failing: Answer = { request, _ in
             .init(String(decoding: request.body, as: UTF8.self).contains("\"user\":1,") ? 403 : 200)

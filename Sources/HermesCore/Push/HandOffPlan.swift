@@ -27,6 +27,8 @@ package struct HandOffPlan: Sendable {
     package let items: [Item]
     /// The seq of the last entry that was considered.
     package let upTo: UInt64
+    /// The seqs of the push-worthy entries that are due, ascending.
+    package let dueSeqs: [UInt64]
 
     /// Creates the plan.
     ///
@@ -53,7 +55,9 @@ package struct HandOffPlan: Sendable {
         let badge = unread ?? worthy.count
         var first: [String: UInt64] = [:]
         var last: [String: InboxEntry] = [:]
-        for entry in worthy where entry.seq > seq && entry.lastSeq <= end {
+        let due = worthy.filter { $0.seq > seq && $0.lastSeq <= end }
+        dueSeqs = due.map(\.seq)
+        for entry in due {
             let key = Self.collapseKey(entry, for: user)
             first[key] = first[key] ?? entry.seq
             last[key] = entry

@@ -25,6 +25,15 @@ extension PushHandOff {
         let duration: Duration
     }
 
+    /// The newest data that was read for a device while its notifications are sent.
+    ///
+    /// State: a `Mutex`.
+    private final class LatestReading: Sendable {
+        let candidate: Mutex<Candidate>
+
+        init(_ candidate: Candidate) { self.candidate = Mutex(candidate) }
+    }
+
     /// What happens while a batch is sent.
     private enum Step: Sendable {
         /// A device's notifications were sent, as far as possible: one answer for each; nil: not sent.
@@ -174,6 +183,7 @@ extension PushHandOff {
     /// - Returns: the answers in the order of the plan; nil: not sent.
     private func send(_ candidate: Candidate, through sender: any PushSender) async -> [Answer?] {
         let items = candidate.plan.items
+        let latest = LatestReading(candidate)
         var answers: [Answer?] = Array(repeating: nil, count: items.count)
         let end = time.uptime() + Self.deviceTime
         for (place, index) in items.indices.sorted(by: { items[$0].firstSeq < items[$1].firstSeq }).enumerated() {
@@ -183,9 +193,9 @@ extension PushHandOff {
                 items[index].notification,
                 to: candidate.target.token,
                 of: candidate.key.user,
-                isDue: { [self] in await isCurrent(candidate) }
+                isDue: { [self] in await isStillDue(items[index], latest) }
             )
-            let outcome = await sender.send(delivery).cut
+            let outcome = Self.outcome(await sender.send(delivery).cut, for: candidate.target)
             let answer = Answer(outcome: outcome, duration: time.uptime() - start)
             switch outcome {
             case .delivered, .refused:
@@ -222,14 +232,29 @@ extension PushHandOff {
         }
     }
 
-    /// Whether the store still has the candidate's token. It does not have the token if the device has logged out or
-    /// was removed, if the account was disabled, or if the token was registered on another device. The store is read
-    /// only if the candidate was read longer than ``freshness`` ago.
-    private func isCurrent(_ candidate: Candidate) async -> Bool {
-        guard time.uptime() >= candidate.readAt + Self.freshness else { return true }
-        let target = candidate.target
-        let present = try? await tokens.store.pushTargets(of: candidate.key.user)
-        return present?.contains { $0.device == target.device && $0.token == target.token } ?? false
+    /// Returns the outcome for a device. A service may report a token as invalid from a time on after which the device
+    /// has registered it again. Then the token stays (``PushSettlement/gone(_:_:_:since:)``), so the notification is
+    /// tried again.
+    private static func outcome(_ outcome: PushSendOutcome, for target: PushTarget) -> PushSendOutcome {
+        guard case .tokenGone(let since?) = outcome, target.setAt > since else { return outcome }
+        return .retry(after: nil, isService: false, reason: "the token was registered again after it became invalid")
+    }
+
+    /// Whether a device may still get a notification. It may not if the device has logged out or was removed, if the
+    /// account was disabled, or if the token was registered on another device. It also may not if the notification's
+    /// entry was recalled, read or acknowledged, or has expired. The store is read only if the device was last read
+    /// longer than ``freshness`` ago.
+    private func isStillDue(_ item: HandOffPlan.Item, _ latest: LatestReading) async -> Bool {
+        var candidate = latest.candidate.withLock { $0 }
+        if time.uptime() >= candidate.readAt + Self.freshness {
+            let target = candidate.target
+            guard case .due(let present)? = try? await find(candidate.key.user, target.device),
+                present.target.token == target.token
+            else { return false }
+            latest.candidate.withLock { $0 = present }
+            candidate = present
+        }
+        return candidate.plan.dueSeqs.contains(item.lastSeq)
     }
 
     /// Settles devices in one commit. Results that cannot be recorded are kept, and recorded later.
@@ -332,6 +357,8 @@ extension PushHandOff {
             case .delivered, .refused, .withdrawn:
                 break
             case .tokenGone(let since):
+                // The token may have been registered again meanwhile. Then it stays, and gets the notification.
+                upTo = min(upTo, item.firstSeq - 1)
                 gone = [.gone(key.user, candidate.target.device, candidate.target.token, since: since)]
             case .retry(let asked, _, _):
                 upTo = min(upTo, item.firstSeq - 1)

@@ -10,17 +10,31 @@ package final class WebhookOutbox: Sendable {
     /// The counts since the start of the process.
     package struct Statistics: Sendable, Hashable {
         package internal(set) var queued: UInt64 = 0
-        /// The events that were dropped because too many waited, in the store or in memory, or because they could not
-        /// be stored.
+        /// The events that were dropped because too many waited, in the store or in memory, or because the store
+        /// refused them.
         package internal(set) var dropped: UInt64 = 0
 
         package init() {}
     }
 
+    /// A notice that is to be stored, with the time at which it was accepted.
+    private struct Noted {
+        let notice: WebhookNotice
+        let time: Timestamp
+    }
+
     private struct State {
-        var waiting: [WebhookNotice] = []
+        var waiting: [Noted] = []
         var ids = MessageIDGenerator()
         var statistics = Statistics()
+
+        /// Puts notices back that could not be stored. If too many then wait, the newest are dropped.
+        mutating func putBack(_ batch: [Noted]) {
+            waiting.insert(contentsOf: batch, at: 0)
+            let surplus = max(0, waiting.count - WebhookOutbox.maxWaiting)
+            waiting.removeLast(surplus)
+            statistics.dropped += UInt64(surplus)
+        }
     }
 
     /// The largest number of notices that wait to be stored.
@@ -28,6 +42,8 @@ package final class WebhookOutbox: Sendable {
     /// The most notices that are stored in one transaction. The number is limited because commits wait for the
     /// transaction.
     private static let batch = 200
+    /// The pause after which the waiting notices are tried again when the store has failed.
+    private static let pause = Duration.seconds(1)
 
     package let store: any WebhookStore
     /// Signalled when this process has something to post.
@@ -75,12 +91,13 @@ package final class WebhookOutbox: Sendable {
     /// Accepts a notice and returns at once; ``run()`` stores it shortly after.
     package func note(_ notice: WebhookNotice) {
         guard wants(notice.kind) else { return }
+        let now = time.now()
         let isFirst = state.withLock { state in
             guard state.waiting.count < Self.maxWaiting else {
                 state.statistics.dropped += 1
                 return false
             }
-            state.waiting.append(notice)
+            state.waiting.append(Noted(notice: notice, time: now))
             return state.waiting.count == 1
         }
         if isFirst { noted.signal() }
@@ -91,9 +108,13 @@ package final class WebhookOutbox: Sendable {
     /// - Parameter marks: see ``WebhookStore/appendWebhooks(_:marks:limit:)``.
     package func append(_ notices: [WebhookNotice], marks: [UserID: UInt64]) async throws(HermesError) {
         let now = time.now()
+        try await append(notices.map { Noted(notice: $0, time: now) }, marks: marks)
+    }
+
+    private func append(_ noted: [Noted], marks: [UserID: UInt64]) async throws(HermesError) {
         let events = state.withLock { state in
-            notices.filter { wants($0.kind) }.map {
-                $0.event(id: String(describing: state.ids.next(now: now)), now: now)
+            noted.filter { wants($0.notice.kind) }.map {
+                $0.notice.event(id: String(describing: state.ids.next(now: $0.time)), now: $0.time)
             }
         }
         guard !events.isEmpty || !marks.isEmpty else { return }
@@ -117,33 +138,49 @@ package final class WebhookOutbox: Sendable {
         tellStored()
     }
 
-    /// Stores notices until the task is cancelled; ``flush()`` then stores the remaining notices.
+    /// Stores notices until the task is cancelled; ``flush()`` then stores the remaining notices. While the store
+    /// fails, notices wait in memory.
     package func run() async {
         while !Task.isCancelled {
             await noted.wait()
-            await flush()
+            while await !storeWaiting(), !Task.isCancelled {
+                // The sleep throws when the task is cancelled.
+                try? await Task.sleep(for: Self.pause)
+            }
         }
     }
 
-    /// Stores all accepted notices. Notices that cannot be stored, for example because the disk is full, are dropped
-    /// and counted.
-    package func flush() async {
+    /// Stores the accepted notices. If the store fails for now, the rest waits for the next call. Notices that cannot
+    /// be stored for another reason are dropped and counted.
+    package func flush() async { _ = await storeWaiting() }
+
+    /// Stores the accepted notices.
+    ///
+    /// - Returns: false if the store failed for now, so that notices still wait.
+    private func storeWaiting() async -> Bool {
         while !Task.isCancelled {
             let batch = state.withLock { state in
                 let batch = Array(state.waiting.prefix(Self.batch))
                 state.waiting.removeFirst(batch.count)
                 return batch
             }
-            guard !batch.isEmpty else { return }
+            guard !batch.isEmpty else { return true }
             do throws(HermesError) {
                 try await append(batch, marks: [:])
             } catch {
-                // The process is shutting down. A later flush stores the notices.
-                if error.code == .shuttingDown {
-                    return state.withLock { $0.waiting.insert(contentsOf: batch, at: 0) }
+                guard error.isTemporary else {
+                    state.withLock { $0.statistics.dropped += UInt64(batch.count) }
+                    continue
                 }
-                state.withLock { $0.statistics.dropped += UInt64(batch.count) }
+                state.withLock { $0.putBack(batch) }
+                return false
             }
         }
+        return true
     }
+}
+
+extension HermesError {
+    /// Whether the same request may succeed later: the code is one of 3000…3999.
+    fileprivate var isTemporary: Bool { code.rawValue / 1000 == 3 }
 }

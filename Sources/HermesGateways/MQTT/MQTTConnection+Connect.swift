@@ -210,6 +210,10 @@ extension MQTTConnection {
             }
         }
         outbound.accepted(receiveMaximum: receiveMaximum, maxAlias: maxAlias)
+        if let account {
+            account.ownSlots = account.receiveMaximum - receiveMaximum
+            account.inbox?.accepted(ownSlots: account.ownSlots)
+        }
         if let will = connect.will {
             do throws(MQTTPacketError) { client.will = try pendingWill(will, of: client) } catch {
                 return refuse(error)

@@ -31,14 +31,14 @@ extension MQTTConnection {
                 refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
             }
         }
-        let ownSlots = account.receiveMaximum - min(account.receiveMaximum, gateway.settings.maxInflight)
-        let inbox = account.inbox ?? MQTTInbox(form, cursor: login.device.cursor, ownSlots: ownSlots)
+        let inbox = account.inbox ?? MQTTInbox(form, cursor: login.device.cursor)
+        if account.inbox == nil { inbox.accepted(ownSlots: account.ownSlots) }
         account.inbox = inbox
         inbox.change(to: form)
         if let packets = inbox.packets { return packets.roomChanged() }
         let carrier = DelimitedConnection.Carrier(
             write: { [unowned self] packet, kind in writeDown(packet, kind) },
-            hasRoom: { [unowned self] in client?.inbox?.hasSlot(outbound.window) ?? true },
+            hasRoom: { [unowned self] in self.client?.inbox?.hasSlot(self.outbound.window) ?? true },
             rules: { [unowned self] in self.client?.access(environment.access) }
         )
         let packets = DelimitedConnection(connection: connection, environment: environment, carrier: carrier)

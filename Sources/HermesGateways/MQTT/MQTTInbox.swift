@@ -44,7 +44,7 @@ final class MQTTInbox {
     var welcome: Hermes_V1_Session?
     private var window = makeWindow()
     /// The free slots of the client's receive maximum that only the inbox can use, because `mqtt.maxInflight` is lower.
-    private var ownSlots: Int
+    private var ownSlots = 0
     /// The number of slots that the window of all other publications has lent.
     private var lentSlots = 0
     /// The seqs of the entries in the window, oldest first.
@@ -54,12 +54,14 @@ final class MQTTInbox {
         OutboundWindow(limit: windowSize, span: Int(UInt16.max) - OutboundWindow.maxSpan)
     }
 
-    /// - Parameter ownSlots: the part of the client's receive maximum that other publications cannot use.
-    init(_ form: Form, cursor: UInt64, ownSlots: Int) {
+    init(_ form: Form, cursor: UInt64) {
         self.form = form
         self.cursor = cursor
-        self.ownSlots = ownSlots
     }
+
+    /// Sets the part of the client's receive maximum that other publications cannot use; called once, before the first
+    /// entry is sent.
+    func accepted(ownSlots: Int) { self.ownSlots = ownSlots }
 
     func open(_ packets: DelimitedConnection) { self.packets = packets }
 

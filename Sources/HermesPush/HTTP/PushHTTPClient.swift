@@ -57,6 +57,14 @@ package final class PushHTTPClient: Sendable {
     /// The largest number of routes that keep their connections while nothing is sent to them.
     private static let maxIdleRoutes = 64
 
+    /// The most connections to a host of the operator's configuration: as many as there may be requests at once. So no
+    /// request waits for a connection; such a wait would count as a slow answer of the service, and would end in a
+    /// failure after 10 s. FCM gets up to 400 requests at once (``PushHandOff/Settings``), and a relay for Web Push up
+    /// to 1,024.
+    static let mostConnections = 1_024
+    /// The most connections over one route: as many as there may be requests at once to a host that clients name.
+    static let mostConnectionsPerRoute = 256
+
     private let client: HTTPClient
     private let http2: HTTP2Client
     private let configuration: HTTPClient.Configuration
@@ -84,7 +92,7 @@ package final class PushHTTPClient: Sendable {
             timeout: .init(connect: .milliseconds(min(10_000, milliseconds)), read: .milliseconds(milliseconds))
         )
         configuration.httpVersion = .http1Only
-        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 64
+        configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = Self.mostConnections
         configuration.http1_1ConnectionDebugInitializer = { channel in
             channel.eventLoop.submit {
                 let pipeline = channel.pipeline.syncOperations
@@ -136,6 +144,8 @@ package final class PushHTTPClient: Sendable {
                 ?? {
                     var configuration = configuration
                     configuration.dnsOverride = [route.host: route.address]
+                    configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit =
+                        Self.mostConnectionsPerRoute
                     return Pinned(
                         client: HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
                     )

@@ -54,7 +54,8 @@ package final class WebhookPoster: Sendable {
         package init() {}
     }
 
-    /// The largest number of events that are taken from the queue at once.
+    /// The largest number of events that are read from the queue at once. Even if each worker is busy with as many
+    /// events as one user may have in a batch, half of the batch is left for the events of other users.
     private static let batch = 256
     /// The longest time between two checks of the queue.
     private static let maxSleep = Duration.seconds(60)
@@ -130,7 +131,8 @@ package final class WebhookPoster: Sendable {
                     continue
                 }
                 var result = Round(posted: 0, failed: 1)
-                // A failure of the store counts like a failure of the receiver.
+                // A failure of the store counts like a failure of the receiver. While everything fails, few events are
+                // posted.
                 let limit = failures == 0 ? Self.batch : configuration.concurrency
                 if let (round, workers) = try? await takeDue(limit: limit) {
                     for _ in 0..<workers { group.addTask { [self] in await work(on: round) } }
@@ -209,13 +211,17 @@ package final class WebhookPoster: Sendable {
         return try await settle(round, after: nil)
     }
 
+    /// Takes at most `limit` due events of which no post is under way.
+    ///
     /// - Returns: the round, and the number of its workers. The caller must call ``work(on:)`` once for each worker.
     private func takeDue(limit: Int) async throws(HermesError) -> (round: WebhookRound, workers: Int) {
         // If a post ends during the read, the read may still return its event, because the outcome is committed later.
         // So the posts under way are recorded before the read.
         let before = underWay.withLock { $0 }
-        let due = try await outbox.store.dueWebhooks(now: time.now(), limit: limit)
-        let (lines, workers) = underWay.withLock { $0.take(due.filter { !before.has($0) }) }
+        // A whole batch is read, because the events under way are among the due events, and come first.
+        let due = try await outbox.store.dueWebhooks(now: time.now(), limit: Self.batch)
+        let fresh = Array(due.filter { !before.has($0) }.prefix(limit))
+        let (lines, workers) = underWay.withLock { $0.take(fresh) }
         return (WebhookRound(lines, workers: workers), workers)
     }
 
@@ -293,7 +299,8 @@ package final class WebhookPoster: Sendable {
             report(failure.reason)
             let failed = webhook.attempts + 1
             let delay = configuration.backoff.delay(failures: failed, asked: failure.retryAfter)
-            settlements.append(.again(webhook.number, attempts: failed, due: now.advanced(by: delay)))
+            // The wait begins with the failure, and the attempt may have taken long.
+            settlements.append(.again(webhook.number, attempts: failed, due: time.now().advanced(by: delay)))
             if failed < WebhookEvent.attemptsInOrder { break }
         }
         return settlements

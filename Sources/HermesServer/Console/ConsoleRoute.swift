@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #if Pages
+import Foundation
 import HTTPTypes
 import HermesCore
 import Hummingbird
@@ -27,7 +28,11 @@ struct ConsoleRoute: Sendable {
     /// Whether a request searches for a text. A search takes more time than a view, so a session may search only as
     /// often as it may change something.
     func searches(_ request: Request) -> Bool {
-        !isPolled && route.query.contains { $0.name == "text" } && request.uri.queryParameters["text"] != nil
+        guard !isPolled, route.query.contains(where: { $0.name == "text" }) else { return false }
+        // The names are decoded as by API.call(_:_:_:_:). The framework's dictionary has the names as they were sent.
+        return (request.uri.query ?? "").split(separator: "&").contains { pair in
+            String(pair.prefix { $0 != "=" }).removingPercentEncoding == "text"
+        }
     }
 }
 

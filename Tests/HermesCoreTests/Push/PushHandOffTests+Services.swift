@@ -89,6 +89,97 @@ extension PushHandOffTests {
         await world.messenger.shutdown()
     }
 
+    /// What makes a message not worth a notification any more.
+    enum Change: Sendable, CaseIterable {
+        case recalled, read, acknowledged
+    }
+
+    @Test(arguments: Change.allCases)
+    func `what was recalled, read or acknowledged while an earlier notification took its time is not sent`(
+        change: Change
+    ) async throws {
+        let world = try await World()
+        world.sender.hold { $0.notification.body == "one" }
+        try await world.send("one")
+        try await world.send("two", from: 3)
+        let batch = world.handOff.takeBatch()
+        async let looked: Void = world.handOff.look(at: batch)
+        #expect(await world.sender.next()?.notification.body == "one")
+        switch change {
+        case .recalled:
+            let page = try await world.store.entries(of: user(2), after: 1, limit: 1)
+            guard case .message(let message)? = page.entries.first?.event else {
+                Issue.record("no message")
+                break
+            }
+            _ = try await world.messenger.inbox.answer(.recall(message.id, in: message.conversation), for: user(3))
+        case .read: try await world.markRead(upTo: 1, by: 2, with: 3)
+        case .acknowledged: world.messenger.inbox.acknowledge(try principal(2), upTo: 2)
+        }
+        world.time.advance(by: .seconds(3))
+        world.sender.release()
+        await looked
+        for _ in 0..<3 { await world.wait(.seconds(20)) }
+        #expect(world.sender.sent.map(\.notification.body) == ["one"])
+        #expect(world.handOff.waiting == 0)
+        await world.messenger.shutdown()
+    }
+
+    @Test
+    func `the age of what was read begins with the reading, not with the sending`() async throws {
+        let world = try await World()
+        try await world.send("one")
+        let phone = try #require(world.handOff.takeBatch().first?.device)
+        guard case .due(let candidate) = try await world.handOff.find(user(2), phone) else {
+            Issue.record("nothing was due")
+            return
+        }
+        try await world.markRead(upTo: 1, by: 2, with: 1)
+        world.time.advance(by: .seconds(3))
+        await world.handOff.send([candidate])
+        await world.wait(.seconds(20))
+        #expect(world.sender.sent.isEmpty)
+        #expect(world.handOff.waiting == 0)
+        await world.messenger.shutdown()
+    }
+
+    @Test
+    func `a token that was registered again after its service found it invalid stays, and is tried again`() async throws
+    {
+        let world = try await World()
+        try await world.send("one")
+        world.sender.answer(.tokenGone(since: world.time.now().advanced(by: .seconds(-60))))
+        await world.wait(.zero)
+        #expect(try await world.pushedUpTo() == [0])
+        #expect(try await world.events().isEmpty)
+        await world.wait(.seconds(2))
+        #expect(world.sender.sent.map(\.notification.body) == ["one", "one"])
+        #expect(try await world.pushedUpTo() == [1])
+        let pushes = try await world.events().compactMap { $0["push"] as? [String: Any] }
+        #expect(pushes.map { $0["result"] as? String } == ["delivered"])
+        await world.messenger.shutdown()
+    }
+
+    @Test
+    func `a token that is registered again while its service finds it invalid gets the notification`() async throws {
+        let world = try await World()
+        world.sender.hold { _ in true }
+        try await world.send("one")
+        let batch = world.handOff.takeBatch()
+        async let looked: Void = world.handOff.look(at: batch)
+        #expect(await world.sender.next()?.notification.body == "one")
+        world.sender.answer(.tokenGone(since: world.time.now()))
+        world.time.advance(by: .seconds(1))
+        try await world.setToken()
+        world.sender.release()
+        await looked
+        #expect(try await world.pushedUpTo() == [0])
+        await world.wait(.seconds(20))
+        #expect(world.sender.sent.map(\.notification.body) == ["one", "one"])
+        #expect(try await world.pushedUpTo() == [1])
+        await world.messenger.shutdown()
+    }
+
     @Test
     func `each notification goes out once, however slow the service is`() async throws {
         let world = try await World(settings: .init(devices: 1))

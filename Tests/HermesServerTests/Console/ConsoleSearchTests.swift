@@ -169,13 +169,13 @@ import Testing
         }
     }
 
-    @Test
-    func `searches of a session have a rate`() async throws {
+    @Test(arguments: ["text", "%74ext", "t%65x%74"])
+    func `searches of a session have a rate, however the parameter's name is written`(name: String) async throws {
         try await withServer(store: .sqlite) { server in
             let viewer = try await ConsoleProbe(server, .viewer)
             var refused = 0
             for _ in 0..<60 {
-                let status = try await viewer.send("GET", "/search?text=x").status
+                let status = try await viewer.send("GET", "/search?\(name)=x").status
                 #expect(status == 200 || status == 429)
                 if status == 429 { refused += 1 }
             }
