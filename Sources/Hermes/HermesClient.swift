@@ -227,9 +227,11 @@ public final class HermesClient: Sendable {
     /// - Parameter takingLastEvent: whether the app is done with the last event that it got. If not, that event is
     ///   delivered again after the next login.
     public func close(takingLastEvent: Bool = true) async {
-        var isKept = takingLastEvent
-        if takingLastEvent { isKept = await keepLastEvent() }
-        await driver.close(takesLast: isKept)
+        if takingLastEvent, journal != nil {
+            await driver.close(taking: keepLastEvent())
+        } else {
+            await driver.close(takesLast: takingLastEvent)
+        }
         if let journal, let unsent = await driver.unsentStatistics() { await journal.keep(unsent) }
     }
 
@@ -256,8 +258,9 @@ public final class HermesClient: Sendable {
     /// An entry counts as taken, and is acknowledged to the server, when the app asks for the next entry.
     public var events: ClientEvents<InboxEvent> {
         ClientEvents {
-            let isKept = await self.keepLastEvent()
-            return await self.driver.nextEvent(takesLast: isKept)?.event
+            guard self.journal != nil else { return await self.driver.nextEvent()?.event }
+            let kept = await self.keepLastEvent()
+            return await self.driver.nextEvent(taking: kept)?.event
         }
     }
 
@@ -280,17 +283,18 @@ public final class HermesClient: Sendable {
     /// Records in the store that the app has taken the last event. The event may be acknowledged only after that,
     /// because the server can delete an acknowledged entry.
     ///
-    /// - Returns: false if the store could not be written.
-    private func keepLastEvent() async -> Bool {
-        guard let journal, let last = await driver.lastEvent() else { return true }
+    /// - Returns: the recorded event. While the store was written, the app may have got another event. Nil if there is
+    ///   no event to record, or if the store could not be written.
+    private func keepLastEvent() async -> DelimitedLink.Event? {
+        guard let journal, let last = await driver.lastEvent() else { return nil }
         let isKept = await journal.taken(last.event, of: last.session, isCurrent: last.isCurrent)
-        guard !isKept else { return true }
+        guard !isKept else { return last.event }
         let isFirst = unkept.withLockedValue { unkept in
             defer { unkept = last.event }
             return unkept == nil
         }
         if isFirst { keepLater(journal) }
-        return false
+        return nil
     }
 
     /// Tries again to record in the store what the app has taken, until that succeeds. The retry is necessary because
@@ -335,6 +339,30 @@ extension ConnectionDriver where Link == DelimitedLink {
     func lastEvent() -> (event: DelimitedLink.Event, session: Session, isCurrent: Bool)? {
         guard let handedOver, let session, handedOver.seq > 0 else { return nil }
         return (handedOver, session, link.isCurrent(handedOver))
+    }
+
+    /// Waits for the next event.
+    ///
+    /// - Parameter event: the event that counts as taken if it is still the last one; nil: none.
+    /// - Returns: nil after the client has stopped and all events are taken, or if the task is cancelled.
+    func nextEvent(taking event: DelimitedLink.Event?) async -> DelimitedLink.Event? {
+        take(event)
+        return await nextEvent(takesLast: false)
+    }
+
+    /// Flushes and closes the connection, without opening a new one, and waits until it is closed.
+    ///
+    /// - Parameter event: the event that counts as taken if it is still the last one; nil: none.
+    func close(taking event: DelimitedLink.Event?) async {
+        take(event)
+        await close(takesLast: false)
+    }
+
+    /// Takes the event that the app got last, if it is this one.
+    private func take(_ event: DelimitedLink.Event?) {
+        guard let event, let handedOver, handedOver.incarnation == event.incarnation, handedOver.seq == event.seq
+        else { return }
+        takeHandedOver()
     }
 
     /// Whether the client is logged in, or logging in, with this credential.

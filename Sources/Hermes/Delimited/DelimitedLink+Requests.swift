@@ -73,7 +73,8 @@ extension DelimitedLink {
         if let entered { rooms[entered.room] = entered.user }
         if case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
             // The sent message is also an entry in the sender's own inbox. For this entry, the sending device gets only
-            // the receipt.
+            // the receipt. The entry itself can arrive after the server has begun a new inbox.
+            seen.insert(sent: receipt.messageID)
             inbox.arrived(nil, seq: receipt.inboxSeq, to: receipt.inboxSeq, now: now, output: &outputs)
             drain(&effects)
         }

@@ -85,9 +85,10 @@ struct DelimitedLink: ConnectionLink {
     var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Rooms to enter again on the next connection.
     var rooms: [String: RoomUser] = [:]
-    /// The number of scopes in each room, and whether the client leaves the room when the last scope ends. The client
-    /// stays if the app had entered the room before the first scope.
-    var roomScopes: [String: (count: Int, leaves: Bool)] = [:]
+    /// The scopes in each room.
+    var roomScopes: [String: RoomScopes] = [:]
+    /// The number of times that the app has logged in.
+    private(set) var logins: UInt64 = 0
     /// Rooms that are being entered again, by packet id.
     var returning: [UInt64: String] = [:]
     private var lastReturn = ID.firstReturn
@@ -124,6 +125,7 @@ struct DelimitedLink: ConnectionLink {
         if new != requested { mayBeRegistered = false }
         credential = new
         requested = new
+        logins &+= 1
         // The ticket belongs to the previous account.
         ticket = []
     }
@@ -517,6 +519,7 @@ extension DelimitedLink {
         carried = nil
         seen = SeenEntries()
         rooms = [:]
+        forgetRoomScopes()
         watched = WatchedUsers()
         topics.forgetAll()
         ephemeral.clear()

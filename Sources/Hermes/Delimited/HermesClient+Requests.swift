@@ -247,7 +247,8 @@ extension HermesClient {
     /// The sequence holds the room's events, and reports of lost pushes to the room. It buffers up to 8,192 events and
     /// 16 MiB; if the buffer is full, new events are dropped. The time while the body runs is called a scope. After the
     /// scope, the client stays in the room if another scope needs the room, or if the app had entered the room before
-    /// with ``enterRoom(_:as:)``.
+    /// with ``enterRoom(_:as:)``. If another scope is entering the room, this call waits for that entry, and enters the
+    /// room itself only if that entry fails.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
@@ -267,14 +268,17 @@ extension HermesClient {
             case .typing, .presence, .signal, .notice: false
             }
         }
-        let mustEnter = await driver.beginRoomScope(room)
+        let scope = await driver.beginRoomScope(room)
         do {
-            if mustEnter { try await enterRoom(room, as: user) }
+            if try await driver.mustEnterRoom(scope) {
+                try await enterRoom(room, as: user)
+                await driver.roomEntered(scope)
+            }
             let result = try await body(events)
-            await driver.endRoomScope(room)
+            await driver.endRoomScope(scope)
             return result
         } catch {
-            await driver.endRoomScope(room)
+            await driver.endRoomScope(scope)
             throw error
         }
     }
@@ -318,38 +322,6 @@ extension HermesClient {
         request.gift.count = Int32(clamping: count)
         request.gift.url = url?.absoluteString ?? ""
         _ = try await result(of: .room(request), replay: .never)
-    }
-}
-
-extension ConnectionDriver where Link == DelimitedLink {
-    /// Begins a scope in a room.
-    ///
-    /// - Returns: whether the client must still enter the room.
-    func beginRoomScope(_ room: String) -> Bool {
-        guard let scopes = link.roomScopes[room] else {
-            let isOutside = link.rooms[room] == nil
-            link.roomScopes[room] = (1, leaves: isOutside)
-            return isOutside
-        }
-        link.roomScopes[room] = (scopes.count + 1, scopes.leaves)
-        return false
-    }
-
-    /// Ends a scope in a room. Leaves the room, without waiting for the server. The client stays if another scope needs
-    /// the room, or if the app had entered the room before the first scope.
-    func endRoomScope(_ room: String) {
-        guard let scopes = link.roomScopes.removeValue(forKey: room) else { return }
-        guard scopes.count == 1 else {
-            link.roomScopes[room] = (scopes.count - 1, scopes.leaves)
-            return
-        }
-        guard scopes.leaves else { return }
-        var request = Hermes_V1_RoomRequest()
-        request.room = room
-        request.leave = Hermes_V1_LeaveRoom()
-        sendIfLive(.room(request))
-        // This is also needed without a connection, so that the next connection does not enter the room again.
-        link.left(room)
     }
 }
 

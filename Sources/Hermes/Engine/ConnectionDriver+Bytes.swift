@@ -16,8 +16,11 @@ import Darwin
 
 // MARK: - Bytes, called by the handler
 extension ConnectionDriver {
-    /// Handles bytes that arrived.
-    func bytesReceived(_ bytes: ByteBuffer) {
+    /// Handles bytes that arrived over a channel.
+    func bytesReceived(_ bytes: ByteBuffer, on channel: any Channel) {
+        if case .connecting = machine.state { return keepEarly(bytes, of: channel) }
+        // Ignore a connection that lost the race against another, and bytes that arrive while the connection closes.
+        guard self.channel === channel, acceptsFrames else { return }
         let now = eventLoop.now
         machine.bytesReceived(now: now)
         if inbound.readableBytes == 0 {
@@ -34,16 +37,33 @@ extension ConnectionDriver {
         } catch {
             fail(error)
         }
-        inbound.discardReadBytes()
+        if acceptsFrames {
+            inbound.discardReadBytes()
+        } else {
+            inbound = ByteBuffer()
+        }
         rememberHeartbeat()
         schedule()
     }
 
-    /// Whether frames are still read. After the machine has given up the connection, no frames are read.
+    /// Keeps bytes that arrived together with the end of a WebSocket's handshake. They are read after the channel is
+    /// open and the login is sent.
+    private func keepEarly(_ bytes: ByteBuffer, of channel: any Channel) {
+        let index = earlyBytes.firstIndex { $0.channel === channel } ?? earlyBytes.endIndex
+        if index == earlyBytes.endIndex { earlyBytes.append((channel, ByteBuffer())) }
+        guard earlyBytes[index].bytes.readableBytes + bytes.readableBytes <= link.maxFrameBytes else {
+            let message = "the server sent too many bytes before the login"
+            errorCaught(HermesClientError(.protocolViolation, message), on: channel)
+            return channel.close(promise: nil)
+        }
+        earlyBytes[index].bytes.writeImmutableBuffer(bytes)
+    }
+
+    /// Whether frames are read: from the login until the machine gives up the connection.
     private var acceptsFrames: Bool {
         switch machine.state {
-        case .connecting, .authenticating, .live: true
-        case .idle, .lost, .waiting, .stopped: false
+        case .authenticating, .live: true
+        case .idle, .connecting, .lost, .waiting, .stopped: false
         }
     }
 

@@ -62,6 +62,8 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     var lastError: HermesClientError?
     /// The first error of each channel that is still being opened.
     var earlyErrors: [(channel: any Channel, error: HermesClientError)] = []
+    /// The bytes of each channel that is still being opened.
+    var earlyBytes: [(channel: any Channel, bytes: ByteBuffer)] = []
     var timer: Scheduled<Void>?
     var timerDeadline: NIODeadline?
 
@@ -126,7 +128,9 @@ extension ConnectionDriver {
             case .becameLive: becameLive()
             case .sendHeartbeat: sendHeartbeat()
             case .close: channel?.close(promise: nil)
-            case .abandon: attempt &+= 1
+            case .abandon:
+                attempt &+= 1
+                earlyBytes = []
             }
         }
         publishState()
@@ -158,8 +162,11 @@ extension ConnectionDriver {
                 entry.waiter.resume(with: answer)
             case .send(let request, let id):
                 guard maySend else { continue }
-                // If one of the link's own requests cannot be written, the log says so.
-                try? write(request, id: id)
+                do throws(HermesClientError) {
+                    try write(request, id: id)
+                } catch {
+                    sendFailed(request, error)
+                }
                 boundUnread()
             case .event(let event):
                 enqueue(event)
@@ -191,15 +198,30 @@ extension ConnectionDriver {
             schedule()
         } catch {
             apply(effects, maySend: isLive || isLogin)
-            fail(error)
+            guard isLogin else { return fail(error) }
+            let reason = error as? HermesClientError ?? HermesClientError(.notEncodable, explain(error), cause: error)
+            perform(machine.authenticationRefused(reason, now: eventLoop.now))
         }
     }
 
+    /// Handles a request of the link itself that could not be written. No waiter gets the error.
+    ///
+    /// A login that cannot be written is final, because the client would write the same login to each new connection.
+    private func sendFailed(_ request: Link.Request, _ error: HermesClientError) {
+        if case .authenticating = machine.state {
+            return perform(machine.authenticationRefused(error, now: eventLoop.now))
+        }
+        var effects = Link.Effects()
+        link.sendFailed(request, error: error, effects: &effects)
+        apply(effects)
+    }
+
     private func connect(preferring endpoint: ServerAddress.Endpoint?) {
-        inbound.clear()
-        outbound.clear()
+        inbound = ByteBuffer()
+        outbound = ByteBuffer()
         lastError = nil
         earlyErrors = []
+        earlyBytes = []
         decoder = link.makeDecoder()
         attempt &+= 1
         let attempt = attempt
@@ -215,6 +237,8 @@ extension ConnectionDriver {
 
     private func connectCompleted(_ result: Result<any Channel, any Error>, attempt: UInt64) {
         guard attempt == self.attempt else { return (try? result.get())?.close(promise: nil) ?? () }
+        let early = earlyBytes
+        earlyBytes = []
         switch result {
         case .success(let channel):
             self.channel = channel
@@ -224,6 +248,7 @@ extension ConnectionDriver {
             // Handle the close later, because it may complete in the middle of the call that closes the channel.
             channel.closeFuture.whenComplete { _ in self.onLoop { $0.channelClosed() } }
             perform(machine.connected(now: eventLoop.now))
+            if let bytes = early.first(where: { $0.channel === channel })?.bytes { bytesReceived(bytes, on: channel) }
         case .failure(let error):
             var reason = HermesClientError(.cannotConnect, "cannot connect: \(explain(error))", cause: error)
             // A key that is not pinned is detected while a WebSocket is being opened, or after a stream has opened.
@@ -240,6 +265,8 @@ extension ConnectionDriver {
     private func becameLive() {
         liveNetwork = machine.conditions.path
         withLink { link, effects in link.becameLive(now: eventLoop.now, effects: &effects) }
+        // The link may have given up the connection.
+        guard case .live = machine.state else { return }
         // If a request cannot be written, its waiter has got the error.
         for (id, request) in requests.unwritten() { try? write(request, id: id) }
         if let session {
@@ -294,7 +321,8 @@ extension ConnectionDriver {
         if let liveNetwork, let end = connectionEnd(from: liveNetwork) { link.connectionEnded(end, in: liveNetwork) }
         liveNetwork = nil
         link.lost()
-        outbound.clear()
+        inbound = ByteBuffer()
+        outbound = ByteBuffer()
         let error = lastError ?? HermesClientError(.connectionLost, "the connection was lost")
         for entry in requests.connectionLost() { entry.waiter.resume(throwing: error) }
         failWriteWaiters(error)

@@ -324,9 +324,9 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Reports that the server refused the login. The refusal is final, unless the error has a `retryAfter` or is a
-    /// temporary one of the server. With a `retryAfter`, the client tries again after that time, at a random moment of a
-    /// window half as long; otherwise, it tries again when the policy says.
+    /// Reports that the server refused the login, or that the login cannot be written. The refusal is final, unless the
+    /// error has a `retryAfter` or is a temporary one of the server. With a `retryAfter`, the client tries again after
+    /// that time, at a random moment of a window half as long; otherwise, it tries again when the policy says.
     mutating func authenticationRefused(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:

@@ -20,7 +20,8 @@ final class ConnectionHandler<Link: ConnectionLink>: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let bytes = unwrapInboundIn(data)
-        present?.assumeIsolated { $0.bytesReceived(bytes) }
+        let channel = context.channel
+        present?.assumeIsolated { $0.bytesReceived(bytes, on: channel) }
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {

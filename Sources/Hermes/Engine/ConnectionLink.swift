@@ -29,7 +29,8 @@ package protocol ConnectionLink: Sendable {
     func makeDecoder() -> Decoder
 
     /// Handles a new, open connection: drops the state of the last connection and logs in. `.authenticated` or
-    /// `.refused` must follow, from this method or from `received`.
+    /// `.refused` must follow, from this method or from `received`. An error means that the login cannot be written; it
+    /// is final.
     mutating func connected(effects: inout Effects) throws
 
     /// Handles a frame that arrived.
@@ -39,6 +40,10 @@ package protocol ConnectionLink: Sendable {
     /// repeated in `.answer`. A request of the link itself has the id of its `.send`. If no answer is awaited, the id
     /// is 0.
     mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws
+
+    /// Handles a request of the link itself that could not be written, for example because it is longer than the server
+    /// accepts. Not called for a login; that error ends the login.
+    mutating func sendFailed(_ request: Request, error: HermesClientError, effects: inout Effects)
 
     /// Appends a heartbeat.
     mutating func writeHeartbeat(into buffer: inout ByteBuffer) throws
@@ -62,8 +67,8 @@ package protocol ConnectionLink: Sendable {
     /// `isLive`.
     mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects)
 
-    /// Returns the answer to a request that was sent again after the loss of a connection, if the server refuses it only
-    /// because it has carried out the first try; otherwise nil.
+    /// Returns the answer to a request that was sent again after the loss of a connection, if the server refuses it
+    /// only because it has carried out the first try; otherwise nil.
     static func answer(toRepeated request: Request, refusedWith error: HermesClientError) -> Answer?
 
     /// Notes that a request was given up before its answer. Nothing waits for the answer any more.
@@ -97,6 +102,7 @@ package protocol ConnectionLink: Sendable {
 
 extension ConnectionLink {
     package func makeDecoder() -> Decoder { Decoder(maxFrameBytes: maxFrameBytes) }
+    package mutating func sendFailed(_ request: Request, error: HermesClientError, effects: inout Effects) {}
     package mutating func becameLive(now: NIODeadline, effects: inout Effects) {}
     package mutating func lost() {}
     package func stopped() {}

@@ -46,7 +46,8 @@ extension MQTTClient {
         /// The remedy, where one is known.
         var remedy: String? { entry?.remedy }
 
-        /// Whether to retry a connection that the server refused or ended for this reason.
+        /// Whether to retry a connection that the server refused or ended for this reason, or a subscription that it
+        /// did not renew.
         var mayRetry: Bool {
             switch rawValue {
             // Normal, unspecified, implementation specific, unavailable, busy, shutting down, keep-alive, rate, quota,

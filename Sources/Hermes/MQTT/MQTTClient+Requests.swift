@@ -176,6 +176,9 @@ extension MQTTLink {
         if configuration.clientID.isEmpty, !configuration.cleanStart {
             throw HermesClientError(.notEncodable, "a session that is to be resumed needs a client id")
         }
+        guard !configuration.clientID.utf8.contains(0), configuration.userName?.utf8.contains(0) != true else {
+            throw HermesClientError(.notEncodable, "a client id or user name must not hold U+0000 [MQTT-1.5.4-2]")
+        }
         do {
             _ = try MQTTPacket.connect(connectPacket()).frame(version: version)
         } catch {

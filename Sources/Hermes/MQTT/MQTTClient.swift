@@ -175,8 +175,10 @@ public final class MQTTClient: Sendable {
     /// - Parameters:
     ///   - userName: the user name; nil: the client is anonymous, or has the name in its certificate.
     ///   - password: the password or a token.
-    public func useCredentials(userName: String?, password: String?) async {
-        await driver.useCredentials(userName, password)
+    /// - Throws: HermesClientError `.notEncodable` if CONNECT cannot carry the values; the client then keeps the former
+    ///   values.
+    public func useCredentials(userName: String?, password: String?) async throws {
+        try await driver.useCredentials(userName, password)
     }
 
     /// The number of the present connection. If it has changed, QoS 0 publications may have been lost.
@@ -219,5 +221,7 @@ public final class MQTTClient: Sendable {
 }
 
 extension ConnectionDriver where Link == MQTTLink {
-    func useCredentials(_ userName: String?, _ password: String?) { link.useCredentials(userName, password) }
+    func useCredentials(_ userName: String?, _ password: String?) throws(HermesClientError) {
+        try link.useCredentials(userName, password)
+    }
 }

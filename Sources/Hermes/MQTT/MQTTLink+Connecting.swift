@@ -88,8 +88,9 @@ extension MQTTLink {
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {
         // Send one request for each subscription identifier, because an identifier applies to all filters of a packet.
         for identifier in unrenewed {
-            let these = subscriptions.filter { $0.identifier == identifier }.map(\.subscription)
-            if !these.isEmpty { effects.append(.send(.subscribe(these, identifier: identifier))) }
+            let packets = renewals(of: identifier)
+            for packet in packets { effects.append(.send(.subscribe(packet, identifier: identifier))) }
+            if packets.isEmpty { unrenewed.remove(identifier) }
         }
         perform(outbound.resumed(), &effects)
     }
@@ -196,30 +197,104 @@ extension MQTTLink {
 
 // MARK: - Subscriptions
 extension MQTTLink {
-    mutating func subscribed(_ packet: MQTTSuback, effects: inout Effects) {
+    /// The largest number of filters in a packet that renews subscriptions. Some servers accept no more, for example AWS
+    /// IoT Core.
+    private static let maxRenewedFilters = 8
+    /// The longest packet that renews several subscriptions, in bytes. A server of MQTT 3.1.1 does not say which length
+    /// it accepts.
+    private static let maxRenewalBytes = 4_096
+    /// The largest number of bytes that a SUBSCRIBE has beside its filters: the fixed header (5), the packet identifier
+    /// (2), and the properties with a subscription identifier (6).
+    private static let subscribeOverhead = 5 + 2 + 6
+    /// The number of renewals in a row that the server may refuse for a temporary reason before the client stops. With
+    /// MQTT 3.1.1, a permanent refusal has the same code.
+    static let maxRefusedRenewals = 10
+
+    /// Returns the subscriptions with an identifier, grouped into packets that the server accepts. The app has made
+    /// them in many packets, so one packet with all of them may be too long.
+    private func renewals(of identifier: Int?) -> [[MQTTClient.Subscription]] {
+        let limit = min(connection?.maxPacketBytes ?? Int.max, Self.maxRenewalBytes) - Self.subscribeOverhead
+        var packets: [[MQTTClient.Subscription]] = []
+        var bytes = 0
+        for (subscription, other) in subscriptions where other == identifier {
+            // The filter has a length before it, and its options behind it.
+            let length = 2 + subscription.filter.utf8.count + 1
+            if let count = packets.last?.count, count < Self.maxRenewedFilters, bytes + length <= limit {
+                packets[packets.endIndex - 1].append(subscription)
+                bytes += length
+            } else {
+                packets.append([subscription])
+                bytes = length
+            }
+        }
+        return packets
+    }
+
+    /// Ends the client if a subscription cannot be renewed. If the client continued without the subscription, the app
+    /// would conclude that nothing is published.
+    mutating func sendFailed(_ request: Request, error: HermesClientError, effects: inout Effects) {
+        guard case .subscribe(let subscriptions, _) = request, let first = subscriptions.first else { return }
+        let message = "the subscription \(first.filter) cannot be renewed: \(error.message)"
+        effects.append(.kicked(HermesClientError(error.code, message), mayReturn: false, advice: nil))
+    }
+
+    mutating func subscribed(_ packet: MQTTSuback, effects: inout Effects) throws(MQTTPacketError) {
         guard case .subscribe(let id, let wanted, let identifier) = awaited.removeValue(forKey: packet.packetID) else {
             return
         }
         outbound.returnPacketID(packet.packetID)
-        if id == 0 { unrenewed.remove(identifier) }
         let reasons = packet.reasons.map { MQTTClient.ReasonCode($0) }
         guard reasons.count == wanted.count else {
             let message = "the server answered \(wanted.count) filters with \(reasons.count) reasons"
+            // No request of the app waits for the answer to a renewal.
+            guard id != 0 else { throw MQTTPacketError(.protocolError, message) }
             return effects.append(.answer(id: id, .failure(HermesClientError(.protocolViolation, message))))
         }
+        guard id != 0 else { return renewed(wanted, identifier, reasons, packet.properties, effects: &effects) }
         for (subscription, reason) in zip(wanted, reasons) {
             subscriptions.removeAll { $0.subscription.filter == subscription.filter }
-            if !reason.isFailure {
-                subscriptions.append((subscription, identifier))
-            } else if id == 0 {
-                // The link renews this subscription after a reconnect. If the client continued without the
-                // subscription, the app would conclude that nothing is published.
-                let what = "the server does not renew the subscription \(subscription.filter)"
-                let error = HermesClientError(what, reason, packet.properties)
-                effects.append(.kicked(error, mayReturn: false, advice: nil))
-            }
+            if !reason.isFailure { subscriptions.append((subscription, identifier)) }
         }
-        if id != 0 { effects.append(.answer(id: id, .success(reasons))) }
+        effects.append(.answer(id: id, .success(reasons)))
+    }
+
+    /// Handles the answer to a packet that renews subscriptions. If the server refuses one of them, the connection
+    /// ends, because the app would conclude that nothing is published. After a temporary refusal, the next connection
+    /// renews the subscriptions again.
+    private mutating func renewed(
+        _ wanted: [MQTTClient.Subscription],
+        _ identifier: Int?,
+        _ reasons: [MQTTClient.ReasonCode],
+        _ properties: MQTTProperties,
+        effects: inout Effects
+    ) {
+        let refusals = zip(wanted, reasons).filter { $0.1.isFailure }
+        guard let (subscription, reason) = refusals.first(where: { !$0.1.mayRetry }) ?? refusals.first else {
+            if !isRenewing(identifier) { unrenewed.remove(identifier) }
+            if unrenewed.isEmpty { refusedRenewals = 0 }
+            return
+        }
+        refusedRenewals += 1
+        let mayReturn = reason.mayRetry && refusedRenewals <= Self.maxRefusedRenewals
+        if !mayReturn {
+            refusedRenewals = 0
+            let filters = refusals.map { $0.0.filter }
+            subscriptions.removeAll { filters.contains($0.subscription.filter) }
+        }
+        let error = HermesClientError(
+            "the server does not renew the subscription \(subscription.filter)",
+            reason,
+            properties
+        )
+        effects.append(.kicked(error, mayReturn: mayReturn, advice: nil))
+    }
+
+    /// Whether a packet that renews subscriptions with this identifier is unanswered.
+    private func isRenewing(_ identifier: Int?) -> Bool {
+        awaited.values.contains { awaited in
+            guard case .subscribe(let id, _, let other) = awaited else { return false }
+            return id == 0 && other == identifier
+        }
     }
 
     mutating func unsubscribed(_ packet: MQTTUnsuback, effects: inout Effects) {

@@ -58,6 +58,8 @@ struct MQTTLink: ConnectionLink {
     var isClosing = false
     /// The identifiers of the subscriptions that the server has lost with the session and has not confirmed since then.
     var unrenewed: Set<Int?> = []
+    /// The number of renewals in a row that the server has refused for a temporary reason.
+    var refusedRenewals = 0
     var strayLogins = StrayLogins()
     var references: MQTTServerReferences
 
@@ -114,7 +116,7 @@ struct MQTTLink: ConnectionLink {
             let reason = inbound.released(packet.packetID)
             effects.append(.send(.packet(.pubcomp(MQTTAcknowledgement(packetID: packet.packetID, reason: reason)))))
         case .suback(let packet):
-            subscribed(packet, effects: &effects)
+            try subscribed(packet, effects: &effects)
         case .unsuback(let packet):
             unsubscribed(packet, effects: &effects)
         case .pingresp:
@@ -210,9 +212,18 @@ struct MQTTLink: ConnectionLink {
     }
 
     /// Sets the credentials for the next connection.
-    mutating func useCredentials(_ userName: String?, _ password: String?) {
+    ///
+    /// - Throws: HermesClientError `.notEncodable` if CONNECT cannot carry them; the former ones then stay.
+    mutating func useCredentials(_ userName: String?, _ password: String?) throws(HermesClientError) {
+        let former = configuration
         configuration.userName = userName
         configuration.password = password
+        do throws(HermesClientError) {
+            try validate()
+        } catch {
+            configuration = former
+            throw error
+        }
     }
 
     // MARK: Scopes

@@ -248,10 +248,7 @@ extension Outbox {
             }
             guard let entry = queue.removed(number) else { return }
             var changes = [LocalChange(key: entry.item.key, value: nil)]
-            if let journal, receipt.inboxSeq > 0 {
-                let place = journal.cursor?.seq ?? 0
-                changes += sent.sent(entry.item.send.clientID, seq: receipt.inboxSeq, place: place)
-            }
+            if receipt.inboxSeq > 0 { changes += noteSent(entry.item, seq: receipt.inboxSeq) }
             // If this removal is lost, the client sends the message again. For a day, the server recognizes the
             // repetition.
             owed.insert(entry.item.key)
@@ -278,6 +275,18 @@ extension Outbox {
             if let record = try? entry.item.record() { store.write([record], durably: false) { _ in } }
         }
         tell(entry.item.entry(entry.status))
+    }
+
+    /// Notes the seq of a committed message, and returns the changes to store.
+    private func noteSent(_ item: OutboxItem, seq: UInt64) -> [LocalChange] {
+        let (owner, current) = driver.assumeIsolated { driver in
+            (driver.link.owner, Cursor(epoch: driver.link.inbox.epoch, seq: driver.link.inbox.taken))
+        }
+        // If another account logs in meanwhile, the message's inbox is unknown, and so is the app's place in it.
+        let epoch = owner == item.uid ? current.epoch : 0
+        let inbox = SentMessages.Inbox(uid: item.uid, epoch: epoch)
+        let place = epoch == 0 ? 0 : journal.map { $0.place(in: inbox) } ?? current.seq
+        return sent.sent(item.send.clientID, seq: seq, in: inbox, place: place)
     }
 
     /// Writes changes, together with the removals of sent messages that have not succeeded yet.

@@ -3,10 +3,24 @@
 
 import NIOCore
 
-/// The sent messages whose entries in the account's own inbox the app has not reached yet. In the next run of the app,
-/// the server delivers these entries, and the client must recognize them as messages of this device. Does no I/O.
+/// The sent messages whose entries in their account's own inbox the app has not reached yet. After a later login of the
+/// account, the server delivers these entries, and the client must recognize them as messages of this device. Does no
+/// I/O.
 struct SentMessages: Sendable {
-    private var entries: [(clientID: String, seq: UInt64)] = []
+    /// The inbox that a seq belongs to.
+    struct Inbox: Hashable, Sendable {
+        var uid: UInt32
+        var epoch: UInt64
+    }
+
+    fileprivate struct Entry: Sendable {
+        let clientID: String
+        let seq: UInt64
+        /// Nil if an earlier version stored the message. Such a message is forgotten only if there are too many.
+        let inbox: Inbox?
+    }
+
+    private var entries: [Entry] = []
 
     private static let prefix = "sent/"
     /// The largest number of remembered messages. If the app does not read its inbox, the oldest messages are
@@ -18,7 +32,8 @@ struct SentMessages: Sendable {
         for record in records where record.key.hasPrefix(Self.prefix) {
             var value = ByteBuffer(bytes: record.value)
             guard let seq = value.readInteger(as: UInt64.self) else { continue }
-            entries.append((String(record.key.dropFirst(Self.prefix.count)), seq))
+            let clientID = String(record.key.dropFirst(Self.prefix.count))
+            entries.append(Entry(clientID: clientID, seq: seq, inbox: Inbox(reading: &value)))
         }
     }
 
@@ -26,26 +41,45 @@ struct SentMessages: Sendable {
 
     /// Notes that the server committed a message, which has this seq in the account's own inbox.
     ///
-    /// - Parameter place: the last seq that the app has taken.
+    /// - Parameter place: the last seq that the app has taken in this inbox; 0 if unknown.
     /// - Returns: the changes to store.
-    mutating func sent(_ clientID: String, seq: UInt64, place: UInt64) -> [LocalChange] {
-        var changes = passed(place)
+    mutating func sent(_ clientID: String, seq: UInt64, in inbox: Inbox, place: UInt64) -> [LocalChange] {
+        var changes = passed(place, in: inbox)
         guard seq > place, !entries.contains(where: { $0.clientID == clientID }) else { return changes }
-        entries.append((clientID, seq))
-        changes.append(
-            LocalChange(key: Self.prefix + clientID, value: Array(ByteBuffer(integer: seq).readableBytesView))
-        )
+        let entry = Entry(clientID: clientID, seq: seq, inbox: inbox)
+        entries.append(entry)
+        changes.append(LocalChange(key: Self.prefix + clientID, value: entry.stored))
         if entries.count > Self.maxEntries { changes.append(Self.removal(of: entries.removeFirst().clientID)) }
         return changes
     }
 
-    private mutating func passed(_ place: UInt64) -> [LocalChange] {
-        let passed = entries.filter { $0.seq <= place }
-        if !passed.isEmpty { entries.removeAll { $0.seq <= place } }
+    private mutating func passed(_ place: UInt64, in inbox: Inbox) -> [LocalChange] {
+        let passed = entries.filter { $0.inbox == inbox && $0.seq <= place }
+        if !passed.isEmpty { entries.removeAll { $0.inbox == inbox && $0.seq <= place } }
         return passed.map { Self.removal(of: $0.clientID) }
     }
 
     private static func removal(of clientID: String) -> LocalChange {
         LocalChange(key: prefix + clientID, value: nil)
+    }
+}
+
+extension SentMessages.Inbox {
+    fileprivate init?(reading buffer: inout ByteBuffer) {
+        guard let uid = buffer.readInteger(as: UInt32.self), let epoch = buffer.readInteger(as: UInt64.self)
+        else { return nil }
+        self.init(uid: uid, epoch: epoch)
+    }
+}
+
+extension SentMessages.Entry {
+    /// The value of the record: seq u64, uid u32, epoch u64.
+    fileprivate var stored: [UInt8] {
+        var buffer = ByteBuffer(integer: seq)
+        if let inbox {
+            buffer.writeInteger(inbox.uid)
+            buffer.writeInteger(inbox.epoch)
+        }
+        return Array(buffer.readableBytesView)
     }
 }

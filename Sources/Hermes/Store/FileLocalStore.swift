@@ -85,8 +85,9 @@ public final class FileLocalStore: LocalStore {
             defer { waiting = [] }
             return waiting
         }
-        let results = log.withLockedValue { log in
+        let results = log.withLockedValue { log -> [Result<Void, any Error>] in
             let isDurable = writes.contains(where: \.isDurable)
+            do { try log.repair() } catch { return writes.map { _ in .failure(error) } }
             let before = isDurable ? log.mark : nil
             var results: [Result<Void, any Error>] = writes.map { write in
                 Result { try log.append(write.changes, maxBytes: maxBytes) }
@@ -113,6 +114,8 @@ struct LogFile {
     private(set) var table: RecordTable
     private(set) var damagedFrames: Int
     private var length: Int
+    /// The salt of the file's checksums; nil in a file of version 1.
+    private var salt: UInt64?
     /// Whether the file's state is unknown. If so, the file is rewritten before anything is added to it.
     private var isBroken = false
     private let bringToDisk: @Sendable (CInt, String) throws -> Void
@@ -130,6 +133,7 @@ struct LogFile {
                 table = contents.table
                 damagedFrames = contents.damagedFrames
                 length = contents.end
+                salt = contents.salt
             } else {
                 guard rename(path, path + ".damaged") == 0 else { throw Self.failure("move", path) }
                 _ = Self.closeFile(descriptor)
@@ -140,8 +144,11 @@ struct LogFile {
             }
             guard ftruncate(descriptor, off_t(length)) == 0 else { throw Self.failure("write", path) }
             if length == 0 {
-                try Self.write(RecordLog.header, to: descriptor, at: 0, path)
-                length = RecordLog.header.count
+                let salt = UInt64.random(in: 0 ... .max)
+                let header = RecordLog.header(salt)
+                try Self.write(header, to: descriptor, at: 0, path)
+                self.salt = salt
+                length = header.count
                 try bringToDisk(descriptor, path)
                 Self.synchronizeFolder(of: path)
             }
@@ -149,14 +156,16 @@ struct LogFile {
             _ = Self.closeFile(descriptor)
             throw error
         }
+        // If the rewrite fails, the file stays one of version 1.
+        if salt == nil { try? writeAnew() }
     }
 
     func close() { _ = Self.closeFile(descriptor) }
 
     mutating func append(_ changes: [LocalChange], maxBytes: Int) throws {
         guard !changes.isEmpty else { return }
-        if isBroken { try writeAnew() }
-        guard let frame = RecordLog.frame(changes) else {
+        guard !isBroken else { throw HermesClientError(.storeFailed, "an earlier write to \(path) failed") }
+        guard let frame = RecordLog.frame(changes, salt: salt) else {
             throw HermesClientError(.storeFailed, "a record's key is 1 to 255 bytes, its value at most 8 MiB")
         }
         let bytes = table.bytes(after: changes)
@@ -175,6 +184,12 @@ struct LogFile {
     }
 
     func synchronize() throws { try bringToDisk(descriptor, path) }
+
+    /// Rewrites the file if its state is unknown. Called before changes are added, and not between a mark and its
+    /// `rollBack`, because the mark's length is that of the file before the rewrite.
+    mutating func repair() throws {
+        if isBroken { try writeAnew() }
+    }
 
     /// The present state, for `rollBack`.
     var mark: (table: RecordTable, length: Int) { (table, length) }
@@ -199,11 +214,12 @@ struct LogFile {
         let temporary = path + ".new"
         _ = unlink(temporary)
         let new = try Self.open(temporary, O_RDWR | O_CREAT | O_EXCL)
+        let newSalt = UInt64.random(in: 0 ... .max)
         var newLength = 0
         do {
-            var pieces = RecordLog.header
+            var pieces = RecordLog.header(newSalt)
             for record in table.records {
-                pieces += RecordLog.frame([LocalChange(key: record.key, value: record.value)]) ?? []
+                pieces += RecordLog.frame([LocalChange(key: record.key, value: record.value)], salt: newSalt) ?? []
                 guard pieces.count > Self.worthwhile else { continue }
                 try Self.write(pieces, to: new, at: newLength, temporary)
                 newLength += pieces.count
@@ -222,11 +238,35 @@ struct LogFile {
         _ = Self.closeFile(descriptor)
         descriptor = new
         length = newLength
+        salt = newSalt
         isBroken = false
     }
 
     // MARK: - The system
-    private static func open(_ path: String, _ flags: CInt) throws -> CInt {
+    /// Opens and locks a file.
+    ///
+    /// - Parameter willLock: called before the lock, for tests.
+    static func open(_ path: String, _ flags: CInt, willLock: () -> Void = {}) throws -> CInt {
+        for _ in 1...maxTries {
+            let descriptor = try openOnce(path, flags, willLock: willLock)
+            if isFile(descriptor, at: path) { return descriptor }
+            // Another process rewrote the file before the lock, so this is the lock of the old file.
+            _ = closeFile(descriptor)
+        }
+        throw HermesClientError(.storeFailed, "cannot lock \(path): it is being replaced again and again")
+    }
+
+    private static let maxTries = 10
+
+    /// Whether the open file is the one that has the path.
+    private static func isFile(_ descriptor: CInt, at path: String) -> Bool {
+        var opened = stat()
+        var present = stat()
+        guard fstat(descriptor, &opened) == 0, stat(path, &present) == 0 else { return false }
+        return opened.st_dev == present.st_dev && opened.st_ino == present.st_ino
+    }
+
+    private static func openOnce(_ path: String, _ flags: CInt, willLock: () -> Void) throws -> CInt {
         #if canImport(Glibc)
         let descriptor = Glibc.open(path, flags | O_CLOEXEC, 0o600)
         #elseif canImport(Musl)
@@ -235,6 +275,7 @@ struct LogFile {
         let descriptor = Darwin.open(path, flags | O_CLOEXEC, 0o600)
         #endif
         guard descriptor >= 0 else { throw failure("open", path) }
+        willLock()
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let error = failure("lock (is another store using it?)", path)
             _ = closeFile(descriptor)

@@ -67,11 +67,23 @@ final class InboxJournal: Sendable {
         var lastOrdinal: UInt64 = 0
         /// The keys whose records in the store are out of date.
         var dirty: Set<String> = []
+        /// The number of writes that have not ended.
+        var writes = 0
+        /// Called when no write is in flight any more.
+        var waiters: [@Sendable () -> Void] = []
         /// The error of the last write; nil if it succeeded.
         var failure: HermesClientError?
         /// The counts that an earlier run did not upload.
         var statistics: Hermes_V1_Statistics?
         var logins: [Int64] = []
+    }
+
+    /// The next step until everything is stored.
+    fileprivate enum Step {
+        case write([LocalChange])
+        /// The last changes are being written. If that fails, they must be written again.
+        case wait
+        case done
     }
 
     fileprivate enum Key {
@@ -126,6 +138,14 @@ final class InboxJournal: Sendable {
     var account: Account? { state.withLockedValue { $0.account } }
     var cursor: Cursor? { state.withLockedValue { $0.cursor } }
 
+    /// Returns the last seq that is recorded as taken in an inbox; 0 if none is.
+    func place(in inbox: SentMessages.Inbox) -> UInt64 {
+        state.withLockedValue { state in
+            guard state.account?.uid == inbox.uid, state.cursor?.epoch == inbox.epoch else { return 0 }
+            return state.cursor?.seq ?? 0
+        }
+    }
+
     /// The logins without an answer; see ``StrayLogins/unanswered``.
     var logins: [Int64] { state.withLockedValue { $0.logins } }
 
@@ -178,65 +198,79 @@ final class InboxJournal: Sendable {
             state.dirty.insert(Key.cursor)
             return true
         }
-        guard isBehind, let changes = changes() else { return }
+        guard isBehind, case .write(let changes) = nextStep() else { return }
         store.write(changes, durably: false) { [self] result in _ = written(changes, result) }
     }
 
     /// Writes the pending changes, and reports whether everything is stored.
     func retry(_ completion: @escaping @Sendable (Bool) -> Void) {
-        guard let changes = changes() else { return completion(failure == nil) }
-        store.write(changes, durably: false) { [self] result in
-            guard written(changes, result) else { return completion(false) }
-            retry(completion)
+        switch nextStep() {
+        case .done: completion(true)
+        case .wait: whenWritten { [self] in retry(completion) }
+        case .write(let changes):
+            store.write(changes, durably: false) { [self] result in
+                guard written(changes, result) else { return completion(false) }
+                retry(completion)
+            }
         }
     }
 
-    /// Writes the pending changes.
+    /// Writes the pending changes, and waits for the writes that other calls have begun.
     ///
     /// - Returns: false if the write failed. The changes are then written together with the next changes.
     private func flush() async -> Bool {
-        while let changes = changes() {
-            let result: Result<Void, any Error>
-            do {
-                result = .success(try await store.write(changes, durably: false))
-            } catch {
-                result = .failure(error)
+        while true {
+            switch nextStep() {
+            case .done: return true
+            case .wait:
+                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                    whenWritten { continuation.resume() }
+                }
+            case .write(let changes):
+                let result: Result<Void, any Error>
+                do {
+                    result = .success(try await store.write(changes, durably: false))
+                } catch {
+                    result = .failure(error)
+                }
+                guard written(changes, result) else { return false }
             }
-            guard written(changes, result) else { return false }
         }
-        return true
     }
 
-    /// Removes and returns the pending changes; nil if there are none.
-    private func changes() -> [LocalChange]? {
+    /// Returns what is to be done next, and removes the changes that the caller must write.
+    private func nextStep() -> Step {
         state.withLockedValue { state in
-            guard !state.dirty.isEmpty else { return nil }
+            guard !state.dirty.isEmpty else { return state.writes == 0 ? .done : .wait }
             defer { state.dirty = [] }
-            return state.dirty.sorted().map { LocalChange(key: $0, value: state.value(of: $0)) }
+            state.writes += 1
+            return .write(state.dirty.sorted().map { LocalChange(key: $0, value: state.value(of: $0)) })
         }
+    }
+
+    /// Calls the function as soon as no write is in flight.
+    private func whenWritten(_ body: @escaping @Sendable () -> Void) {
+        let isIdle = state.withLockedValue { state in
+            guard state.writes > 0 else { return true }
+            state.waiters.append(body)
+            return false
+        }
+        if isIdle { body() }
     }
 
     /// Notes the result of a write.
     ///
     /// - Returns: whether the write succeeded.
     private func written(_ changes: [LocalChange], _ result: Result<Void, any Error>) -> Bool {
-        state.withLockedValue { state in
-            switch result {
-            case .success:
-                state.failure = nil
-                // If a value changed meanwhile, this write may have replaced a newer record, so the value is written
-                // again.
-                for change in changes where state.value(of: change.key) != change.value {
-                    state.dirty.insert(change.key)
-                }
-                return true
-            case .failure(let error):
-                state.failure =
-                    error as? HermesClientError ?? HermesClientError(.storeFailed, explain(error), cause: error)
-                state.dirty.formUnion(changes.map(\.key))
-                return false
-            }
+        let (isWritten, waiters) = state.withLockedValue { state -> (Bool, [@Sendable () -> Void]) in
+            let isWritten = state.written(changes, result)
+            state.writes -= 1
+            guard state.writes == 0 else { return (isWritten, []) }
+            defer { state.waiters = [] }
+            return (isWritten, state.waiters)
         }
+        for waiter in waiters { waiter() }
+        return isWritten
     }
 
     /// Stores the logins without an answer, for the next run.
@@ -268,6 +302,23 @@ final class InboxJournal: Sendable {
 }
 
 extension InboxJournal.State {
+    /// Notes the result of a write.
+    ///
+    /// - Returns: whether the write succeeded.
+    fileprivate mutating func written(_ changes: [LocalChange], _ result: Result<Void, any Error>) -> Bool {
+        switch result {
+        case .success:
+            failure = nil
+            // If a value changed meanwhile, this write may have replaced a newer record, so the value is written again.
+            for change in changes where value(of: change.key) != change.value { dirty.insert(change.key) }
+            return true
+        case .failure(let error):
+            failure = error as? HermesClientError ?? HermesClientError(.storeFailed, explain(error), cause: error)
+            dirty.formUnion(changes.map(\.key))
+            return false
+        }
+    }
+
     /// Notes the account that logged in; forgets the inbox of another account.
     fileprivate mutating func begin(_ session: Session) {
         let new = InboxJournal.Account(session)

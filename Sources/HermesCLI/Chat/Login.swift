@@ -35,7 +35,7 @@ struct Login {
                 cache.remove(name: name, server: server, device: device)
             }
         }
-        let password = try Password.get(
+        let password = try await Password.get(
             file: options.passwordFile,
             prompt: options.register ? "New password for \(name): " : "Password for \(name): ",
             confirms: options.register

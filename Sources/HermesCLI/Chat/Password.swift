@@ -11,7 +11,8 @@ enum Password {
     ///   - file: the file whose first line is the password; nil: use the other sources.
     ///   - prompt: the text that asks for the password at the terminal.
     ///   - confirms: whether to ask twice at the terminal, because the password is new.
-    static func get(file: String?, prompt: String, confirms: Bool) throws -> String {
+    /// - Throws: ClientFailure; CancellationError if the task is cancelled or the user types Ctrl-C.
+    static func get(file: String?, prompt: String, confirms: Bool) async throws -> String {
         if let file { return try read(file: file) }
         if let password = ProcessInfo.processInfo.environment["HERMES_PASSWORD"], !password.isEmpty { return password }
         guard isatty(STDIN_FILENO) == 1 else {
@@ -19,8 +20,11 @@ enum Password {
                 "the password is missing: without a terminal, give it in HERMES_PASSWORD or --password-file"
             )
         }
-        let password = try ask(prompt)
-        if confirms, try ask("Once more: ") != password { throw ClientFailure("the two passwords differ") }
+        let input = try StandardInput()
+        let password = try await ask(prompt, from: input)
+        guard confirms else { return password }
+        let again = try await ask("Once more: ", from: input)
+        guard again == password else { throw ClientFailure("the two passwords differ") }
         return password
     }
 
@@ -38,33 +42,64 @@ enum Password {
     static func ask(_ prompt: String) throws -> String {
         StandardError.write(prompt)
         return try TerminalMode.whileRaw {
-            var bytes: [UInt8] = []
-            input: while true {
+            defer { StandardError.write("\n") }
+            var line = PasswordLine()
+            while true {
                 var byte: UInt8 = 0
                 let count = Foundation.read(STDIN_FILENO, &byte, 1)
                 if count < 0, errno == EINTR { continue }
-                guard count == 1 else { break }
-                switch byte {
-                case 0x04 where bytes.isEmpty:  // Ctrl-D
-                    break input
-                case 0x03:  // Ctrl-C
-                    StandardError.write("\n")
-                    throw CancellationError()
-                case 0x0A, 0x0D:
-                    StandardError.write("\n")
-                    return String(decoding: bytes, as: UTF8.self)
-                case 0x7F, 0x08:
-                    while let last = bytes.popLast(), last & 0xC0 == 0x80 {}
-                case 0x15:  // Ctrl-U
-                    bytes = []
-                default:
-                    // Keeps one byte more than a password may have, so that a longer password is refused instead of
-                    // cut.
-                    if bytes.count <= 256 { bytes.append(byte) }
-                }
+                guard count == 1 else { throw PasswordLine.missing }
+                if let password = try line.feed(byte) { return password }
             }
-            StandardError.write("\n")
-            throw ClientFailure("no password was given")
         }
+    }
+
+    /// Asks at the terminal like `ask`, until the task is cancelled. Reads no byte after the password's line.
+    ///
+    /// - Throws: ClientFailure; CancellationError if the task is cancelled or the user types Ctrl-C.
+    static func ask(_ prompt: String, from input: StandardInput) async throws -> String {
+        StandardError.write(prompt)
+        let restore = TerminalMode.makeRaw()
+        defer {
+            StandardError.write("\n")
+            restore?()
+        }
+        var line = PasswordLine()
+        while let byte = await input.read(upTo: 1)?.first {
+            if let password = try line.feed(byte) { return password }
+        }
+        try Task.checkCancellation()
+        throw PasswordLine.missing
+    }
+}
+
+/// A password that is being typed at a terminal.
+struct PasswordLine {
+    private var bytes: [UInt8] = []
+
+    /// The error of an input that ends before the password.
+    static let missing = ClientFailure("no password was given")
+
+    /// Handles a typed byte.
+    ///
+    /// - Returns: the password after the end of the line; until then nil.
+    /// - Throws: CancellationError after Ctrl-C; ``missing`` after Ctrl-D in an empty line.
+    mutating func feed(_ byte: UInt8) throws -> String? {
+        switch byte {
+        case 0x04 where bytes.isEmpty:  // Ctrl-D
+            throw Self.missing
+        case 0x03:  // Ctrl-C
+            throw CancellationError()
+        case 0x0A, 0x0D:
+            return String(decoding: bytes, as: UTF8.self)
+        case 0x7F, 0x08:
+            while let last = bytes.popLast(), last & 0xC0 == 0x80 {}
+        case 0x15:  // Ctrl-U
+            bytes = []
+        default:
+            // Keeps one byte more than a password may have, so that a longer password is refused instead of cut.
+            if bytes.count <= 256 { bytes.append(byte) }
+        }
+        return nil
     }
 }

@@ -10,10 +10,13 @@ import Foundation
 /// the reading task is cancelled.
 final class StandardInput: Sendable {
     private let queue = DispatchQueue(label: "hermes.stdin")
+    private let descriptor: Int32
     private let wakeRead: Int32
     private let wakeWrite: Int32
 
-    init() throws {
+    /// - Parameter descriptor: the file descriptor to read from: stdin, except in tests.
+    init(descriptor: Int32 = STDIN_FILENO) throws {
+        self.descriptor = descriptor
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw ClientFailure("no pipe: \(String(cString: strerror(errno)))") }
         wakeRead = ends[0]
@@ -26,10 +29,12 @@ final class StandardInput: Sendable {
     }
 
     /// Returns the next bytes; nil at the end of the input, or if the task is cancelled.
-    func read() async -> [UInt8]? {
+    func read(upTo maxBytes: Int = 16_384) async -> [UInt8]? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                queue.async { [wakeRead] in continuation.resume(returning: Self.read(wakeRead)) }
+                queue.async { [descriptor, wakeRead] in
+                    continuation.resume(returning: Self.read(descriptor, upTo: maxBytes, wake: wakeRead))
+                }
             }
         } onCancel: {
             var byte: UInt8 = 1
@@ -37,10 +42,10 @@ final class StandardInput: Sendable {
         }
     }
 
-    private static func read(_ wake: Int32) -> [UInt8]? {
+    private static func read(_ descriptor: Int32, upTo maxBytes: Int, wake: Int32) -> [UInt8]? {
         while true {
             var descriptors = [
-                pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
             ]
             guard poll(&descriptors, 2, -1) >= 0 else {
@@ -49,8 +54,8 @@ final class StandardInput: Sendable {
             }
             if descriptors[1].revents != 0 { return nil }
             guard descriptors[0].revents != 0 else { continue }
-            var bytes = [UInt8](repeating: 0, count: 16_384)
-            let count = Foundation.read(STDIN_FILENO, &bytes, bytes.count)
+            var bytes = [UInt8](repeating: 0, count: maxBytes)
+            let count = Foundation.read(descriptor, &bytes, bytes.count)
             if count < 0, errno == EINTR || errno == EAGAIN { continue }
             guard count > 0 else { return nil }
             bytes.removeSubrange(count...)

@@ -121,6 +121,37 @@ struct HostileWebSocketTests {
         try await server.stop()
     }
 
+    @Test func `a packet together with the handshake is read once the connection is open`() async throws {
+        let server = try await FakeWebSocketServer { _, channel, accept in
+            var bytes = FakeWebSocketServer.answer(accept)
+            // DISCONNECT of 5.0 for an administrative action, without properties.
+            bytes.writeBytes([0x82, 4, 0xE0, 2, 0x98, 0])
+            channel.writeAndFlush(bytes, promise: nil)
+        }
+        var configuration = Self.configuration(server)
+        configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(1)], jitter: 0)
+        let client = try MQTTClient(configuration)
+        let error = await #expect(throws: HermesClientError.self) { try await client.connect() }
+        #expect(error?.mqttReason?.rawValue == 0x98)
+        #expect(server.connectionCount == 1)
+        try await server.stop()
+    }
+
+    @Test func `what comes together with the handshake is bounded`() async throws {
+        let server = try await FakeWebSocketServer { _, channel, accept in
+            var bytes = FakeWebSocketServer.answer(accept)
+            bytes.writeBytes([0x82, 100] + [UInt8](repeating: 0, count: 100))
+            channel.writeAndFlush(bytes, promise: nil)
+        }
+        var configuration = Self.configuration(server)
+        configuration.maxPacketBytes = 16
+        let client = try MQTTClient(configuration)
+        let error = await #expect(throws: HermesClientError.self) { try await client.connect() }
+        #expect(error?.code == .protocolViolation)
+        #expect(error?.message.contains("before the login") == true)
+        try await server.stop()
+    }
+
     @Test(arguments: Way.allCases)
     func `the client comes back by its policy`(_ way: Way) async throws {
         let written = NIOLockedValueBox(0)

@@ -146,6 +146,45 @@ struct AccountSwitchTests {
         try await server.stop()
     }
 
+    @Test(arguments: [false, true])
+    func `a message that was sent is not shown when its account is back, although another account came further`(
+        hasStore: Bool
+    ) async throws {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate(let login) where Self.uid(of: login) == 7:
+                connection.accept(id: packet.id, head: connection.number == 1 ? 1 : 3, token: "token-7")
+                connection.event(1, "ann's 1")
+                guard connection.number > 1 else { return }
+                connection.event(2, "mine", own: "the-id")
+                connection.event(3, "ann's 3")
+            case .authenticate:
+                connection.accept(id: packet.id, head: 201, acknowledged: 199, token: "token-9", uid: 9)
+                connection.event(200, "cay's 200", id: "C200")
+                connection.event(201, "cay's 201", id: "C201")
+            case .send(let send): connection.receipt(for: send, id: packet.id, seq: connection.number == 1 ? 2 : 202)
+            default: break
+            }
+        }
+        var configuration = HermesClient.Configuration.fake(server)
+        if hasStore { configuration.localStore = MemoryLocalStore() }
+        let client = try HermesClient(configuration)
+        _ = try await client.logIn(.password(nickName: "ann", password: "a"))
+        // The app has not taken Ann's first message.
+        while await client.driver.events.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+        _ = try await client.send(.text("mine"), to: .user(8), clientID: "the-id").receipt()
+        _ = try await client.logIn(.password(nickName: "cay", password: "c"))
+        let events = client.events.makeAsyncIterator()
+        #expect(await events.next()?.message?.text == "cay's 200")
+        #expect(await events.next()?.message?.text == "cay's 201")
+        _ = try await client.send("cay's", to: .user(8)).receipt()
+        _ = try await client.logIn(.password(nickName: "ann", password: "a"))
+        #expect(await events.next()?.message?.text == "ann's 1")
+        #expect(await events.next()?.message?.text == "ann's 3")
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `what waits in the outbox goes out under its own account alone`() async throws {
         let sent = Log<(UInt32, String)>()
         let accounts = Log<(Int, UInt32)>()

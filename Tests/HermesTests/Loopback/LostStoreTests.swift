@@ -99,6 +99,29 @@ struct LostStoreTests {
         try await server.stop()
     }
 
+    @Test func `after a new epoch a message that this device sent is not shown as another device's`() async throws {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate where connection.number == 1: connection.accept(id: packet.id)
+            case .authenticate:
+                // It remembers nothing of this device.
+                connection.accept(id: packet.id, epoch: 2, head: 2)
+                connection.event(1, "mine", own: "the-id", id: "M-the-id")
+                connection.event(2, "another's")
+            case .send(let send): connection.receipt(for: send, id: packet.id, seq: 1)
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        _ = try await client.send(.text("mine"), to: .user(8), clientID: "the-id").receipt()
+        server.closeConnection()
+        #expect(await Self.seen(2, from: client) == ["reset", "another's"])
+        await client.close()
+        #expect(await client.cursor == Cursor(epoch: 2, seq: 2))
+        try await server.stop()
+    }
+
     @Test func `after a new epoch what comes again is not shown again, and what is new is`() async throws {
         let server = try await FakeHermesServer.scripted { packet, connection in
             guard case .authenticate = packet.body else { return }

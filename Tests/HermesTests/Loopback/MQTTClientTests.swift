@@ -48,7 +48,7 @@ struct MQTTClientTests {
         configuration.password = "old"
         let client = try MQTTClient(configuration)
         try await client.connect()
-        await client.useCredentials(userName: "ann", password: "new")
+        try await client.useCredentials(userName: "ann", password: "new")
         _ = try? await client.ping()
         for await state in client.states where state == .live && server.connectionCount == 2 { break }
         #expect(passwords.all == ["old", "new"])

@@ -226,18 +226,38 @@ struct RestartOfTheAppTests {
     }
 
     @Test func `an app that never looks at its inbox keeps the names of so many messages, and no more`() {
+        let inbox = SentMessages.Inbox(uid: 7, epoch: 1)
         var sent = SentMessages()
         var table: [String: [UInt8]] = [:]
         for seq in 1...UInt64(SentMessages.maxEntries) + 10 {
-            for change in sent.sent("id-\(seq)", seq: seq, place: 0) { table[change.key] = change.value }
+            for change in sent.sent("id-\(seq)", seq: seq, in: inbox, place: 0) { table[change.key] = change.value }
         }
         #expect(sent.clientIDs.count == SentMessages.maxEntries)
         let again = SentMessages(records: table.map { LocalRecord(key: $0.key, value: $0.value) })
         #expect(again.clientIDs == sent.clientIDs)
         #expect(!again.clientIDs.contains("id-10"))
         #expect(again.clientIDs.contains("id-11"))
-        #expect(sent.sent("known", seq: 5000, place: 6000).count == SentMessages.maxEntries)
+        #expect(sent.sent("known", seq: 5000, in: inbox, place: 6000).count == SentMessages.maxEntries)
         #expect(sent.clientIDs.isEmpty)
+    }
+
+    @Test func `the place in one inbox says nothing about messages in another, or about those of an earlier version`() {
+        let old = LocalRecord(key: "sent/old", value: [0, 0, 0, 0, 0, 0, 0, 50])
+        var sent = SentMessages(records: [old])
+        #expect(sent.clientIDs == ["old"])
+        let inbox = SentMessages.Inbox(uid: 7, epoch: 1)
+        let changes = sent.sent("mine", seq: 50, in: inbox, place: 10)
+        #expect(changes.map(\.key) == ["sent/mine"])
+        #expect(sent.sent("cay's", seq: 201, in: .init(uid: 9, epoch: 1), place: 200).map(\.key) == ["sent/cay's"])
+        #expect(sent.sent("later", seq: 101, in: .init(uid: 7, epoch: 2), place: 100).map(\.key) == ["sent/later"])
+        #expect(sent.clientIDs == ["old", "mine", "cay's", "later"])
+        // Also after a restart.
+        let records = changes.map { LocalRecord(key: $0.key, value: $0.value ?? []) }
+        var next = SentMessages(records: records)
+        #expect(next.sent("more", seq: 201, in: .init(uid: 9, epoch: 1), place: 200).map(\.key) == ["sent/more"])
+        let last = next.sent("last", seq: 52, in: inbox, place: 51)
+        #expect(last.map(\.key) == ["sent/mine", "sent/last"])
+        #expect(last.map(\.value) == [nil, [0, 0, 0, 0, 0, 0, 0, 52, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1]])
     }
 
     @Test func `another account's login neither takes that account's entries away nor shows those of the first`()

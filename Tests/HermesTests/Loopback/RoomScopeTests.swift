@@ -136,6 +136,102 @@ struct RoomScopeTests {
         try await server.stop()
     }
 
+    /// A server that answers entries after the first number of them, and keeps the room requests.
+    private static func server(
+        unanswered: Int,
+        _ requests: Log<Hermes_V1_RoomRequest>
+    ) async throws -> FakeHermesServer {
+        try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate(let login):
+                let isCay = login.password.nickName == "cay"
+                connection.accept(id: packet.id, token: isCay ? "token-9" : "token-7", uid: isCay ? 9 : 7)
+            case .room(let request):
+                guard requests.count(adding: request) > unanswered else { return }
+                connection.send(.result(Hermes_V1_Result()), id: packet.id)
+            default: break
+            }
+        }
+    }
+
+    private static func waitForScopes(_ count: Int, of client: HermesClient) async throws {
+        while await client.driver.link.roomScopes["lobby"]?.logins.count != count {
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    @Test func `a scope that waits for the entry of a cancelled one enters the room itself`() async throws {
+        let requests = Log<Hermes_V1_RoomRequest>()
+        let server = try await Self.server(unanswered: 1, requests)
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        let first = Task { try await client.enterRoom("lobby", as: RoomUser(name: "Ann")) { _ in } }  // Awaited below.
+        while requests.all.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+        let second = Task {  // Awaited below.
+            try await client.enterRoom("lobby", as: RoomUser(name: "Ann")) { _ in requests.all.count }
+        }
+        try await Self.waitForScopes(2, of: client)
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        // The first entry, the leave in case the server carries it out, and the second scope's own entry.
+        #expect(try await second.value == 3)
+        #expect(requests.all[0...2].map { $0.enter.user.name } == ["Ann", "", "Ann"])
+        #expect(await client.driver.link.rooms.isEmpty)
+        #expect(await client.driver.link.roomScopes.isEmpty)
+        await client.close()
+        try await server.stop()
+    }
+
+    @Test func `a scope whose own wait for an entry is cancelled ends, and the entry goes on`() async throws {
+        let entering = Log<(FakeHermesServer.Connection, UInt64)>()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate: connection.accept(id: packet.id)
+            case .room: entering.append((connection, packet.id))
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        // All are awaited below.
+        let first = Task { try await client.enterRoom("lobby", as: RoomUser(name: "Ann")) { _ in 1 } }
+        while entering.all.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+        let second = Task { try await client.enterRoom("lobby", as: RoomUser(name: "Ann")) { _ in 2 } }
+        let third = Task { try await client.enterRoom("lobby", as: RoomUser(name: "Ann")) { _ in 3 } }
+        try await Self.waitForScopes(3, of: client)
+        second.cancel()
+        await #expect(throws: CancellationError.self) { try await second.value }
+        let (connection, id) = try #require(entering.all.first)
+        connection.send(.result(Hermes_V1_Result()), id: id)
+        #expect(try await first.value == 1)
+        #expect(try await third.value == 3)
+        #expect(await client.driver.link.roomScopes.isEmpty)
+        await client.close()
+        try await server.stop()
+    }
+
+    @Test func `the end of another account's scope leaves this account's room alone`() async throws {
+        let server = try await Self.server(unanswered: 0, Log())
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.password(nickName: "ann", password: "a"))
+        let (gate, continuation) = AsyncStream<Void>.makeStream()
+        let anns = Task {  // Awaited below.
+            try await client.enterRoom("lobby", as: RoomUser(name: "Ann")) { _ in for await _ in gate {} }
+        }
+        while await client.driver.link.rooms.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+        _ = try await client.logIn(.password(nickName: "cay", password: "c"))
+        #expect(await client.driver.link.roomScopes.isEmpty)
+        try await client.enterRoom("lobby", as: RoomUser(name: "Cay")) { _ in
+            continuation.finish()
+            try await anns.value
+            #expect(Set(await client.driver.link.rooms.keys) == ["lobby"])
+            #expect(await client.driver.link.roomScopes["lobby"]?.logins.count == 1)
+        }
+        #expect(await client.driver.link.rooms.isEmpty)
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `a scope ends with its client, and a cancelled one leaves`() async throws {
         try await withServer { server in
             let ann = try await Self.register("ann", server)

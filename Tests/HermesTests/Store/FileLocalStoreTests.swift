@@ -123,6 +123,86 @@ import Testing
         }
     }
 
+    @Test func `a change that fails again after a rewrite is not there at the next start`() async throws {
+        try await Self.withPath { path in
+            let isFailing = NIOLockedValueBox(false)
+            // The flush fails for the file itself, and succeeds for its rewrite.
+            let store = try FileLocalStore(path: path) { descriptor, flushed in
+                guard flushed != path || !isFailing.withLockedValue({ $0 }) else {
+                    throw HermesClientError(.storeFailed, "no disk")
+                }
+                try LogFile.synchronize(descriptor, flushed)
+            }
+            // Makes the file longer than its rewrite.
+            for number in 0..<50 {
+                try await store.write([LocalChange(key: "a", value: [UInt8(number)])], durably: false)
+            }
+            isFailing.withLockedValue { $0 = true }
+            for _ in 1...2 {
+                await #expect(throws: HermesClientError.self) {
+                    try await store.write([LocalChange(key: "refused", value: [2])], durably: true)
+                }
+            }
+            try FileManager.default.copyItem(atPath: path, toPath: path + ".copy")
+            #expect(try FileLocalStore(path: path + ".copy").records() == [LocalRecord(key: "a", value: [49])])
+            isFailing.withLockedValue { $0 = false }
+            try await store.write([LocalChange(key: "b", value: [3])], durably: true)
+            #expect(store.records().map(\.key) == ["a", "b"])
+        }
+    }
+
+    @Test func `a file that is replaced before its lock is opened again`() async throws {
+        try await Self.withPath { path in
+            try Data("old".utf8).write(to: URL(filePath: path))
+            try Data("new".utf8).write(to: URL(filePath: path + ".new"))
+            var opened = 0
+            let descriptor = try LogFile.open(path, O_RDWR | O_CREAT) {
+                opened += 1
+                // The second time there is nothing to rename.
+                _ = rename(path + ".new", path)
+            }
+            let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+            #expect(try handle.readToEnd() == Data("new".utf8))
+            #expect(opened == 2)
+        }
+    }
+
+    @Test func `a file that is replaced at each try is an error`() async throws {
+        try await Self.withPath { path in
+            let error = #expect(throws: HermesClientError.self) {
+                try LogFile.open(path, O_RDWR | O_CREAT) { _ = unlink(path) }
+            }
+            #expect(error?.code == .storeFailed)
+        }
+    }
+
+    @Test func `a file of version 1 keeps its records and gets a salt`() async throws {
+        try await Self.withPath { path in
+            try Data(RecordLogTests.file(RecordLogTests.changes, salt: nil)).write(to: URL(filePath: path))
+            let store = try FileLocalStore(path: path)
+            #expect(store.records().map(\.key) == ["b", "c"])
+            let bytes = try Data(contentsOf: URL(filePath: path))
+            #expect(RecordLog.read(Array(bytes))?.salt != nil)
+            try await store.write([LocalChange(key: "d", value: [4])], durably: true)
+            try FileManager.default.copyItem(atPath: path, toPath: path + ".copy")
+            #expect(try FileLocalStore(path: path + ".copy").records().map(\.key) == ["b", "c", "d"])
+        }
+    }
+
+    @Test func `a file of version 1 that cannot be rewritten stays one, and is written on`() async throws {
+        try await Self.withPath { path in
+            try Data(RecordLogTests.file(RecordLogTests.changes, salt: nil)).write(to: URL(filePath: path))
+            let store = try FileLocalStore(path: path) { _, flushed in
+                if flushed != path { throw HermesClientError(.storeFailed, "no disk") }
+            }
+            try await store.write([LocalChange(key: "d", value: [4])], durably: true)
+            let contents = RecordLog.read(Array(try Data(contentsOf: URL(filePath: path))))
+            #expect(contents != nil)
+            #expect(contents?.salt == nil)
+            #expect(contents?.table.records.map(\.key) == ["b", "c", "d"])
+        }
+    }
+
     @Test func `a folder that is not there is an error that names it`() {
         let error = #expect(throws: HermesClientError.self) { try FileLocalStore(path: "/nowhere/at/all/client.log") }
         #expect(error?.message.contains("/nowhere/at/all/client.log") == true)

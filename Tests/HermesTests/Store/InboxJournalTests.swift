@@ -29,6 +29,44 @@ struct InboxJournalTests {
         }
     }
 
+    /// A store that holds its writes back while it is told to.
+    private final class Holding: LocalStore {
+        private typealias Write = @Sendable (_ error: HermesClientError?) -> Void
+        private let store = MemoryLocalStore()
+        private let held = NIOLockedValueBox<[Write]?>(nil)
+
+        var heldCount: Int { held.withLockedValue { $0?.count ?? 0 } }
+
+        func records() -> [LocalRecord] { store.records() }
+
+        func hold() { held.withLockedValue { $0 = [] } }
+
+        /// Ends the held writes: carries them out, or fails them with the error. Carries out later writes at once.
+        func release(_ error: HermesClientError? = nil) {
+            let writes = held.withLockedValue { held in
+                defer { held = nil }
+                return held ?? []
+            }
+            for write in writes { write(error) }
+        }
+
+        func write(
+            _ changes: [LocalChange],
+            durably: Bool,
+            completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+        ) {
+            let write: Write = { [store] error in
+                if let error { return completion(.failure(error)) }
+                store.write(changes, durably: durably, completion: completion)
+            }
+            let isHeld = held.withLockedValue { held in
+                held?.append(write)
+                return held != nil
+            }
+            if !isHeld { write(nil) }
+        }
+    }
+
     private static let session = Session(uid: 7, nickName: "ann", token: "t", epoch: 1, serverVersion: "")
 
     private static func event(_ seq: UInt64, epoch: UInt64 = 1) -> DelimitedLink.Event {
@@ -139,6 +177,84 @@ struct InboxJournalTests {
         await client.close()
         #expect(client.storeError == nil)
         #expect(await client.cursor == Cursor(epoch: 1, seq: 2))
+        try await server.stop()
+    }
+
+    @Test func `an entry counts as recorded only once the write that another call has begun ends`() async throws {
+        let store = Holding()
+        let journal = try Self.journal(store)
+        await journal.loggedIn(Self.session)
+        store.hold()
+        let first = Task { await journal.taken(Self.event(1), of: Self.session) }  // Awaited below.
+        while store.heldCount == 0 { try await Task.sleep(for: .milliseconds(2)) }
+        let cursor = NIOLockedValueBox<Cursor?>(nil)
+        let second = Task {  // Awaited below.
+            let isRecorded = await journal.taken(Self.event(1), of: Self.session)
+            let records = try Self.journal(store).cursor
+            cursor.withLockedValue { $0 = records }
+            return isRecorded
+        }
+        // Long enough for the second call to begin.
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(cursor.withLockedValue { $0 } == nil)
+        // The first call's write fails; the second call writes again.
+        store.release(HermesClientError(.storeFailed, "no space"))
+        #expect(await !first.value)
+        #expect(try await second.value)
+        #expect(cursor.withLockedValue { $0 } == Cursor(epoch: 1, seq: 1))
+    }
+
+    @Test func `a close takes the entry that it has recorded, and no later one that the app gets meanwhile`()
+        async throws
+    {
+        let store = Holding()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate:
+                connection.accept(id: packet.id, head: 2)
+                connection.event(1, "1")
+                connection.event(2, "2")
+            case .acknowledge(let request):
+                #expect(request.upToSeq == 1)
+            default: break
+            }
+        }
+        var configuration = HermesClient.Configuration.fake(server)
+        configuration.localStore = store
+        let client = try HermesClient(configuration)
+        _ = try await client.logIn(.token("t"))
+        #expect(await client.events.makeAsyncIterator().next()?.message?.text == "1")
+        while await client.driver.events.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+        store.hold()
+        let closing = Task { await client.close() }  // Awaited below.
+        while store.heldCount == 0 { try await Task.sleep(for: .milliseconds(2)) }
+        let loop = Task { await client.events.makeAsyncIterator().next()?.message?.text }  // Awaited below.
+        // Long enough for the loop to ask for the next entry.
+        try await Task.sleep(for: .milliseconds(50))
+        store.release()
+        #expect(await loop.value == "2")
+        await closing.value
+        #expect(await client.cursor == Cursor(epoch: 1, seq: 1))
+        #expect(try Self.journal(store).cursor == Cursor(epoch: 1, seq: 1))
+        try await server.stop()
+    }
+
+    @Test func `an entry that is not the last any more is not taken in its place`() async throws {
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            guard case .authenticate = packet.body else { return }
+            connection.accept(id: packet.id, head: 2)
+            connection.event(1, "1")
+            connection.event(2, "2")
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        let events = client.events.makeAsyncIterator()
+        _ = await events.next()
+        let first = await client.driver.lastEvent()?.event
+        #expect(first?.seq == 1)
+        _ = await events.next()
+        await client.driver.close(taking: first)
+        #expect(await client.cursor == Cursor(epoch: 1, seq: 1))
         try await server.stop()
     }
 

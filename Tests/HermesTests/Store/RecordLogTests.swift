@@ -14,8 +14,12 @@ import Testing
         [LocalChange(key: "b", value: [7])],
     ]
 
-    static func file(_ changes: [[LocalChange]]) -> [UInt8] {
-        changes.reduce(RecordLog.header) { $0 + (RecordLog.frame($1) ?? []) }
+    private static let salt: UInt64 = 0x0123_4567_89AB_CDEF
+    private static let header = RecordLog.header(salt)
+
+    /// A file with a salt; nil: a file of version 1.
+    static func file(_ changes: [[LocalChange]], salt: UInt64? = Self.salt) -> [UInt8] {
+        changes.reduce(RecordLog.header(salt)) { $0 + (RecordLog.frame($1, salt: salt) ?? []) }
     }
 
     private static func records(_ bytes: [UInt8]) -> [String: [UInt8]]? {
@@ -32,6 +36,7 @@ import Testing
     @Test func `what was written is read, in the order of the keys' first writes`() {
         let contents = RecordLog.read(Self.file(Self.changes))
         #expect(contents?.table.records == [LocalRecord(key: "b", value: [7]), LocalRecord(key: "c", value: [9])])
+        #expect(contents?.salt == Self.salt)
         #expect(contents?.end == Self.file(Self.changes).count)
         #expect(contents?.damagedFrames == 0)
     }
@@ -57,7 +62,7 @@ import Testing
             without.remove(at: lost)
             return [Self.records(Self.file(without)), Self.records(Self.file(Array(Self.changes.prefix(lost))))]
         }
-        for index in RecordLog.header.count..<whole.count {
+        for index in Self.header.count..<whole.count {
             for bit in 0..<8 {
                 var damaged = whole
                 damaged[index] ^= 1 << UInt8(bit)
@@ -87,10 +92,38 @@ import Testing
         }
     }
 
+    @Test func `a message whose content is a frame adds no record when its own frame is torn`() {
+        let hostile = RecordLog.frame([LocalChange(key: "account", value: [6, 6, 6])], salt: nil) ?? []
+        let message = LocalChange(key: "taken/1", value: hostile + [0, 0, 0, 0])
+        let changes = [[LocalChange(key: "a", value: [1])], [message]]
+        #expect(Self.records(Self.file(changes))?.count == 2)
+        #expect(Self.records(Array(Self.file(changes).dropLast(3))) == ["a": [1]])
+        // Nor does a frame of another file.
+        let foreign = RecordLog.frame([LocalChange(key: "account", value: [6, 6, 6])], salt: Self.salt ^ 1) ?? []
+        #expect(Self.records(Self.file(Array(changes.prefix(1))) + [0] + foreign) == ["a": [1]])
+    }
+
+    @Test func `a file of version 1 is read`() {
+        let contents = RecordLog.read(Self.file(Self.changes, salt: nil))
+        #expect(contents?.table.records == [LocalRecord(key: "b", value: [7]), LocalRecord(key: "c", value: [9])])
+        #expect(contents?.salt == nil)
+        #expect(contents?.damagedFrames == 0)
+    }
+
+    @Test func `a damaged header makes the file no log, so that no frame is taken for damaged`() {
+        for index in Self.header.indices {
+            for bit in 0..<8 {
+                var damaged = Self.file(Self.changes)
+                damaged[index] ^= 1 << UInt8(bit)
+                #expect(RecordLog.read(damaged) == nil, "byte \(index), bit \(bit)")
+            }
+        }
+    }
+
     @Test func `a hostile file is read in time`() {
         // At every place a length that can be believed, and no checksum that fits.
         let piece: [UInt8] = [0, 0, 1, 0, 1, 1, 1, 1]
-        let bytes = RecordLog.header + (0..<20_000).flatMap { _ in piece }
+        let bytes = Self.header + (0..<20_000).flatMap { _ in piece }
         let start = ContinuousClock.now
         #expect(RecordLog.read(bytes)?.table.records.isEmpty == true)
         #expect(ContinuousClock.now - start < .seconds(30))
@@ -105,16 +138,17 @@ import Testing
     @Test func `lengths that cannot be believed end the reading`() {
         for length in [UInt32.max, UInt32(RecordLog.maxBodyBytes) + 1, 1000, 0] {
             let bytes = (0..<4).map { UInt8(truncatingIfNeeded: length >> ($0 * 8)) }
-            let contents = RecordLog.read(RecordLog.header + bytes + [UInt8](repeating: 0, count: 20))
-            #expect(contents?.end == RecordLog.header.count)
+            let contents = RecordLog.read(Self.header + bytes + [UInt8](repeating: 0, count: 20))
+            #expect(contents?.end == Self.header.count)
         }
     }
 
     @Test func `what has no frame is refused`() {
-        #expect(RecordLog.frame([]) == nil)
-        #expect(RecordLog.frame([LocalChange(key: "", value: [1])]) == nil)
-        #expect(RecordLog.frame([LocalChange(key: String(repeating: "k", count: 256), value: [1])]) == nil)
+        #expect(RecordLog.frame([], salt: Self.salt) == nil)
+        #expect(RecordLog.frame([LocalChange(key: "", value: [1])], salt: Self.salt) == nil)
+        let longKey = String(repeating: "k", count: 256)
+        #expect(RecordLog.frame([LocalChange(key: longKey, value: [1])], salt: Self.salt) == nil)
         let tooMuch = [UInt8](repeating: 0, count: RecordLog.maxBodyBytes)
-        #expect(RecordLog.frame([LocalChange(key: "k", value: tooMuch)]) == nil)
+        #expect(RecordLog.frame([LocalChange(key: "k", value: tooMuch)], salt: Self.salt) == nil)
     }
 }

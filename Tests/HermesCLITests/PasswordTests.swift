@@ -1,0 +1,56 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import HermesTestKit
+import Testing
+
+@testable import HermesCLI
+
+@Suite(.inTurns, .timeLimit(.minutes(1)))
+struct PasswordTests {
+    @Test func `a prompt for a password ends when its task is cancelled`() async throws {
+        let pipe = Pipe()
+        let input = try StandardInput(descriptor: pipe.fileHandleForReading.fileDescriptor)
+        let asking = Task { try await Password.ask("", from: input) }  // Cancelled below.
+        // Long enough for the prompt to wait for a byte.
+        try await Task.sleep(for: .milliseconds(20))
+        asking.cancel()
+        await #expect(throws: CancellationError.self) { try await asking.value }
+        try pipe.fileHandleForWriting.close()
+        try pipe.fileHandleForReading.close()
+    }
+
+    @Test func `a prompt reads its own line alone`() async throws {
+        let pipe = Pipe()
+        let input = try StandardInput(descriptor: pipe.fileHandleForReading.fileDescriptor)
+        try pipe.fileHandleForWriting.write(contentsOf: Data("secret\nagain\rhello".utf8))
+        #expect(try await Password.ask("", from: input) == "secret")
+        #expect(try await Password.ask("", from: input) == "again")
+        #expect(await input.read() == Array("hello".utf8))
+        try pipe.fileHandleForWriting.close()
+        let failure = await #expect(throws: ClientFailure.self) { try await Password.ask("", from: input) }
+        #expect(failure?.message == "no password was given")
+        try pipe.fileHandleForReading.close()
+    }
+
+    /// What comes of typed bytes.
+    private static func typed(_ bytes: some Sequence<UInt8>) throws -> String? {
+        var line = PasswordLine()
+        for byte in bytes {
+            if let password = try line.feed(byte) { return password }
+        }
+        return nil
+    }
+
+    @Test func `the keys edit the password or end the prompt`() throws {
+        #expect(try Self.typed("secret".utf8) == nil)
+        // The backspace key takes a whole character.
+        #expect(try Self.typed("aé\u{7F}b\n".utf8) == "ab")
+        #expect(try Self.typed("wrong\u{15}right\r".utf8) == "right")
+        #expect(throws: CancellationError.self) { try Self.typed("a\u{03}".utf8) }
+        #expect(throws: ClientFailure.self) { try Self.typed("\u{04}".utf8) }
+        // A longer password is not cut to a valid one.
+        #expect(try Self.typed((String(repeating: "x", count: 300) + "\n").utf8)?.count == 257)
+    }
+}
