@@ -96,8 +96,10 @@ export class HermesClient extends Requests {
     session = null;
     /** @type {Outbox} Messages to send whenever there is a connection. */
     outbox;
-    /** @type {() => void} */
-    #unfollow = () => {};
+    #url;
+    #followsPage;
+    /** @type {(() => void) | null} Stops following the page; null: it is not followed. */
+    #unfollow = null;
 
     /**
      * Opens the store and creates a client, which does not connect yet.
@@ -120,8 +122,9 @@ export class HermesClient extends Requests {
      */
     constructor(options, store, records, deviceId) {
         super();
-        const url = serverURL(options.server);
-        this.#transport = new Transport(url, options.WebSocket ?? globalThis.WebSocket, {
+        this.#url = serverURL(options.server);
+        this.#followsPage = options.followsPage !== false;
+        this.#transport = new Transport(this.#url, options.WebSocket ?? globalThis.WebSocket, {
             opened: () => this.#turn((now) => this.#perform(this.#machine.connected(now))),
             received: (data) => this.#received(data),
             ended: (reason, code) => this.#ended(reason, code),
@@ -166,9 +169,7 @@ export class HermesClient extends Requests {
             changed: (entry) => this.emit("outbox", entry),
             place: () => this.#session.inbox.taken,
         });
-        if (options.followsPage !== false) {
-            this.#unfollow = followPage(url, (conditions) => this.setConditions(conditions));
-        }
+        this.#follow();
     }
 
     /**
@@ -231,7 +232,8 @@ export class HermesClient extends Requests {
     /** Ends the connection. Waiting requests fail with `closed`; messages in the outbox wait for the next login. */
     async close() {
         this.#deliveries.isHeld = true;
-        this.#unfollow();
+        this.#unfollow?.();
+        this.#unfollow = null;
         this.#stop();
         const statistics = this.#session.statistics.unsent;
         await this.#write([["statistics", statistics.length ? statistics : undefined]]);
@@ -292,7 +294,7 @@ export class HermesClient extends Requests {
         if (isSame && this.#machine.state.is === "live") return Promise.resolve(this.session);
         const earlier = !isSame && this.#machine.state.is === "live" ? this.#session.credential : null;
         if (!isSame && this.#isStarted) this.#stop();
-        this.#deliveries.isHeld = false;
+        this.#follow();
         const login = new Promise((resolve, reject) => {
             this.#logins.push({ resolve, reject });
             if (isSame) return;
@@ -336,6 +338,12 @@ export class HermesClient extends Requests {
         const { token, nickName, register } = credential;
         if (token || register) return this.#isOwners(credential);
         return nickName.toLowerCase() === this.#account?.nickName.toLowerCase();
+    }
+
+    /** Follows the page, until `close`. */
+    #follow() {
+        if (!this.#followsPage) return;
+        this.#unfollow ??= followPage(this.#url, (conditions) => this.setConditions(conditions));
     }
 
     #stop() {
@@ -553,7 +561,10 @@ export class HermesClient extends Requests {
         this.outbox.started(uid);
         if (this.#owed.size) this.#keep(this.#lastTaken);
         for (const { resolve } of this.#logins.splice(0)) resolve(session);
+        // Not earlier: entries that waited since `close` may have belonged to another account.
+        this.#deliveries.isHeld = false;
         this.emit("session", session);
+        this.#deliveries.run();
     }
 
     /**

@@ -14,7 +14,7 @@ export class Deliveries {
     #waiting = [];
     #bytes = 0;
     #isRunning = false;
-    /** Whether the client is closed: nothing is handed out. */
+    /** Whether the client was closed and has not logged in again: nothing is handed out. */
     isHeld = false;
     #handlers;
     #taken;

@@ -28,6 +28,8 @@ import { ErrorCode, HermesError } from "./errors.js";
  *        ^                    |-> resting -> queued      (not now)
  *        '------ retry ------ '-> failed                 (never)
  *
+ * A message that is discarded is "storing", too, until its removal is stored.
+ *
  * @typedef {"storing" | "queued" | "sending" | "resting" | "failed"} Phase
  */
 
@@ -260,6 +262,32 @@ export class OutboxQueue {
         if (entry?.phase !== "storing") return;
         entry.item.failure = failure;
         entry.phase = "failed";
+    }
+
+    /**
+     * The app discards a message, whose removal is to be stored. Then call `removed`.
+     *
+     * @param {string} clientId
+     * @returns {{ entry: Entry, phase: Phase } | undefined} The message and its phase before; undefined if there is
+     *   none, or if it is being stored or sent.
+     */
+    discarded(clientId) {
+        const entry = this.entry(clientId);
+        if (!entry || entry.phase === "storing" || entry.phase === "sending") return undefined;
+        const { phase } = entry;
+        entry.phase = "storing";
+        return { entry, phase };
+    }
+
+    /**
+     * The removal of a message could not be stored: it stays.
+     *
+     * @param {number} number
+     * @param {Phase} phase The one before.
+     */
+    kept(number, phase) {
+        const entry = this.#entries.get(number);
+        if (entry?.phase === "storing") entry.phase = phase;
     }
 
     /**

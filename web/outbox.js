@@ -137,12 +137,21 @@ export class Outbox {
      * @param {string} clientId
      * @returns {Promise<boolean>} Whether there was such a message. A queued one may have arrived nevertheless, if the
      *   connection was lost before its receipt.
+     * @throws {HermesError} `storeFailed`: then the message stays.
      */
     async discard(clientId) {
-        const entry = this.#queue.entry(clientId);
-        if (!entry || entry.phase === "storing" || entry.phase === "sending") return false;
-        this.#queue.removed(entry.item.number);
-        await this.#store.write([[keyOf(entry.item.number), undefined]], true);
+        const discarded = this.#queue.discarded(clientId);
+        if (!discarded) return false;
+        const { entry, phase } = discarded;
+        const { number } = entry.item;
+        try {
+            await this.#store.write([[keyOf(number), undefined]], true);
+        } catch (error) {
+            this.#queue.kept(number, phase);
+            this.pump();
+            throw new HermesError(ErrorCode.storeFailed, `the removal could not be stored: ${error}`);
+        }
+        this.#queue.removed(number);
         this.#changed({ ...this.#entry(entry), status: "discarded" });
         this.pump();
         return true;

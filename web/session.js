@@ -198,6 +198,9 @@ export class Session {
         if (body.room?.leave) {
             this.#rooms.delete(body.room.room);
             this.#topics.forget(body.room.room);
+            for (const [entering, { room }] of this.#entering) {
+                if (room === body.room.room) this.#entering.delete(entering);
+            }
         }
         if (body.presence) this.#watch(body.presence);
     }

@@ -20,6 +20,8 @@ const liveEvents = ["typing", "presence", "signal", "notice", "topicGap", "sessi
 const rejoinDelay = 2000;
 /** What other tabs may ask of the leader. */
 const methods = ["request", "notify", "logIn", "register", "resume", "logOut", "send", "retry", "discard"];
+/** The codes of errors that say nothing about what became of a request. */
+const unanswered = /** @type {number[]} */ ([ErrorCode.connectionLost, ErrorCode.timedOut, ErrorCode.closed]);
 
 /**
  * One client for all tabs of an origin: one connection, one device, one outbox.
@@ -47,24 +49,27 @@ export class SharedClient extends Requests {
     #calls = new Map();
     /** @type {Map<string, any>} The last known messages of the outbox, by client id. */
     #entries = new Map();
+    /** The account of the last session; 0 before the first. */
+    #uid = 0;
     /** @type {Map<string, any>} The rooms that this tab is in. */
     #rooms = new Map();
+    /** @type {Map<string, any>} The rooms that this tab last asked to enter, and not to leave. */
+    #wanted = new Map();
     /** @type {Set<number>} The accounts that this tab watches. */
     #watched = new Set();
+    /** Whether the present leader was asked for the rooms and the watched accounts. */
+    #isBack = true;
     /** @type {any} This page's state, see `followPage`. */
     #page = null;
     /** @type {Map<string, any>} The tabs' pages, as the leader knows them. */
     #pages = new Map();
-    /**
-     * The tabs in each room, as the leader knows them, and the number of members.
-     *
-     * @type {Map<string, { tabs: Set<string>, count: number, entering: Promise<any> }>}
-     */
+    /** @typedef {{ tabs: Set<string>, count: number, entering: Promise<any> | null }} Members */
+    /** @type {Map<string, Members>} The tabs in each room, as the leader knows them, and the number of members. */
     #members = new Map();
     /** @type {(() => void)[]} Called when this tab has a handler of entries. */
     #handlerWaiters = [];
-    /** @type {{ seq: number, epoch: string }} The last entry that this tab got. */
-    #last = { seq: 0, epoch: "" };
+    /** The last entry that this tab got, and whose inbox it is of. Each account's inbox counts from 1. */
+    #last = { uid: 0, epoch: "", seq: 0 };
     /** @type {Promise<void>} The handling of the entries that the leader passed on. */
     #handled = Promise.resolve();
     /** @type {() => void} */
@@ -173,13 +178,25 @@ export class SharedClient extends Requests {
     }
 
     /** @override */
-    request(/** @type {any} */ body, isRepeatable = true, timeout = 30_000) {
+    async request(/** @type {any} */ body, isRepeatable = true, timeout = 30_000) {
         const { room, presence } = body;
-        if (room?.enter) this.#rooms.set(room.room, room.enter);
-        if (room?.leave) this.#rooms.delete(room.room);
+        if (room?.enter) this.#wanted.set(room.room, room.enter);
+        if (room?.leave) this.#isOut(room.room);
+        const unwatch = () => presence?.unwatchUids?.forEach((/** @type {number} */ uid) => this.#watched.delete(uid));
+        unwatch();
+        const result = await this.#call("request", [body, isRepeatable, timeout]);
+        // Unless the tab has left it, or was kicked out, before this answer.
+        if (room?.enter && this.#wanted.get(room.room) === room.enter) this.#rooms.set(room.room, room.enter);
+        // An earlier request to watch may have been answered meanwhile.
+        unwatch();
         for (const uid of presence?.watchUids ?? []) this.#watched.add(uid);
-        for (const uid of presence?.unwatchUids ?? []) this.#watched.delete(uid);
-        return this.#call("request", [body, isRepeatable, timeout]);
+        return result;
+    }
+
+    /** @param {string} room */
+    #isOut(room) {
+        this.#rooms.delete(room);
+        this.#wanted.delete(room);
     }
 
     /** @override */
@@ -280,9 +297,10 @@ export class SharedClient extends Requests {
         this.#client = client;
         this.#members.clear();
         client.on("entry", async (event) => {
-            this.#post({ type: "event", name: "entry", event });
+            const uid = this.#uid;
+            this.#post({ type: "event", name: "entry", event, uid });
             await this.#handled;
-            await this.#entry(event);
+            await this.#entry(event, uid);
         });
         client.on("room", (event) => {
             // There may be thousands: only for tabs that are in the room.
@@ -322,13 +340,69 @@ export class SharedClient extends Requests {
         const lost = new HermesError(ErrorCode.connectionLost, "the tab with the connection was closed");
         this.#refuse(({ method, args }) => method === "request" && args[1] === false, lost);
         for (const [call, { method, args }] of this.#calls) this.#dispatch(call, method, args);
-        for (const [room, enter] of this.#rooms) this.#again({ room: { room, enter } });
-        if (this.#watched.size) this.#again({ presence: { watchUids: [...this.#watched] } });
+        this.#isBack = false;
+        if (this.session) this.#began(this.session);
+        // Before the login it is not known whose rooms they are.
+        if (this.state.is === "live") this.#comeBack();
     }
 
-    /** @param {any} body */
-    #again(body) {
-        if (this.#isOn) this.#call("request", [body]).catch(() => {});
+    /**
+     * A session began. In that of another account the client is in no room, and watches nobody.
+     *
+     * @param {any} session
+     */
+    #began({ uid, headSeq }) {
+        // Behind the entries that came before it.
+        this.#handled = this.#handled.then(() => {
+            // The server may have lost the entries behind its head, and gives their seqs to others.
+            if (uid === this.#last.uid) this.#last.seq = Math.min(this.#last.seq, headSeq);
+        });
+        if (uid === this.#uid) return;
+        this.#uid = uid;
+        this.#rooms.clear();
+        this.#watched.clear();
+        // What is being entered was asked for after the connection of the other account.
+        for (const [room, { entering }] of this.#members) if (!entering) this.#members.delete(room);
+    }
+
+    /** Asks a new leader for the rooms and the watched accounts of this tab. */
+    #comeBack() {
+        if (this.#isBack) return;
+        this.#isBack = true;
+        for (const [room, enter] of this.#rooms) this.#enterAgain(room, enter);
+        if (!this.#watched.size) return;
+        this.#call("request", [{ presence: { watchUids: [...this.#watched] } }]).catch((error) => this.#missed(error));
+    }
+
+    /**
+     * Enters a room under a new leader. The app gets the answer as an event, as it does after a reconnection.
+     *
+     * @param {string} room
+     * @param {any} enter
+     */
+    async #enterAgain(room, enter) {
+        /** @type {any} */
+        let news;
+        try {
+            const result = await this.#call("request", [{ room: { room, enter } }]);
+            news = { entered: { memberCount: result.room?.memberCount ?? 0 } };
+        } catch (error) {
+            if (this.#missed(error)) return;
+            news = { kicked: { reason: /** @type {HermesError} */ (error).message } };
+        }
+        // Unless the tab has left it meanwhile.
+        if (this.#rooms.get(room) === enter) this.#changed("room", { room, user: null, uid: 0, ...news });
+    }
+
+    /**
+     * Whether a leader did not answer; then it is asked once more when a session begins.
+     *
+     * @param {any} error
+     */
+    #missed({ code }) {
+        const isMissed = unanswered.includes(code);
+        if (isMissed) this.#isBack = false;
+        return isMissed;
     }
 
     /**
@@ -397,11 +471,13 @@ export class SharedClient extends Requests {
             return { room: { room, memberCount: known.count } };
         }
         const entering = /** @type {HermesClient} */ (this.#client).request(args[0], args[1], args[2]);
+        /** @type {Members} */
         const members = { tabs: new Set([tab]), count: 0, entering };
         this.#members.set(room, members);
         try {
             const result = await entering;
             members.count += result.room?.memberCount ?? 0;
+            members.entering = null;
             return result;
         } catch (error) {
             if (this.#members.get(room) === members) this.#members.delete(room);
@@ -448,7 +524,7 @@ export class SharedClient extends Requests {
         } else if (type === "answer") {
             this.#answered(data.call, data.answer);
         } else if (type === "event" && !this.#client) {
-            const entry = () => this.#entry(data.event).catch(() => {});
+            const entry = () => this.#entry(data.event, data.uid).catch(() => {});
             // One after the other, as the leader's handlers get them.
             if (data.name === "entry") this.#handled = this.#handled.then(entry);
             else this.#changed(data.name, data.event);
@@ -479,7 +555,12 @@ export class SharedClient extends Requests {
      */
     #changed(name, event) {
         if (name === "state") this.state = event;
-        if (name === "session") this.session = event;
+        if (name === "session") {
+            this.session = event;
+            this.#began(event);
+            this.#comeBack();
+        }
+        if (name === "room" && event.kicked) this.#isOut(event.room);
         if (name === "outbox") {
             if (event.status === "sent" || event.status === "discarded") this.#entries.delete(event.clientId);
             else this.#entries.set(event.clientId, event);
@@ -488,19 +569,24 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * Hands an entry to this tab's handlers, unless it had it before its leader changed.
+     * Hands an entry to this tab's handlers, unless it had it before its leader changed, or another account has logged
+     * in since.
      *
      * @param {any} event
+     * @param {number} uid The account whose entry it is.
      */
-    async #entry(event) {
+    async #entry(event, uid) {
         const { seq, epoch, type } = event;
-        if (type === "inboxReset") this.#last = { seq: 0, epoch: "" };
-        if (seq > 0 && epoch === this.#last.epoch && seq <= this.#last.seq) return;
+        if (type === "inboxReset") this.#last.seq = 0;
+        const isKnown = uid === this.#last.uid && epoch === this.#last.epoch && seq <= this.#last.seq;
+        if (seq > 0 && isKnown) return;
         if (this.#client && !this.handlers("entry").length) {
             await new Promise((resolve) => this.#handlerWaiters.push(() => resolve(undefined)));
         }
+        // A reset, which has no seq, may come before the session.
+        if (seq > 0 && uid !== this.#uid) return;
         for (const handler of this.handlers("entry")) await handler(event);
-        if (seq > 0) this.#last = { seq, epoch };
+        if (seq > 0) this.#last = { uid, epoch, seq };
     }
 
     /**

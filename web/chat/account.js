@@ -31,6 +31,8 @@ const maxUid = 2 ** 31 - 1;
 const markPrefix = "mark/";
 /** The time after which such a mark is sent again, unless the server names another, in milliseconds. */
 const markPause = 5000;
+/** For how long an error of the client's store counts, in milliseconds; while it lasts the client repeats it earlier. */
+const storeErrorTime = 5000;
 
 /**
  * @param {string} key
@@ -112,6 +114,8 @@ export class Account {
     /** @type {Map<number, string>} The texts of those who ask to be a contact. */
     requests = new Map();
     nickName = "";
+    /** @type {any} Why the browser does not store what arrives; null: it does. Until then nothing more arrives. */
+    storeError = null;
     changed = () => {};
     /** Called when another tab logged this account out. */
     left = () => {};
@@ -131,6 +135,8 @@ export class Account {
     #emptied = Promise.resolve();
     /** @type {any} */
     #markTimer;
+    /** @type {any} */
+    #storeErrorTimer;
 
     /**
      * Opens the account's stores; it logs in later.
@@ -193,8 +199,9 @@ export class Account {
         if (client.session) this.#began(client.session);
         client.on("session", (session) => this.#began(session));
         client.on("entry", (event) => this.#entry(event));
-        client.on("outbox", (entry) => this.#keep([this.chats.outbox(entry)]));
+        client.on("outbox", (entry) => this.#keep([this.chats.outbox(entry)]).catch(() => {}));
         client.on("state", () => this.changed());
+        client.on("storeError", (error) => this.#clientStoreFailed(error));
         client.on("typing", (event) => this.#typing(event));
         client.on("presence", (presence) => {
             this.presences.set(presence.uid, presence);
@@ -217,6 +224,7 @@ export class Account {
     async close() {
         this.changed = () => {};
         clearTimeout(this.#markTimer);
+        clearTimeout(this.#storeErrorTimer);
         await this.client.close();
         this.#channel.close();
         this.#store.close();
@@ -305,7 +313,7 @@ export class Account {
         if (chat.lastSeq <= chat.markedUpTo) return;
         this.chats.marked(chat, chat.lastSeq);
         this.#channel.postMessage({ key: chat.key, upToSeq: chat.lastSeq });
-        this.#keep([chat]);
+        this.#keep([chat]).catch(() => {});
         if ("uid" in chat.to && !chat.to.uid) return;
         const mark = { to: chat.to, upToSeq: chat.lastSeq };
         this.#marks.set(chat.key, mark);
@@ -340,17 +348,20 @@ export class Account {
     }
 
     /**
-     * Fetches messages before the oldest that is known.
+     * Fetches messages of the newest hole or, if there is none, before the oldest that is known.
      *
      * @param {import("./model.js").Chat} chat
-     * @returns {Promise<boolean>} Whether there were any.
+     * @returns {Promise<boolean>} Whether there may be more.
      */
     async earlier(chat) {
-        const oldest = [...chat.earlier.slice(0, 1), ...chat.lines].find((line) => line.seq > 0)?.seq ?? 0;
-        const { messages } = await this.client.history(chat.to, { beforeSeq: oldest, limit: 50 });
-        this.chats.history(chat, messages);
+        const place = this.chats.placeOf(chat);
+        const isHole = Boolean(this.chats.hole(chat));
+        const { messages, more } = await this.client.history(chat.to, { beforeSeq: place, limit: 50 });
+        // What was here was dropped or filled meanwhile: between this answer and the rest, messages would be missing.
+        if (this.chats.get(chat.key) !== chat || this.chats.placeOf(chat) !== place) return true;
+        this.chats.history(chat, messages, place, more);
         await this.#keep([chat]);
-        return messages.length > 0;
+        return messages.length > 0 || isHole;
     }
 
     async loadContacts() {
@@ -396,7 +407,8 @@ export class Account {
         accounts.use(session.nickName);
         accounts.number(session.nickName, session.uid);
         await this.#emptied;
-        await this.#store.write([["me", { uid: session.uid, nickName: session.nickName }]]);
+        // What is not stored shows nevertheless.
+        await this.#write([["me", { uid: session.uid, nickName: session.nickName }]]).catch(() => {});
         this.loadContacts().catch(() => {});
         this.#loadConversations().catch(() => {});
         this.#tellMarks();
@@ -455,7 +467,7 @@ export class Account {
     async #listed(conversations) {
         const others = conversations.filter(({ conversation: { uid }, name }) => uid && name && name !== this.names.get(uid));
         for (const { conversation, name } of others) this.names.set(conversation.uid, name);
-        if (others.length) await this.#store.write([["names", [...this.names].slice(-2000)]]);
+        if (others.length) await this.#write([["names", [...this.names].slice(-2000)]]);
         await this.#keep(this.chats.listed(conversations));
     }
 
@@ -507,7 +519,7 @@ export class Account {
         this.#name(uid, nickName);
         this.requests.delete(uid);
         if (kind === "requested" && message) this.requests.set(uid, message);
-        await this.#store.write([["requests", [...this.requests].slice(-maxRequests)]]);
+        await this.#write([["requests", [...this.requests].slice(-maxRequests)]]);
         this.loadContacts().catch(() => {});
     }
 
@@ -564,11 +576,39 @@ export class Account {
     async #keep(chats) {
         const records = this.chats.takeRecords(chats);
         try {
-            await this.#store.write(records);
+            await this.#write(records);
         } catch (error) {
             this.chats.giveBack(records);
             throw error;
         }
         this.changed();
+    }
+
+    /**
+     * Writes to the store, and notes whether that succeeds.
+     *
+     * @param {[string, any][]} records
+     */
+    async #write(records) {
+        try {
+            await this.#store.write(records);
+        } catch (error) {
+            this.#storeFailed(error);
+            throw error;
+        }
+        if (this.storeError && records.length) this.#storeFailed(null);
+    }
+
+    /** @param {any} error Null: the store works again. */
+    #storeFailed(error) {
+        clearTimeout(this.#storeErrorTimer);
+        this.storeError = error;
+        this.changed();
+    }
+
+    /** @param {any} error */
+    #clientStoreFailed(error) {
+        this.#storeFailed(error);
+        this.#storeErrorTimer = setTimeout(() => this.#storeFailed(null), storeErrorTime);
     }
 }

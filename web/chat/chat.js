@@ -5,7 +5,7 @@ import { Account, accounts, server } from "./account.js";
 import { showCompose } from "./compose.js";
 import { changes, contactRows } from "./contacts.js";
 import { summary } from "./contents.js";
-import { confirmed, showDevices } from "./dialogs.js";
+import { confirmed, showDevices, waitFor } from "./dialogs.js";
 import { attempt, dayText, dialog, errorText, showRows, whenReleased } from "./dom.js";
 import { button, h } from "../dom.js";
 import { ErrorCode } from "../hermes.js";
@@ -29,6 +29,8 @@ const status = /** @type {HTMLElement} */ (document.getElementById("status"));
 
 /** @type {Account | null} */
 let account = null;
+/** @type {Account | null} The account that logs out: it needs its stores and its client until it has. */
+let leaving = null;
 let chosen = "";
 /** The conversation that a notification leads to, until it is there. */
 let wanted = "";
@@ -86,24 +88,41 @@ function switchLanguage() {
         showAccount(account);
         // The dialog with the button is gone, and with it the place of the focus.
         view.menu.focus();
-    } else showLogin();
+        return;
+    }
+    const typed = [...root.querySelectorAll("input")].map((input) => input.value);
+    showLogin();
+    for (const [index, input] of [...root.querySelectorAll("input")].entries()) input.value = typed[index] ?? "";
 }
 
 /** @param {Account} next */
 function showAccount(next) {
     const isNew = account !== next;
     if (isNew) {
-        account?.close();
-        chosen = "";
-        drafts.clear();
+        forgetShown();
         next.client.on("session", () => renewPushes(next, server).catch(() => {}));
         // Another tab logged it out. What this one writes as it ends is to go, too.
         next.left = () => drop(next, t("stopped")).then(() => next.forget());
     }
     account = next;
     account.changed = changed;
+    const begun = isNew ? [] : fields().map((field) => field.value);
     build();
+    // Of the same account only the language is another.
+    for (const [index, text] of begun.entries()) fields()[index].value = text;
     draw();
+}
+
+/** The fields of the main view. */
+const fields = () => [view.text, view.name, view.words];
+
+/** Shows no account: nothing of the one that was shown goes on. */
+async function forgetShown() {
+    const left = account;
+    account = null;
+    chosen = "";
+    drafts.clear();
+    if (left !== leaving) await left?.close();
 }
 
 /**
@@ -113,28 +132,35 @@ function showAccount(next) {
  * @param {string} reason
  */
 async function drop(left, reason) {
-    if (account === left) {
-        account = null;
-        chosen = "";
-        drafts.clear();
-        showLogin(reason);
+    if (account !== left) {
+        if (left !== leaving) await left.close();
+        return;
     }
-    await left.close();
+    const closed = forgetShown();
+    showLogin(reason);
+    await closed;
 }
 
 /**
- * Opens an account of this browser.
+ * Opens an account of this browser, or says why it does not open.
  *
  * @param {string | undefined} name
  */
 async function start(name = accounts.here) {
-    if (!name) {
-        showLogin();
-        return;
+    try {
+        await enter(name);
+    } catch (error) {
+        if (account) view.error.textContent = errorText(error);
+        else showLogin(errorText(error));
     }
-    const next = await Account.open(name);
-    if (!next.client.canResume) {
-        await next.close();
+}
+
+/** @param {string | undefined} name */
+async function enter(name) {
+    const next = name ? await Account.open(name) : null;
+    if (!name || !next?.client.canResume) {
+        await next?.close();
+        await forgetShown();
         showLogin();
         return;
     }
@@ -155,19 +181,20 @@ async function leave() {
     const unsent = left.unsent + (view.text.value.trim() ? 1 : 0);
     const lost = [t("logOutCopy", left.nickName), unsent ? t("logOutUnsent", unsent) : "", isLive ? "" : t("logOutAlone")];
     if (!(await confirmed(t("logOut"), [...lost.filter(Boolean), t("sure")])) || account !== left) return;
-    const waiting = dialog(t("logOut"), h("p", { role: "status" }, t("loggingOut")));
     let isTold = false;
-    const isGone = await attempt(waiting.querySelector(".error"), async () => {
+    leaving = left;
+    const isGone = await waitFor(t("logOut"), t("loggingOut"), async () => {
         isTold = await left.leave(() => endPushes(left, server));
     });
+    leaving = null;
+    // A notification may have led to another account meanwhile.
+    const isShown = account === left;
     // What could not be removed is still there, and the user is to know.
+    if (!isGone && isShown) return;
+    if (isShown) await forgetShown();
+    else await left.close();
+    if (isShown) await start();
     if (!isGone) return;
-    waiting.close();
-    account = null;
-    chosen = "";
-    drafts.clear();
-    await left.close();
-    await start();
     if (isLive && !isTold) dialog(t("logOut"), h("p", {}, t("logOutAlone")));
 }
 
@@ -242,9 +269,9 @@ function build() {
             if (tab === "contacts" && "uid" in chat.to) {
                 await account?.client.requestContact(chat.to.uid, words.value.trim());
                 await account?.loadContacts();
-                words.value = "";
+                view.words.value = "";
             } else choose(chat.key);
-            name.value = "";
+            view.name.value = "";
         });
     };
     const pick = (/** @type {"chats" | "contacts"} */ next) => () => {
@@ -256,6 +283,7 @@ function build() {
         text,
         composer,
         ask,
+        name,
         words,
         error,
         connection: h("span", { class: "connection" }),
@@ -276,7 +304,7 @@ function build() {
         }),
         typing: h("div", { class: "typing faint", role: "status" }),
         newest: h("div", { class: "newest" }, button(t("newest"), () => lines.toEnd())),
-        earlierButton: button(t("earlier"), loadEarlier),
+        earlierButton: button(t("earlier"), loadEarlier, { "data-key": "earlier" }),
         noEarlier: h("p", { class: "faint" }, t("noEarlier")),
         earlierError: h("p", { class: "error", role: "alert" }),
         empty: h("p", { class: "empty" }, t("choose")),
@@ -320,9 +348,10 @@ function draw() {
         choose(wanted);
         return;
     }
-    view.connection.textContent = t(is, Math.ceil((delay ?? 0) / 1000));
-    view.connection.dataset.state = is;
-    view.connection.title = error ? errorText(error) : "";
+    const { storeError } = account;
+    view.connection.textContent = storeError ? t("notStored") : t(is, Math.ceil((delay ?? 0) / 1000));
+    view.connection.dataset.state = storeError ? "failing" : is;
+    view.connection.title = storeError || error ? errorText(storeError ?? error) : "";
     view.me.textContent = account.nickName;
     view.chatsTab.setAttribute("aria-pressed", String(tab === "chats"));
     view.contactsTab.setAttribute("aria-pressed", String(tab === "contacts"));
@@ -406,8 +435,9 @@ function changeContact(change, uid) {
 function drawContacts() {
     const of = account;
     if (!of) return;
-    const open = async (/** @type {any} */ { uid, nickName }) => choose((await of.open({ uid }, nickName)).key);
-    const rows = contactRows(of, changeContact, open);
+    const begin = (/** @type {any} */ { uid, nickName }) =>
+        attempt(view.error, async () => choose((await of.open({ uid }, nickName)).key));
+    const rows = contactRows(of, changeContact, begin);
     showRows(view.list, rows.length ? rows : [emptyRow("noContacts")]);
 }
 
@@ -429,12 +459,15 @@ function drawPane() {
     view.lines.element.setAttribute("aria-label", account.titleOf(chat));
     view.newest.hidden = !view.lines.isBehind;
     view.earlier.hidden = account.chats.isWhole(chat) || account.chats.isFull(chat);
-    view.earlierButton.hidden = isComplete;
-    view.noEarlier.hidden = !isComplete;
+    const isEnd = isComplete && !account.chats.hole(chat);
+    view.earlierButton.hidden = isEnd;
+    view.noEarlier.hidden = !isEnd;
     view.lines.show(account, chat, view.earlier);
     const people = [...(account.typing.get(chat.key)?.keys() ?? [])].map((uid) => account?.nameOf(uid));
     const over = chat.isOver && isGroup ? t("over") : "";
-    const words = people.length ? `${people.join(", ")} ${t("typing")}` : over;
+    // In a narrow window the state of the connection is out of sight.
+    const state = account.storeError ? t("notStored") : over;
+    const words = people.length && !account.storeError ? `${people.join(", ")} ${t("typing")}` : state;
     if (view.typing.textContent !== words) view.typing.textContent = words;
     view.composer.hidden = chat.isOver;
     if (!document.hidden) account.markRead(chat);
@@ -443,9 +476,8 @@ function drawPane() {
 /** @param {string} key */
 function choose(key) {
     wanted = "";
-    // What was fetched of the history is fetched again.
     const left = key === chosen ? null : account?.chats.get(chosen);
-    if (left) left.earlier = [];
+    if (left) account?.chats.left(left);
     if (view.text && key !== chosen) {
         drafts.set(chosen, view.text.value);
         view.text.value = drafts.get(key) ?? "";
@@ -471,14 +503,15 @@ async function sendText(text) {
     const chat = account?.chats.get(chosen);
     const content = text.value.trim();
     if (!account || !chat || !content) return;
+    const of = account;
     text.value = "";
     typedAt = 0;
     view.lines.toEnd();
-    const { outbox } = account.client;
+    const { outbox } = of.client;
     const isStored = await attempt(view.error, () => outbox.send(content, chat.to));
-    if (isStored) return;
-    // Meanwhile another conversation may be open, or another text begun.
-    if (keyOf(chat.to) === chosen && !text.value) text.value = content;
+    if (isStored || account !== of) return;
+    // Meanwhile another conversation may be open, another text begun, or the view be another one.
+    if (keyOf(chat.to) === chosen && !view.text.value) view.text.value = content;
     else drafts.set(keyOf(chat.to), content);
 }
 
@@ -489,6 +522,7 @@ function compose() {
     if (!from || !chat) return;
     showCompose(view.text.value, async (content) => {
         await from.client.outbox.send(content, chat.to);
+        if (account !== from || keyOf(chat.to) !== chosen) return;
         // A text that was begun stays if something else was sent.
         if (typeof content.text === "string") view.text.value = "";
         typedAt = 0;
@@ -500,14 +534,16 @@ async function loadEarlier() {
     const chat = account?.chats.get(chosen);
     if (!account || !chat) return;
     const of = account;
-    let found = false;
+    const place = of.chats.placeOf(chat);
+    let isMore = false;
     status.textContent = "";
-    const isAnswered = await attempt(view.earlierError, async () => (found = await of.earlier(chat)));
+    const isAnswered = await attempt(view.earlierError, async () => (isMore = await of.earlier(chat)));
     // Without an answer the button stays.
     if (!isAnswered || account !== of || chat.key !== chosen) return;
-    if (found) {
+    if (isMore) {
+        view.lines.cameBefore(place);
+        if (of.chats.holes(chat).some(({ before }) => before === place)) status.textContent = t("missing");
         draw();
-        view.lines.toEarlier();
         return;
     }
     isComplete = true;
@@ -556,9 +592,7 @@ function showMenu() {
             button(
                 t("addAccount"),
                 run(async () => {
-                    account = null;
-                    chosen = "";
-                    await current.close();
+                    await forgetShown();
                     showLogin();
                 }),
             ),
@@ -587,7 +621,4 @@ navigator.serviceWorker?.register("worker.js", { type: "module" }).catch(() => {
 follow(navigator.serviceWorker, (uid) => Boolean(account && (!uid || uid === account.chats.me)), goTo);
 const asked = addressed(location.hash);
 if (asked) history.replaceState(null, "", location.pathname + location.search);
-start((asked?.uid && accounts.named(asked.uid)) || undefined).then(
-    () => asked && goTo(asked),
-    (error) => showLogin(errorText(error)),
-);
+start((asked?.uid && accounts.named(asked.uid)) || undefined).then(() => asked && goTo(asked));

@@ -27,6 +27,34 @@ export function confirmed(what, words = [t("sure")]) {
 export const errorOf = (element) => /** @type {HTMLElement} */ (element.querySelector(".error"));
 
 /**
+ * Shows a dialog until an action has ended; if it fails, the dialog says why and can be closed.
+ *
+ * @param {string} title
+ * @param {string} words
+ * @param {() => Promise<any>} action
+ * @returns {Promise<boolean>} Whether it succeeded.
+ */
+export async function waitFor(title, words, action) {
+    const element = dialog(title, h("p", { role: "status" }, words));
+    const close = element.querySelector(".actions button");
+    const stay = (/** @type {Event} */ event) => event.preventDefault();
+    close.hidden = true;
+    // Browsers that do not know the attribute send the event.
+    element.setAttribute("closedby", "none");
+    element.addEventListener("cancel", stay);
+    const isDone = await attempt(errorOf(element), action);
+    if (isDone) {
+        element.close();
+        return true;
+    }
+    element.removeEventListener("cancel", stay);
+    element.removeAttribute("closedby");
+    close.hidden = false;
+    close.focus();
+    return false;
+}
+
+/**
  * The account's devices.
  *
  * @param {import("./account.js").Account} account

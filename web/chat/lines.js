@@ -66,6 +66,14 @@ export function recallLeft({ own, seq, recalled, time }, now) {
 }
 
 /**
+ * Whether the other user has read a message; of those in groups and of the other's own nobody tells.
+ *
+ * @param {import("./model.js").Line} line
+ * @param {import("./model.js").Chat} chat
+ */
+const isReadIn = (line, { to, readUpTo }) => line.own && "uid" in to && line.seq > 0 && line.seq <= readUpTo;
+
+/**
  * One message.
  *
  * @param {import("./model.js").Line} line
@@ -73,15 +81,15 @@ export function recallLeft({ own, seq, recalled, time }, now) {
  * @param {import("./model.js").Chat} chat
  * @param {object} asked What the user asked of the message.
  * @param {number} asked.more The characters of a long text that are shown besides.
- * @param {string} asked.error Why it was not recalled.
+ * @param {string} asked.error Why that failed.
  * @param {() => void} ask Asks for more of a long text.
- * @param {() => void} recall
+ * @param {(action: () => Promise<any>) => any} act Carries out what a button says.
  */
-function row(line, account, chat, { more, error }, ask, recall) {
+function row(line, account, chat, { more, error }, ask, act) {
     if (line.note) return h("div", { class: "line note" }, `${noteText(line, account)} · ${timeText(line.time)}`);
-    const isRead = line.own && "uid" in chat.to && line.seq > 0 && line.seq <= chat.readUpTo;
-    const status = isRead ? "read" : line.status;
+    const status = isReadIn(line, chat) ? "read" : line.status;
     const isYoung = recallLeft(line, Date.now()) > 0;
+    const isFailed = line.status === "failed";
     const { client } = account;
     const { text } = line.content;
     const isText = typeof text === "string" && !line.recalled;
@@ -91,6 +99,9 @@ function row(line, account, chat, { more, error }, ask, recall) {
     const shownBesides = beginning(shownOf(besides, more), more ? shortened + more : shortenedExtra);
     const isCut = isText && shown.length < text.length;
     const isBesidesCut = shownBesides.length < besides.length;
+    // The focus stays on the button of the same name when the row is drawn anew.
+    const does = (/** @type {string} */ name, /** @type {() => any} */ click, more = {}) =>
+        button(t(name), click, { "data-key": `${name} ${line.key}`, ...more });
     const author = line.own ? account.nickName : line.name || account.nameOf(line.from);
     return h(
         "div",
@@ -101,14 +112,14 @@ function row(line, account, chat, { more, error }, ask, recall) {
         h(
             "div",
             { class: "meta" },
-            (isCut || isBesidesCut) && button(t("more"), ask),
+            (isCut || isBesidesCut) && does("more", ask),
             h("time", { datetime: new Date(line.time).toISOString() }, timeText(line.time)),
             line.own && status && !line.recalled && h("span", { "data-status": status }, t(status)),
-            isYoung && button(t("recall"), recall, { class: "plain" }),
-            line.status === "failed" && button(t("retry"), () => client.outbox.retry(line.clientId)),
-            line.status === "failed" && button(t("discard"), () => client.outbox.discard(line.clientId)),
+            isYoung && does("recall", () => act(() => client.recall(chat.to, line.id)), { class: "plain" }),
+            isFailed && does("retry", () => act(() => client.outbox.retry(line.clientId))),
+            isFailed && does("discard", () => act(() => client.outbox.discard(line.clientId))),
         ),
-        line.status === "failed" && line.error && h("p", { class: "error" }, errorText(line.error)),
+        isFailed && line.error && h("p", { class: "error" }, errorText(line.error)),
         error && h("p", { class: "error" }, error),
     );
 }
@@ -133,8 +144,10 @@ export class Lines {
     #end = 0;
     /** @type {Map<string, number>} The characters of long texts that the user asked for, by the message's key. */
     #more = new Map();
-    /** @type {Map<string, string>} Why messages were not recalled, by their keys. */
+    /** @type {Map<string, string>} Why messages were not recalled, sent again or discarded, by their keys. */
     #errors = new Map();
+    /** The seq before which messages came that the next rendering is to show; 0: none. */
+    #came = 0;
     /** @type {any} Runs until a message can no longer be recalled. */
     #timer;
     #isClosed = false;
@@ -144,7 +157,7 @@ export class Lines {
     /**
      * @param {import("./account.js").Account} account
      * @param {import("./model.js").Chat} chat
-     * @param {Element} first What stands before the first message.
+     * @param {HTMLElement} first What stands before the first message, or where the server may add some.
      */
     show(account, chat, first) {
         const isOther = chat.key !== this.#key;
@@ -154,6 +167,7 @@ export class Lines {
             this.#more.clear();
             this.#errors.clear();
             this.#first = "";
+            this.#came = 0;
         } else if (!this.isBehind && wasAtEnd) {
             this.#first = "";
         } else if (!this.#first) {
@@ -172,14 +186,16 @@ export class Lines {
     }
 
     /**
-     * @param {import("./account.js").Account} account
+     * Carries out what a button of a message says.
+     *
      * @param {import("./model.js").Chat} chat
      * @param {import("./model.js").Line} line
+     * @param {() => Promise<any>} action
      */
-    async #recall({ client }, chat, line) {
+    async #act(chat, line, action) {
         this.#errors.delete(line.key);
         try {
-            await client.recall(chat.to, line.id);
+            await action();
         } catch (error) {
             if (chat.key === this.#key) this.#errors.set(line.key, errorText(error));
         }
@@ -192,16 +208,25 @@ export class Lines {
         this.#show();
     }
 
+    /**
+     * Messages came before this one: the next rendering shows some of them, and it.
+     *
+     * @param {number} seq
+     */
+    cameBefore(seq) {
+        this.#came = seq;
+    }
+
     /** Renders the messages before those that are rendered. */
-    toEarlier() {
-        const start = this.#reach(this.#start, -1, maxRendered * scrolled);
+    #toEarlier() {
+        const start = this.#reach(this.#start, -1, maxRendered * scrolled, maxRows * scrolled);
         if (start === this.#start) return;
         this.#first = this.#all[start].key;
         this.#show();
     }
 
     #toLater() {
-        const end = this.#reach(this.#end, 1, maxRendered * scrolled);
+        const end = this.#reach(this.#end, 1, maxRendered * scrolled, maxRows * scrolled);
         const start = this.#reach(end, -1, maxRendered);
         this.#first = this.#all[start].key;
         this.#show();
@@ -209,7 +234,7 @@ export class Lines {
 
     #scrolled() {
         const { scrollTop, scrollHeight, clientHeight } = this.element;
-        if (scrollTop < nearness && this.#start > 0) this.toEarlier();
+        if (scrollTop < nearness && this.#start > 0) this.#toEarlier();
         else if (this.isBehind && scrollHeight - scrollTop - clientHeight < nearness) this.#toLater();
     }
 
@@ -219,11 +244,12 @@ export class Lines {
      * @param {number} from
      * @param {1 | -1} step
      * @param {number} limit In characters.
+     * @param {number} rows The most messages.
      */
-    #reach(from, step, limit) {
+    #reach(from, step, limit, rows = maxRows) {
         let cost = 0;
         let at = from;
-        for (let count = 0; count < maxRows; count += 1) {
+        for (let count = 0; count < rows; count += 1) {
             const line = this.#all[step > 0 ? at : at - 1];
             if (!line) break;
             cost += Math.min(line.size, shortened);
@@ -236,20 +262,29 @@ export class Lines {
     /**
      * @param {import("./account.js").Account} account
      * @param {import("./model.js").Chat} chat
-     * @param {Element} first
+     * @param {HTMLElement} first
      */
     #render(account, chat, first) {
         if (this.#isClosed) return;
         const all = chat.earlier.length ? [...chat.earlier, ...chat.lines] : chat.lines.slice();
         this.#all = all;
+        const behind = this.#came ? all.findIndex((line) => line.seq === this.#came) : -1;
+        if (behind > 0) this.#first = all[this.#reach(behind, -1, maxRendered * scrolled, maxRows * scrolled)].key;
+        this.#came = 0;
         const start = this.#first ? Math.max(0, all.findIndex((line) => line.key === this.#first)) : -1;
         this.#end = start < 0 ? all.length : this.#reach(start, 1, maxRendered);
         this.#start = start < 0 ? this.#reach(all.length, -1, renderedAtEnd) : start;
         const now = Date.now();
         const today = new Date(now).toDateString();
         let nextEnd = Infinity;
-        const rows = all.slice(this.#start, this.#end).map((line) => {
-            const isRead = line.seq <= chat.readUpTo;
+        const holes = account.chats.holes(chat);
+        const open = holes.filter(({ before }) => !chat.asked.has(before));
+        // Behind the last message the next ones may be on their way.
+        const next = open.find(({ before }) => before > chat.lastSeq);
+        const place = first.hidden ? null : open.find((hole) => hole !== next);
+        const firstRow = { key: "first", signature: /** @type {any[]} */ ([]), make: () => first };
+        const rows = all.slice(this.#start, this.#end).flatMap((line) => {
+            const isRead = isReadIn(line, chat);
             const left = recallLeft(line, now);
             if (left) nextEnd = Math.min(nextEnd, left);
             const error = this.#errors.get(line.key) ?? "";
@@ -260,37 +295,77 @@ export class Lines {
                 this.#show();
             };
             const key = `${chat.key} ${line.key}`;
-            const make = () => row(line, account, chat, { more, error }, ask, () => this.#recall(account, chat, line));
-            return { key, signature: [line.revision, isRead, left > 0, more, error, words, today], make };
+            const act = (/** @type {() => Promise<any>} */ action) => this.#act(chat, line, action);
+            const make = () => row(line, account, chat, { more, error }, ask, act);
+            const shown = { key, signature: [line.revision, isRead, left > 0, more, error, words, today], make };
+            const hole = holes.find(({ after }) => after === line.seq);
+            if (!hole || hole === next) return [shown];
+            return [shown, hole === place ? firstRow : missingRow(key)];
         });
         clearTimeout(this.#timer);
         if (nextEnd < Infinity) this.#timer = setTimeout(() => this.#show(), nextEnd + 1);
-        if (!this.#start) rows.unshift({ key: "first", signature: [], make: () => /** @type {any} */ (first) });
+        if (!this.#start && !rows.includes(firstRow)) rows.unshift(firstRow);
         const { element } = this;
-        const place = start < 0 ? null : placeOf(element);
+        const anchor = start < 0 ? null : anchorOf(element, first);
         // What comes back by scrolling is not news.
         const isBehind = this.#end < all.length;
-        const live = place ? "off" : "polite";
+        const live = anchor ? "off" : "polite";
         if (element.getAttribute("aria-live") !== live) element.setAttribute("aria-live", live);
-        showRows(element, rows);
-        if (!place) element.scrollTop = element.scrollHeight;
-        else if (place.row.isConnected) element.scrollTop += place.row.getBoundingClientRect().top - place.top;
+        this.#keepFocus(() => showRows(element, rows));
+        if (!anchor) element.scrollTop = element.scrollHeight;
+        else if (anchor.row.isConnected) element.scrollTop += anchor.row.getBoundingClientRect().top - anchor.top;
         if (isBehind === this.isBehind) return;
         this.isBehind = isBehind;
         this.changed();
     }
+
+    /**
+     * A row that changed is another element: the focus goes to the same button of it, or else to the messages.
+     *
+     * @param {() => void} draw
+     */
+    #keepFocus(draw) {
+        const { element } = this;
+        const focused = element.contains(document.activeElement) ? document.activeElement : null;
+        draw();
+        if (!focused || focused === document.activeElement) return;
+        const key = focused.getAttribute("data-key");
+        const same = key && element.querySelector(`[data-key="${CSS.escape(key)}"]`);
+        (same || element).focus({ preventScroll: true });
+        // What is hidden takes no focus.
+        if (document.activeElement === document.body) element.focus({ preventScroll: true });
+    }
 }
 
 /**
- * The first row in view, and where it is: it stays there when others come and go before it.
+ * What stands where messages are missing.
+ *
+ * @param {string} key That of the message before.
+ */
+const missingRow = (key) => {
+    const make = () => h("div", { class: "line note" }, t("missing"));
+    return { key: `missing behind ${key}`, signature: /** @type {any[]} */ ([]), make };
+};
+
+/**
+ * The first row in view, and where it is: it stays there when others come and go before it. If the place of those is in
+ * view, it is the row behind that.
  *
  * @param {Element} list
+ * @param {Element} first The place where messages may come.
  */
-function placeOf(list) {
-    const { top } = list.getBoundingClientRect();
+function anchorOf(list, first) {
+    const { top, bottom } = list.getBoundingClientRect();
+    let found = null;
+    let isNext = true;
     for (const row of list.children) {
         const rect = row.getBoundingClientRect();
-        if (rect.bottom > top && row.classList.contains("line")) return { row, top: rect.top };
+        if (rect.bottom <= top) continue;
+        if (rect.top >= bottom) break;
+        if (row === first) isNext = true;
+        if (!isNext || !row.classList.contains("line")) continue;
+        found = { row, top: rect.top };
+        isNext = false;
     }
-    return null;
+    return found;
 }

@@ -45,6 +45,8 @@ const overhead = 200;
  * @property {string} title
  * @property {Line[]} lines The last messages, which are stored.
  * @property {Line[]} earlier Those before, from the server's history; not stored.
+ * @property {Set<number>} asked The seqs directly before which the server has nothing that is missing here, as it said
+ *   since the conversation was opened; not stored.
  * @property {number} size The characters of `lines`.
  * @property {number} markedUpTo The user has read up to this seq.
  * @property {number} readUpTo The other user has read up to this seq.
@@ -54,10 +56,17 @@ const overhead = 200;
  * @property {boolean} isOver The group was dissolved, or the user is no longer in it.
  */
 
+/**
+ * Where messages are missing: behind the seq `after` and before the seq `before`.
+ *
+ * @typedef {{ after: number, before: number }} Hole
+ */
+
 /** @param {any} conversation */
 export const keyOf = (conversation) =>
     conversation?.groupId ? `group ${conversation.groupId}` : `uid ${conversation?.uid ?? 0}`;
 
+const empty = () => ({ lines: [], earlier: [], asked: new Set(), size: 0 });
 const unseen = { markedUpTo: 0, readUpTo: 0, lastAt: 0, counted: { upTo: 0, unread: 0 } };
 const chatPrefix = "chat/";
 const linePrefix = "line/";
@@ -82,7 +91,7 @@ export class Chats {
         const all = [...records];
         for (const [key, chat] of all) {
             if (!key.startsWith(chatPrefix)) continue;
-            this.#chats.set(chat.key, { ...unseen, ...chat, lines: [], earlier: [], size: 0 });
+            this.#chats.set(chat.key, { ...unseen, ...chat, ...empty() });
             // The messages once were parts of the conversation's record.
             for (const line of chat.lines ?? []) this.#add(this.#chats.get(chat.key), line);
         }
@@ -106,7 +115,7 @@ export class Chats {
      */
     takeRecords(chats) {
         /** @type {[string, any][]} */
-        const records = chats.map(({ lines, earlier, size, ...chat }) => [chatPrefix + chat.key, chat]);
+        const records = chats.map(({ lines, earlier, asked, size, ...chat }) => [chatPrefix + chat.key, chat]);
         records.push(...this.#changes);
         this.#changes.clear();
         return records;
@@ -150,7 +159,7 @@ export class Chats {
         }
         const to = conversation.groupId ? { groupId: conversation.groupId } : { uid: conversation.uid };
         /** @type {Chat} */
-        const chat = { key, to, title, lines: [], earlier: [], size: 0, ...unseen, lastSeq: 0, isOver: false };
+        const chat = { key, to, title, ...empty(), ...unseen, lastSeq: 0, isOver: false };
         this.#chats.set(key, chat);
         return chat;
     }
@@ -225,9 +234,54 @@ export class Chats {
      * @param {Chat} chat
      */
     isBare(chat) {
-        if ("uid" in chat.to && !chat.to.uid) return false;
+        if (isNotices(chat)) return false;
         const count = chat.lines.filter((line) => line.seq > 0).length;
-        return count < Math.min(chat.lastSeq, 2) || !this.#isHere(chat);
+        return count < Math.min(chat.lastSeq, 2) || !this.#isHere(chat) || Boolean(this.hole(chat));
+    }
+
+    /**
+     * Where messages are missing between those that are here, and behind them; the newest hole first. What a device
+     * misses for longer than the server keeps it never arrives.
+     *
+     * @param {Chat} chat
+     * @returns {Hole[]}
+     */
+    holes(chat) {
+        const seqs = isNotices(chat) ? [] : seqsOf(chat).sort((a, b) => b - a);
+        return seqs.flatMap((after, index) => {
+            const before = index ? seqs[index - 1] : chat.lastSeq + 1;
+            return before - after > 1 ? [{ after, before }] : [];
+        });
+    }
+
+    /**
+     * The newest hole that the server may fill.
+     *
+     * @param {Chat} chat
+     */
+    hole(chat) {
+        return this.holes(chat).find(({ before }) => !chat.asked.has(before));
+    }
+
+    /**
+     * The seq before which the next messages of the history are: that behind the newest hole, or else the oldest. 0: none
+     * is here, so the newest are next.
+     *
+     * @param {Chat} chat
+     */
+    placeOf(chat) {
+        const seqs = seqsOf(chat);
+        return this.hole(chat)?.before ?? (seqs.length ? Math.min(...seqs) : 0);
+    }
+
+    /**
+     * The conversation is looked at no more: what was fetched of the history is fetched again.
+     *
+     * @param {Chat} chat
+     */
+    left(chat) {
+        chat.earlier = [];
+        chat.asked.clear();
     }
 
     /**
@@ -272,31 +326,38 @@ export class Chats {
     }
 
     /**
-     * Messages of the history, older than all that are known.
+     * Messages of the history: older than all that are known, or those of a hole.
      *
      * @param {Chat} chat
      * @param {any[]} messages
+     * @param {number} before The seq before which they were asked for; 0: the newest.
+     * @param {boolean} isMore Whether the server has older ones.
      */
-    history(chat, messages) {
+    history(chat, messages, before = 0, isMore = true) {
         const isFull = () => chat.earlier.length || chat.lines.length >= maxMessages || chat.size >= maxSize / 2;
         // The newest first: they are kept if there is room.
         for (const message of [...messages].reverse()) {
             const line = this.#lineOf(message);
-            if (!isFull()) this.#put(chat, line);
+            const isBetween = chat.lines.some((other) => other.seq > 0 && other.seq < line.seq);
+            if (isBetween || !isFull()) this.#put(chat, line);
             else if (!this.#find(chat, line)) chat.earlier.unshift(this.#made(line));
         }
         chat.earlier.sort(inOrder);
+        // Between two messages of an answer the server has none.
+        const [first, ...others] = [...messages.map((message) => message.conversationSeq), before];
+        for (const seq of isMore && messages.length ? others : [first, ...others]) chat.asked.add(seq);
     }
 
     /**
-     * Whether nothing comes before the messages that are here: the first one is among them, or there are none.
+     * Whether the server has nothing to add to the messages that are here: the first one is among them and none behind
+     * it is missing, or there are none.
      *
      * @param {Chat} chat
      */
-    isWhole({ to, lines, earlier, lastSeq }) {
+    isWhole(chat) {
         // Notices are kept here alone.
-        if (("uid" in to && !to.uid) || !lastSeq) return true;
-        return earlier.some((line) => line.seq === 1) || lines.some((line) => line.seq === 1);
+        if (isNotices(chat) || !chat.lastSeq) return true;
+        return seqsOf(chat).includes(1) && !this.hole(chat);
     }
 
     /**
@@ -558,6 +619,16 @@ function contentOf({ title, body, messageType, messageBytes, dataJson }) {
     if (text) return { text, ...typed };
     return typed.typed ? typed : { data: dataJson ?? "" };
 }
+
+/** @param {Chat} chat */
+const isNotices = ({ to }) => "uid" in to && !to.uid;
+
+/**
+ * The seqs of the messages that are here.
+ *
+ * @param {Chat} chat
+ */
+const seqsOf = ({ earlier, lines }) => [...earlier, ...lines].map((line) => line.seq).filter((seq) => seq > 0);
 
 /** @param {Chat} chat @param {Line} line */
 const recordKey = (chat, line) => `${linePrefix}${chat.key}/${line.key}`;

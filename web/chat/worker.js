@@ -24,15 +24,29 @@ worker.addEventListener("fetch", (/** @type {any} */ event) => {
  * @param {Request} request
  */
 async function answer(request) {
-    const cache = await caches.open(cacheName);
+    let response;
     try {
-        const response = await fetch(request);
-        // Without what follows a question mark, or each address would be kept for good.
-        if (response.ok) await cache.put(request.url.split("?")[0], response.clone());
-        return response;
+        response = await fetch(request);
     } catch (error) {
-        const kept = await cache.match(request, { ignoreSearch: true });
+        const kept = await keptFor(request).catch(() => undefined);
         if (kept) return kept;
         throw error;
     }
+    // Without room for it, it is shown nevertheless.
+    if (response.ok) await keep(request, response.clone()).catch(() => {});
+    return response;
+}
+
+/** @param {Request} request */
+async function keptFor(request) {
+    return (await caches.open(cacheName)).match(request, { ignoreSearch: true });
+}
+
+/**
+ * @param {Request} request
+ * @param {Response} response
+ */
+async function keep(request, response) {
+    // Without what follows a question mark, or each address would be kept for good.
+    await (await caches.open(cacheName)).put(request.url.split("?")[0], response);
 }

@@ -322,3 +322,106 @@ test("a name that another account has got by now brings nothing of the account b
     assert.ok(![...records.keys()].some((key) => key.startsWith("mark/")));
     assert.ok(![...records.values()].some((value) => JSON.stringify(value)?.includes("m3")));
 });
+
+/**
+ * A server's history, of which it has only these seqs.
+ *
+ * @param {number[]} seqs
+ * @param {number[]} asked Gets the places that are asked for.
+ */
+const historyOf = (seqs, asked) => async (/** @type {any} */ _to, /** @type {any} */ { beforeSeq, limit }) => {
+    asked.push(beforeSeq);
+    const older = seqs.filter((seq) => !beforeSeq || seq < beforeSeq);
+    return { messages: older.slice(-limit).map((seq) => entry(seq).message), more: older.length > limit };
+};
+const range = (/** @type {number} */ from, /** @type {number} */ to) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+
+test("what a browser missed for too long is fetched from the history, the newest first", async () => {
+    /** @type {number[]} */
+    const asked = [];
+    const { account, handlers } = open({ history: historyOf(range(90, 501), asked) });
+    for (const seq of range(1, 100)) await handlers.entry(entry(seq));
+    await handlers.entry({ type: "gap", seq: 102, gap: {} });
+    await handlers.entry(entry(501));
+    const chat = account.chats.get("uid 7");
+    while (account.chats.hole(chat)) assert.equal(await account.earlier(chat), true);
+    // Then the 300 messages that are kept have no hole.
+    assert.deepEqual(asked, [501, 451, 401, 351, 301, 251]);
+    assert.ok([...chat.earlier, ...chat.lines].every((line, index, all) => !index || line.seq === all[index - 1].seq + 1));
+});
+
+test("a hole that the server cannot fill is asked for once, then what was before the oldest message", async () => {
+    /** @type {number[]} */
+    const asked = [];
+    const { account, handlers } = open({ history: historyOf([], asked) });
+    for (const seq of [5, 6, 9]) await handlers.entry(entry(seq));
+    const chat = account.chats.get("uid 7");
+    assert.equal(await account.earlier(chat), true, "there may be more before");
+    assert.equal(await account.earlier(chat), false);
+    assert.equal(await account.earlier(chat), false);
+    assert.deepEqual(asked, [9, 5, 5]);
+    assert.deepEqual(account.chats.holes(chat), [{ after: 6, before: 9 }]);
+});
+
+test("an answer that comes when the conversation was left makes no hole", async () => {
+    /** @type {() => void} */
+    let answer = () => {};
+    const history = async (/** @type {any} */ to, /** @type {any} */ options) => {
+        await new Promise((resolve) => (answer = () => resolve(undefined)));
+        return historyOf(range(1, 1000), [])(to, options);
+    };
+    const { account, handlers } = open({ history });
+    for (const seq of range(701, 1000)) await handlers.entry(entry(seq));
+    const chat = account.chats.get("uid 7");
+    const fetched = async () => {
+        const earlier = account.earlier(chat);
+        await settled();
+        return { earlier, answered: answer };
+    };
+    const first = await fetched();
+    first.answered();
+    await first.earlier;
+    assert.deepEqual([chat.earlier[0].seq, chat.earlier.length], [651, 50]);
+    const second = await fetched();
+    account.chats.left(chat);
+    second.answered();
+    assert.equal(await second.earlier, true);
+    assert.deepEqual([chat.earlier, chat.lines[0].seq], [[], 701]);
+});
+
+test("the page says that the browser stores nothing, shows what came, and goes on when it does", async () => {
+    const rejections = [];
+    const note = (/** @type {any} */ error) => rejections.push(error);
+    process.on("unhandledRejection", note);
+    after(() => process.off("unhandledRejection", note));
+    const full = new Error("no room");
+    let isFull = true;
+    const records = new Map();
+    const set = records.set.bind(records);
+    records.set = (key, value) => {
+        if (isFull) throw full;
+        return set(key, value);
+    };
+    const { account, handlers } = open({}, records);
+    let count = 0;
+    account.changed = () => (count += 1);
+    handlers.session(session);
+    await settled();
+    assert.equal(account.storeError, full);
+    await assert.rejects(handlers.entry(entry(1)), /no room/);
+    assert.ok(count > 0);
+    const chat = account.chats.get("uid 7");
+    assert.equal(chat.lines.length, 1);
+    account.markRead(chat);
+    handlers.outbox({ clientId: "c", conversation: { uid: 7 }, content: { text: "own" }, queuedAt: 5, status: "queued" });
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.deepEqual(rejections, []);
+    isFull = false;
+    await handlers.entry(entry(1));
+    assert.equal(account.storeError, null);
+    assert.ok(records.has("line/uid 7/m1"));
+    handlers.storeError(full);
+    assert.equal(account.storeError, full);
+    await handlers.entry(entry(2));
+    assert.equal(account.storeError, null);
+});

@@ -336,3 +336,53 @@ test("a group's notice keeps whom it is about, five at most", () => {
     chats.entry({ type: "group", group, seq: 4, time: 1 });
     assert.deepEqual(chats.get("group 9").lines[0].people, { uids: [3, 4, 5, 6, 7], more: 1, by: 2 });
 });
+
+test("messages that are missing between others are a hole, which the history fills", () => {
+    const [chats, store] = [new Chats(), new Map()];
+    for (let seq = 1; seq <= 100; seq++) chats.entry(message(seq));
+    const chat = chats.get("uid 7");
+    assert.deepEqual([chats.holes(chat), chats.placeOf(chat), chats.isWhole(chat), chats.isBare(chat)], [[], 1, true, false]);
+    // The list knows of messages whose entries the server has no more.
+    chats.listed([summary(500, 0)]);
+    assert.deepEqual([chats.holes(chat), chats.placeOf(chat)], [[{ after: 100, before: 501 }], 501]);
+    assert.equal(chats.isBare(chat), true);
+    chats.entry({ type: "gap", seq: 9, gap: { fromSeq: 1, toSeq: 9 } });
+    chats.entry(message(501));
+    assert.deepEqual([chats.placeOf(chat), chats.isWhole(chat), chats.isBare(chat)], [501, false, true]);
+    const page = (before) => Array.from({ length: 50 }, (_, index) => message(before - 50 + index).message);
+    for (let before = 501; before > 101; before -= 50) {
+        assert.equal(chats.placeOf(chat), before);
+        chats.history(chat, page(before), before, true);
+    }
+    assert.deepEqual(chats.holes(chat), []);
+    const seqs = [...chat.earlier, ...chat.lines].map((line) => line.seq);
+    assert.deepEqual(seqs, [...seqs].sort((a, b) => a - b));
+    assert.ok(chat.lines.length <= 300);
+    keep(store, chats, [chat]);
+    assert.equal(store.get("chat/uid 7").asked, undefined);
+});
+
+test("a hole that the server cannot fill is asked for once while the conversation is open", () => {
+    const chats = new Chats();
+    for (const seq of [1, 2, 10, 20]) chats.entry(message(seq));
+    const chat = chats.get("uid 7");
+    assert.deepEqual(chats.holes(chat), [{ after: 10, before: 20 }, { after: 2, before: 10 }]);
+    // The answer shows what is between its messages, too: nothing.
+    chats.history(chat, [message(15), message(18)].map((entry) => entry.message), 20, true);
+    assert.deepEqual(chats.placeOf(chat), 15);
+    chats.history(chat, [message(2), message(10)].map((entry) => entry.message), 15, true);
+    assert.deepEqual([chats.placeOf(chat), chats.isWhole(chat)], [1, true]);
+    assert.deepEqual(chats.holes(chat).map(({ before }) => before), [20, 18, 15, 10]);
+    // Opened again, it is asked for again.
+    chats.left(chat);
+    assert.deepEqual([chats.placeOf(chat), chats.isBare(chat)], [20, true]);
+    chats.history(chat, [], 20, false);
+    assert.equal(chats.placeOf(chat), 18);
+});
+
+test("notices have no holes", () => {
+    const chats = new Chats();
+    const push = (seq) => ({ type: "push", seq, time: seq, push: { id: `p${seq}`, title: "t", body: "b", collapseKey: "" } });
+    for (const seq of [1, 7]) chats.entry(push(seq));
+    assert.deepEqual(chats.holes(chats.get("uid 0")), []);
+});

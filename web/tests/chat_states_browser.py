@@ -4,7 +4,8 @@
 """The chat and the live room when something is missing or in the way, in headless Chromium against a real server:
 HERMES_BIN names its program. Needs what chat_browser.py needs, whose test goes before.
 
-No server, long names on a narrow screen, a recall that comes too late, errors in Chinese, clicks on notifications.
+No server, long names on a narrow screen, a recall that comes too late, errors in Chinese, clicks on notifications,
+messages that are missing, accounts that cannot be opened or that log out slowly.
 """
 
 import contextlib
@@ -14,7 +15,9 @@ import tempfile
 import time
 
 from chat_browser import ROOT, Browser, Server
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 NARROW = 360
 # The name of the page's user, and of the other one: of 30 characters, and as wide as a name can be.
@@ -56,6 +59,38 @@ const count = (name) => new Promise((resolve, reject) => {
     };
 });
 indexedDB.databases().then((all) => Promise.all(all.map(({ name }) => count(name)))).then((all) => done(all.flat()), (error) => done([String(error)]));
+"""
+# Changes the records of databases: `change` returns a record's new value, or undefined to remove it.
+CHANGE = """
+const [end, source, done] = arguments;
+const change = new Function("key", "value", source);
+const changed = (name) => new Promise((resolve, reject) => {
+    const request = indexedDB.open(name);
+    request.onerror = () => reject(request.error);
+    request.onsuccess = () => {
+        const transaction = request.result.transaction("records", "readwrite");
+        let count = 0;
+        transaction.objectStore("records").openCursor().onsuccess = ({ target: { result: cursor } }) => {
+            if (!cursor) return;
+            const next = change(cursor.key, cursor.value);
+            if (next === undefined) cursor.delete();
+            else if (next !== cursor.value) cursor.update(next);
+            if (next !== cursor.value) count += 1;
+            cursor.continue();
+        };
+        transaction.oncomplete = () => { request.result.close(); resolve(count); };
+    };
+});
+indexedDB.databases().then((all) => Promise.all(all.map(({ name }) => name).filter((name) => name.endsWith(end)).map(changed)))
+    .then((counts) => done(counts.reduce((sum, count) => sum + count, 0)), (error) => done(String(error)));
+"""
+# The next log-out gets no answer.
+SILENCE_LOG_OUT = """
+const send = WebSocket.prototype.send;
+WebSocket.prototype.send = function (text) {
+    if (JSON.parse(text).logOut) WebSocket.prototype.send = send;
+    else send.call(this, text);
+};
 """
 CLICK = """
 const data = { type: "hermes.notification", hermes: arguments[0], data: null };
@@ -219,9 +254,8 @@ def notified(ann: Browser, bob: Browser) -> None:
         bob.chat_with(name)
         bob.say(f"hello {name}")
         bob.sees("sent", ".line.own .meta")
-    key = f"return Object.entries(localStorage).find(([key]) => key.startsWith('hermes-chat/uids '))[1]"
-    uids = dict(json.loads(ann.driver.execute_script(key)))
-    bobs = dict(json.loads(bob.driver.execute_script(key)))["bob"]
+    uids = uids_of(ann)
+    bobs = uids_of(bob)["bob"]
     ann.sees("hello zoe", "nav .last")
     ann.until(lambda: ann.driver.execute_script("return window.badge") == 1, "the number of unread messages on the icon")
 
@@ -252,6 +286,118 @@ def notified(ann: Browser, bob: Browser) -> None:
     ann.sees("ann", "nav h2")
     ann.sees("Choose a conversation", ".empty")
     step("a page that a notification opens shows the conversation, once it is there")
+
+
+def uids_of(browser: Browser) -> dict[str, int]:
+    key = "return Object.entries(localStorage).find(([key]) => key.startsWith('hermes-chat/uids '))[1]"
+    return dict(json.loads(browser.driver.execute_script(key)))
+
+
+def texts_missing(ann: Browser, bob: Browser) -> None:
+    """Messages that the browser has not, between others, come from the history; a note stands where it has none, either."""
+    bob.chat_with("ann")
+    for number in range(4):
+        bob.say(f"part {number}")
+    ann.chat_with("bob")
+    ann.sees("part 3", ".line")
+    remove = "return /^part [12]$/.test(value?.content?.text) ? undefined : value"
+    assert ann.driver.execute_async_script(CHANGE, " ann", remove) == 2
+    ann.driver.get(ann.url)
+    ann.sees("connected", ".connection")
+    ann.chat_with("bob")
+    ann.sees("part 2", ".line")
+    parts = [text for text in ann.text(".line .text").split("|") if text.startswith("part")]
+    assert parts == [f"part {number}" for number in range(4)], parts
+    assert "missing" not in ann.text(".lines")
+    step("messages that are missing between others come from the history")
+
+
+def begun(ann: Browser) -> None:
+    """What is typed stays when the language is another."""
+    ann.press("Contacts")
+    fields = {"textarea": "begun", "nav [name=name]": "somebody", "nav [name=words]": "hello"}
+    for field, text in fields.items():
+        ann.fill(field, text)
+    ann.press("Menu")
+    ann.press("中文")
+    ann.sees("已连接", ".connection")
+    values = {field: ann.find(field).get_property("value") for field in fields}
+    assert values == fields, values
+    ann.press("菜单")
+    ann.press("English")
+    ann.sees("connected", ".connection")
+    for field in fields:
+        ann.find(field).clear()
+    ann.press("Chats")
+    step("what is typed stays when the language is another")
+
+
+def accounts_in_the_way(ann: Browser, bob: Browser) -> None:
+    """An account that does not open, one whose token is gone, and one that logs out slowly."""
+    bobs = uids_of(bob)["bob"]
+    ann.driver.execute_script("IDBFactory.prototype.open = () => { throw new Error('no store'); }")
+    ann.press("Menu")
+    ann.press("zoe")
+    ann.sees("no store", "nav .error")
+    ann.sees("ann", "nav h2")
+    ann.driver.get(ann.url)
+    ann.sees("connected", ".connection")
+    step("an account that does not open says why, and the other one stays")
+
+    ann.chat_with("bob")
+    ann.sees("part 3", ".line")
+    forget = "return key === 'account' ? { ...value, token: '' } : value"
+    assert ann.driver.execute_async_script(CHANGE, " zoe", forget) == 1
+    ann.press("Menu")
+    ann.press("zoe")
+    ann.find("input[name=password]")
+    bob.chat_with("ann")
+    bob.say("behind the form")
+    bob.sees("sent", ".line.own .meta")
+    ann.press("中文")
+    ann.sees("密码")
+    assert not ann.driver.find_elements(By.CSS_SELECTOR, "nav"), "the account before is back"
+    ann.press("English")
+    time.sleep(1)
+    assert ann.driver.title == "Hermes Chat", ann.driver.title
+    assert "read" not in bob.text(".line.own:last-of-type .meta"), "read behind the form"
+    ann.fill("input[name=name]", "zoe")
+    ann.fill("input[name=password]", "correct horse")
+    ann.press("Log in")
+    ann.sees("zoe", "nav h2")
+    ann.sees("connected", ".connection")
+    step("nothing of an account goes on behind the login to another one")
+
+    ann.driver.execute_script(SILENCE_LOG_OUT)
+    ann.press("Menu")
+    ann.press("Log out")
+    ann.sees("Really?", "dialog")
+    ann.press("Log out")
+    ann.sees("Logging out", "dialog")
+    ActionChains(ann.driver).send_keys(Keys.ESCAPE).perform()
+    assert "Logging out" in ann.text("dialog"), "closed"
+    assert not [one for one in ann.driver.find_elements(By.CSS_SELECTOR, "dialog button") if one.is_displayed()], "a button"
+    ann.driver.execute_script(CLICK, {"conversation": f"direct/{bobs}", "seq": 1, "uid": uids_of(ann)["ann"]})
+    ann.sees("behind the form", ".line")
+    ann.sees("lists this device until you remove it", "dialog")
+    ann.press("Close")
+    ann.sees("ann", "nav h2")
+    assert "behind the form" in ann.text(".line"), "another account took its place"
+
+    def of_zoe() -> list[str]:
+        return [one for one in ann.driver.execute_async_script(KEPT) if one.split(": ")[0].endswith(" zoe")]
+
+    ann.until(lambda: of_zoe() == [], "nothing of zoe")
+    ann.press("Menu")
+    ann.press("Add an account")
+    ann.fill("input[name=name]", "zoe")
+    ann.fill("input[name=password]", "correct horse")
+    ann.press("Log in")
+    ann.sees("connected", ".connection")
+    ann.press("Menu")
+    ann.press("ann")
+    ann.sees("ann", "nav h2")
+    step("an account that logs out goes, although a notification leads to another one meanwhile, which stays")
 
 
 def without_server(ann: Browser, bob: Browser, new: Browser, server: Server, room: str) -> None:
@@ -367,6 +513,9 @@ def main() -> None:
         ann.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": BADGE})
         recalls(ann, bob)
         notified(ann, bob)
+        texts_missing(ann, bob)
+        begun(ann)
+        accounts_in_the_way(ann, bob)
         new = browser()
         without_server(ann, bob, new, server, room)
         for each in (ann, bob):

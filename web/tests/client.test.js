@@ -252,6 +252,50 @@ describe("inbox", () => {
         assert.deepEqual(seen, ["1", "inboxReset", "2"]);
     });
 
+    test("entries that waited at `close` arrive after the next login, although nothing else comes", async () => {
+        const client = await open();
+        const seen = [];
+        let release;
+        client.on("entry", async ({ seq }) => {
+            seen.push(seq);
+            if (seq === 1) await new Promise((resolve) => (release = resolve));
+        });
+        await client.logIn({ nickName: "ann", password: "secret" });
+        for (const seq of [1, 2, 3]) server.connections[0].send(message(seq, `text ${seq}`));
+        server.connections[0].send({ ephemeral: { typing: { conversation: { uid: 7 }, uid: 7 } } });
+        await next(client, "typing");
+        await client.close();
+        release();
+        await new Promise((resolve) => setImmediate(resolve));
+        assert.deepEqual(seen, [1]);
+        server.session = { ...server.session, headSeq: "3", acknowledgedSeq: "0" };
+        await client.resume();
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "3"));
+        assert.deepEqual(seen, [1, 2, 3]);
+    });
+
+    test("entries that waited at `close` do not reach another account", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].send(message(1, "for Ann"));
+        server.connections[0].send({ ephemeral: { typing: { conversation: { uid: 7 }, uid: 7 } } });
+        await next(client, "typing");
+        await client.close();
+        server.session = () => null;
+        const login = client.logIn({ nickName: "bob", password: "secret" });
+        const { id } = await server.packet("authenticate", 1);
+        const seen = [];
+        client.on("entry", ({ message: { content } }) => void seen.push(content.text));
+        await new Promise((resolve) => setImmediate(resolve));
+        assert.deepEqual(seen, []);
+        const session = { uid: 2, nickName: "bob", token: "u", epoch: "9", headSeq: "0", acknowledgedSeq: "0" };
+        server.connections[1].send({ id, result: { session } });
+        await login;
+        server.connections[1].send(message(1, "for Bob"));
+        await server.packet("acknowledge");
+        assert.deepEqual(seen, ["for Bob"]);
+    });
+
     test("when the store works again, what was taken is stored and acknowledged, although nothing else comes", async () => {
         const store = new MemoryStore();
         const client = await open({ store });
@@ -459,6 +503,17 @@ describe("requests", () => {
         assert.deepEqual((await again).entered, { memberCount: 3 });
         assert.equal((await server.packet("room", 1)).room.enter.user.name, "Ann");
         assert.deepEqual((await server.packet("presence", 1)).presence.watchUids, [7]);
+    });
+
+    test("a room that is left before it was entered is not entered again", async () => {
+        const client = await open();
+        server.handler = (packet, connection) => packet.id && connection.send({ id: packet.id, result: {} });
+        await client.logIn({ nickName: "ann", password: "secret" });
+        await Promise.all([client.enterRoom("lobby", { name: "Ann" }), client.leaveRoom("lobby")]);
+        server.connections[0].socket.destroy();
+        await server.packet("authenticate", 1);
+        await client.contacts();
+        assert.equal(server.packets.filter((packet) => packet.room?.enter).length, 1);
     });
 
     test("no more accounts are watched again than the server watches", async () => {

@@ -4,7 +4,10 @@
 // What a client learns of the page and the browser's network.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
+import { WebSocket } from "../node-websocket.js";
 import { followPage } from "../page.js";
+import { FakeServer } from "./fake-server.js";
+import { HermesClient, MemoryStore } from "./sdk.js";
 
 const names = ["document", "navigator", "addEventListener", "removeEventListener"];
 const real = new Map(names.map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]));
@@ -105,4 +108,35 @@ test("what is followed no more is told no more; outside a page there is nothing 
     assert.deepEqual([count(), told], [0, 1]);
     set("document", undefined);
     followPage("wss://chat.example/ws", () => assert.fail("there is no page"))();
+});
+
+test("a client that was closed follows the page again from the next login on", async () => {
+    const { navigator, happen, count } = page();
+    const server = await FakeServer.start();
+    /** Connects to the test's server, whatever the name. */
+    class Rerouted extends WebSocket {
+        constructor(/** @type {string} */ _url, /** @type {any[]} */ ...more) {
+            super(`${server.url}/ws`, ...more);
+        }
+    }
+    const store = new MemoryStore();
+    const client = await HermesClient.open({ server: "wss://chat.example", store, WebSocket: Rerouted });
+    /** @type {any[]} */
+    const states = [];
+    await client.logIn({ nickName: "ann", password: "secret" });
+    navigator.onLine = false;
+    happen("window offline");
+    await client.close();
+    assert.equal(count(), 0);
+    navigator.onLine = true;
+    await client.resume();
+    await client.resume();
+    assert.equal(count(), 7);
+    client.on("state", ({ is }) => states.push(is));
+    server.connections[1].socket.destroy();
+    while (!states.length) await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(states, ["waiting"]);
+    await client.close();
+    assert.equal(count(), 0);
+    server.stop();
 });

@@ -57,13 +57,31 @@ function browser() {
     };
 }
 
-const message = (seq) => ({
-    event: { seq: String(seq), message: { id: `m${seq}`, conversation: { uid: 7 }, content: { text: `${seq}` } } },
+const message = (seq, id = `m${seq}`) => ({
+    event: { seq: String(seq), message: { id, conversation: { uid: 7 }, content: { text: `${seq}` } } },
 });
 const reached = async (list, length) => {
     while (list.length < length) await new Promise((resolve) => setImmediate(resolve));
     return list;
 };
+
+/** The server logs in Ann and Bob, whose inboxes have the epoch of its store. */
+function twoAccounts() {
+    server.session = ({ authenticate: { password, token } }) => {
+        const nickName = password?.nickName ?? token;
+        const uid = { ann: 1, bob: 2 }[nickName];
+        return { uid, nickName, token: nickName, epoch: "9", headSeq: "0", acknowledgedSeq: "0" };
+    };
+}
+
+/** The server answers all requests, those about rooms with what `answer` gives. */
+function answerRooms(answer) {
+    server.handler = (packet, connection) => {
+        if (packet.id) connection.send({ id: packet.id, result: packet.room ? answer(packet) : {} });
+    };
+}
+
+const enters = () => server.packets.filter((packet) => packet.room?.enter).map((packet) => packet.room.enter);
 
 /** A page around the tabs, whose events the test sends. */
 class Page extends EventTarget {
@@ -227,6 +245,186 @@ describe("tabs", () => {
         await server.until(() => server.packets.filter((packet) => packet.room?.enter).length === 2);
         await second.leaveRoom("lobby");
         assert.equal(server.packets.filter((packet) => packet.room?.leave).length, 1);
+    });
+
+    test("the inbox of another account arrives, although its seqs are those of the account before", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        const got = { first: [], second: [] };
+        first.on("entry", ({ message: { id } }) => void got.first.push(id));
+        second.on("entry", ({ message: { id } }) => void got.second.push(id));
+        twoAccounts();
+        await first.logIn({ nickName: "ann", password: "secret" });
+        for (const seq of [1, 2, 3]) server.connections[0].send(message(seq, `ann ${seq}`));
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "3"));
+        await first.logIn({ nickName: "bob", password: "secret" });
+        for (const seq of [1, 2]) server.connections[1].send(message(seq, `bob ${seq}`));
+        await server.until(() => server.packets.at(-1).acknowledge?.upToSeq === "2");
+        const all = ["ann 1", "ann 2", "ann 3", "bob 1", "bob 2"];
+        assert.deepEqual(got.first, all);
+        assert.deepEqual(await reached(got.second, 5), all);
+    });
+
+    test("after a login to another account, a tab gets no more entries of the account before", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        const got = [];
+        let release;
+        first.on("entry", () => {});
+        second.on("entry", ({ message: { id } }) => {
+            got.push(id);
+            if (id === "ann 1") return new Promise((resolve) => (release = resolve));
+        });
+        twoAccounts();
+        await first.logIn({ nickName: "ann", password: "secret" });
+        for (const seq of [1, 2]) server.connections[0].send(message(seq, `ann ${seq}`));
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "2"));
+        await reached(got, 1);
+        const switched = new Promise((resolve) => second.on("session", resolve));
+        await first.logIn({ nickName: "bob", password: "secret" });
+        await switched;
+        server.connections[1].send(message(1, "bob 1"));
+        release();
+        assert.deepEqual(await reached(got, 2), ["ann 1", "bob 1"]);
+    });
+
+    test("an entry that the server lost does not hide the one that has got its seq", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        const got = [];
+        first.on("entry", ({ seq }) => (seq === 2 ? new Promise(() => {}) : undefined));
+        second.on("entry", ({ message: { id } }) => void got.push(id));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        for (const seq of [1, 2]) server.connections[0].send(message(seq));
+        await reached(got, 2);
+        await server.packet("acknowledge");
+        server.session = { ...server.session, headSeq: "1", acknowledgedSeq: "1" };
+        const back = new Promise((resolve) => second.on("session", resolve));
+        await first.close();
+        await back;
+        server.connections[1].send(message(2, "another"));
+        await server.until(() => server.packets.at(-1).acknowledge?.upToSeq === "2");
+        assert.deepEqual(got, ["m1", "m2", "another"]);
+    });
+
+    test("another account is in no room, and watches nobody, also under a new leader", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        twoAccounts();
+        answerRooms(() => ({ room: { room: "lobby", memberCount: server.connections.length } }));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        for (const tab of [first, second]) {
+            await tab.enterRoom("lobby", { name: "Ann" });
+            await tab.watchPresence([7]);
+        }
+        await first.logIn({ nickName: "bob", password: "secret" });
+        assert.equal(await first.enterRoom("lobby", { name: "Bob" }), 2);
+        assert.deepEqual(enters().map((enter) => enter.user.name), ["Ann", "Bob"]);
+        const back = new Promise((resolve) => second.on("session", resolve));
+        server.packets = [];
+        await first.close();
+        await back;
+        await second.request({ account: {} });
+        assert.deepEqual(server.packets.map((packet) => Object.keys(packet)[1]), ["authenticate", "account"]);
+    });
+
+    test("a new leader asks for nothing before it is known whose rooms they are", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        answerRooms(() => ({ room: { room: "lobby", memberCount: 1 } }));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await second.enterRoom("lobby", { name: "Ann" });
+        await second.watchPresence([7]);
+        server.session = { ...server.session, uid: 2, nickName: "bob" };
+        server.packets = [];
+        await first.close();
+        await server.packet("authenticate");
+        await second.request({ account: {} });
+        assert.deepEqual(server.packets.map((packet) => Object.keys(packet)[1]), ["authenticate", "account"]);
+    });
+
+    test("a room that a tab was kicked out of, or that refused it, is not entered under a new leader", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        answerRooms(({ room: { room } }) =>
+            room === "full" ? { error: { code: 2003, message: "no" } } : { room: { room, memberCount: 1 } },
+        );
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await assert.rejects(second.enterRoom("full", { name: "Ann" }), { code: 2003 });
+        await second.enterRoom("lobby", { name: "Ann" });
+        await second.enterRoom("bar", { name: "Ann" });
+        const kicked = new Promise((resolve) => second.on("room", (event) => event.kicked && resolve(event)));
+        server.connections[0].send({ ephemeral: { room: { room: "lobby", kicked: { reason: "spam" } } } });
+        assert.equal((await kicked).room, "lobby");
+        server.packets = [];
+        const entered = new Promise((resolve) => second.on("room", (event) => event.entered && resolve(event)));
+        await first.close();
+        assert.equal((await entered).room, "bar");
+        await second.request({ account: {} });
+        assert.deepEqual(server.packets.filter((packet) => packet.room).map((packet) => packet.room.room), ["bar"]);
+    });
+
+    test("a room that refuses a tab under a new leader is reported as a kick, and not entered again", async () => {
+        const open = browser();
+        const [first, second, third] = [await open(), await open(), await open()];
+        answerRooms(() => ({ room: { room: "lobby", memberCount: 1 } }));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await third.enterRoom("lobby", { name: "Ann" });
+        answerRooms(() => ({ error: { code: 2003, message: "banned" } }));
+        const told = new Promise((resolve) => third.on("room", resolve));
+        await first.close();
+        const { room, uid, kicked } = await told;
+        assert.deepEqual({ room, uid, kicked }, { room: "lobby", uid: 0, kicked: { reason: "banned" } });
+        server.packets = [];
+        await second.close();
+        await server.packet("authenticate");
+        await third.request({ account: {} });
+        assert.deepEqual(server.packets.filter((packet) => packet.room), []);
+    });
+
+    test("a room that is entered during a login is entered once for all tabs", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        answerRooms(() => ({ room: { room: "lobby", memberCount: 1 } }));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        const session = { ...server.session, uid: 2, nickName: "bob" };
+        server.session = () => null;
+        const login = first.logIn({ nickName: "bob", password: "secret" });
+        const { id } = await server.packet("authenticate", 1);
+        const entered = first.enterRoom("lobby", { name: "Bob" });
+        server.connections[1].send({ id, result: { session } });
+        await Promise.all([login, entered]);
+        assert.equal(await second.enterRoom("lobby", { name: "Bob" }), 1);
+        assert.equal(enters().length, 1);
+    });
+
+    test("a room whose return was not answered before the log-out is entered after the next login", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        answerRooms(() => ({ room: { room: "lobby", memberCount: 1 } }));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await second.enterRoom("lobby", { name: "Ann" });
+        server.handler = (packet, connection) => packet.logOut && connection.send({ id: packet.id, result: {} });
+        await first.close();
+        await server.packet("room", 1);
+        await second.logOut();
+        answerRooms(() => ({ room: { room: "lobby", memberCount: 4 } }));
+        const entered = new Promise((resolve) => second.on("room", resolve));
+        await second.logIn({ nickName: "ann", password: "secret" });
+        assert.deepEqual((await entered).entered, { memberCount: 4 });
+    });
+
+    test("a room that is left before it was entered is not entered under a new leader", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        answerRooms(() => ({ room: { room: "lobby", memberCount: 1 } }));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await Promise.all([second.enterRoom("lobby", { name: "Ann" }), second.leaveRoom("lobby")]);
+        server.packets = [];
+        await first.close();
+        await server.packet("authenticate");
+        await second.request({ account: {} });
+        assert.deepEqual(server.packets.filter((packet) => packet.room), []);
     });
 
     test("a tab that could not lead is in its rooms again under the one that does", async () => {
