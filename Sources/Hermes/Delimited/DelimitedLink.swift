@@ -49,7 +49,7 @@ struct DelimitedLink: ConnectionLink {
     /// The events of earlier inboxes that stay valid: they have the incarnation `since` or a later one, and a seq of at
     /// most `upTo`.
     var carried: (since: UInt64, upTo: UInt64)?
-    /// The last entries that were handed to the app.
+    /// The ids of the last 1,024 messages and pushes of the app; other entries have no id.
     var seen = SeenEntries()
     /// The account that the inbox belongs to; nil if it is not known yet.
     var owner: UInt32?
@@ -74,16 +74,17 @@ struct DelimitedLink: ConnectionLink {
     var statistics: LinkStatistics
     /// The time at which the login was sent, by the device's clock, in milliseconds since 1970.
     private var askedAt: Int64 = 0
+    /// The logins that were given up unanswered in the last five minutes. One of them may replace this client later.
     private var strayLogins = StrayLogins() {
         didSet { if strayLogins.unanswered != oldValue.unanswered { keepLogins?(strayLogins.unanswered) } }
     }
     /// The function that stores the unanswered logins for the next run of the app.
     private var keepLogins: (@Sendable ([Int64]) -> Void)?
-    /// The ticket from the server's reconnect advice, for the next login.
+    /// The ticket from the server's reconnect advice, for the next login. The server only counts it.
     private var ticket: [UInt8] = []
     /// Rooms that the app is entering, by packet id.
     var entering: [UInt64: (room: String, user: RoomUser)] = [:]
-    /// Rooms to enter again on the next connection.
+    /// Rooms to enter again on the next connection: the server has accepted the entry, and the app has not left.
     var rooms: [String: RoomUser] = [:]
     /// The scopes in each room.
     var roomScopes: [String: RoomScopes] = [:]

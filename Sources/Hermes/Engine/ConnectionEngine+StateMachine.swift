@@ -63,7 +63,7 @@ extension ConnectionEngine {
             /// The earliest time at which the server allows a try, even if the network changes or the app comes to the
             /// foreground.
             var earliest: NIODeadline
-            /// The wait, counted from the loss.
+            /// The wait, counted from the loss or from the last failed try.
             var delay: Duration
         }
 
@@ -476,7 +476,8 @@ extension ConnectionEngine.StateMachine {
 extension ConnectionEngine {
     /// Decides when the next try is due, from the policy and the tries so far. Time is passed in.
     ///
-    /// The windows of the first tries follow one another, whether a try fails soon or late. So all clients that lost
+    /// An app's policy is ``ReconnectPolicy/standard``: six windows of 15 s, then 1, 2, 5, 10, 10, … minutes, ±20 %. The
+    /// windows of the first tries follow one another, unless a try fails only after the end of its window. So all clients that lost
     /// their server at the same moment make one try in every window, and the server sees them return at an even rate.
     /// Windows that began at each client's failure would double the peak.
     ///

@@ -68,8 +68,13 @@ package final class MessageService: Sendable {
     ) {
         do throws(HermesError) {
             let append = try complete(draft, from: sender)
-            // The bytes that the sender may store in a day; throws `.rateLimited`.
-            let cost = try stored.withLock { stored throws(HermesError) in try stored.take(append, now: time.uptime()) }
+            let cost: Int
+            do throws(HermesError) {
+                // The bytes that the sender may store in a day; throws `.rateLimited`.
+                cost = try stored.withLock { stored throws(HermesError) in try stored.take(append, now: time.uptime()) }
+            } catch {
+                return try repeated(append, or: error, completion: completion)
+            }
             let user = sender.user
             committer.submit(
                 .append(append) { [self] result in
@@ -80,6 +85,28 @@ package final class MessageService: Sendable {
         } catch {
             completion(.failure(error))
         }
+    }
+
+    /// Lets a message get the receipt of the first one if it is a repetition, which stores nothing. Any other message is
+    /// refused.
+    private func repeated(
+        _ append: MessageAppend,
+        or refusal: HermesError,
+        completion: @escaping @Sendable (Result<SendReceipt, HermesError>) -> Void
+    ) throws(HermesError) {
+        guard append.draft.clientID != nil else {
+            stored.withLock { $0.countRefused() }
+            throw refusal
+        }
+        var append = append
+        append.mustBeRepetition = true
+        committer.submit(
+            .append(append) { [self] result in
+                guard case .failure(let error) = result, error.code == refusal.code else { return completion(result) }
+                stored.withLock { $0.countRefused() }
+                completion(.failure(refusal))
+            }
+        )
     }
 
     /// Returns the seq that a device has acknowledged, if it is not in the store yet; otherwise 0.

@@ -22,17 +22,18 @@ struct StoredAllowance {
     /// Charges the sender of a message.
     ///
     /// - Returns: the charge, for ``settle(_:of:_:now:)``.
-    /// - Throws: `.rateLimited`.
+    /// - Throws: `.rateLimited`. If the message is not a repetition, ``countRefused()`` must follow.
     mutating func take(_ append: MessageAppend, now: Duration) throws(HermesError) -> Int {
         let cost = Self.recordBytes + append.draft.content.bytes.count
         guard let wait = allowance.take(cost, of: append.sender.user, now: now) else { return cost }
-        refused += 1
         throw HermesError(
             .rateLimited,
             "your messages fill the store too fast (limits.storedPerAccountPerDay); send fewer or smaller ones",
             retryAfter: wait
         )
     }
+
+    mutating func countRefused() { refused += 1 }
 
     /// Settles the charge for a message: if the message was stored, also charges for its recipients; otherwise gives
     /// the charge back.

@@ -53,6 +53,7 @@ extension MemoryState {
             }
             return .duplicate(receipt(for: first, isDuplicate: true))
         }
+        guard !append.mustBeRepetition else { throw StoreRefusals.notARepetition }
         let recipients = try recipients(of: append, now: now)
         try check(recipients)
         guard messages[append.id] == nil else {

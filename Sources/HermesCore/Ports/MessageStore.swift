@@ -171,6 +171,8 @@ package struct MessageAppend: Sendable {
     package let recipients: [UserID]
     /// Whether the message is refused unless the 1:1 receiver is a contact.
     package let requiresContact: Bool
+    /// Whether the message is refused with ``StoreRefusals/notARepetition`` unless the sender has sent it before.
+    package var mustBeRepetition = false
 
     package init(
         id: MessageID,

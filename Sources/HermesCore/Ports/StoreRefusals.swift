@@ -9,6 +9,10 @@ package enum StoreRefusals {
         .wrongCredentials,
         "The password was changed meanwhile. Try again with the present password."
     )
+    package static let notARepetition = HermesError(
+        .rateLimited,
+        "Your messages fill the store too fast (limits.storedPerAccountPerDay). Send fewer or smaller ones."
+    )
     package static let tokenRevoked = HermesError(.invalidToken, "The token was revoked meanwhile. Log in again.")
     package static let noSuchDevice = HermesError(.notFound, "There is no such device.")
     package static let noSuchSession = HermesError(.notFound, "There is no such session.")

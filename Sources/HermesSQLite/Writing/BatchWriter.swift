@@ -311,10 +311,11 @@ extension BatchWriter {
         let sender = append.sender.user
         let recipients: [UserID]
         do {
+            guard !append.mustBeRepetition else { throw StoreRefusals.notARepetition }
             recipients = try self.recipients(of: append)
         } catch let refusal as HermesError {
             // A repetition gets the receipt of the first message, even if the recipient has blocked the sender
-            // meanwhile.
+            // meanwhile, or if the sender's daily budget is used up.
             guard let clientID = draft.clientID, let first = try claimed(clientID, of: sender) else { throw refusal }
             return try repetition(of: append, key: first)
         }

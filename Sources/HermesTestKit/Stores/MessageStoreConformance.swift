@@ -236,6 +236,17 @@ package enum MessageStoreConformance {
             try expectEqual(try await world.inbox(1), ["1:a", "2:a", "3:b", "4:b"])
             try expectEqual(try world.send("c", from: 0, to: 1).conversationSeq, 4)
         },
+        ConformanceCase("What must be a repetition is refused if it is none") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 2)
+            var new = world.message("a", from: 0, to: 1, clientID: "x")
+            new.mustBeRepetition = true
+            guard case .refused(let refusal) = try world.commit(.append(new)), refusal.code == .rateLimited
+            else { throw ConformanceFailure(description: "not refused") }
+            let receipt = try world.send("a", from: 0, to: 1, clientID: "x")
+            guard case .duplicate(let again) = try world.commit(.append(new)), again.messageID == receipt.messageID
+            else { throw ConformanceFailure(description: "not a duplicate") }
+            try expectEqual(try await world.inbox(1), ["1:a"])
+        },
         ConformanceCase("A client id with other content, or for another conversation, is a conflict") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3)
             try world.send("a", from: 0, to: 1, clientID: "x")

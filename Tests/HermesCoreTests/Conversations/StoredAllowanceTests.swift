@@ -74,6 +74,12 @@ import Testing
         #expect(messenger.messages.refusedStored == 0)
         await #expect(throws: HermesError.self) { _ = try await send(messenger, from: 1) }
         #expect(messenger.messages.refusedStored == 1)
+        // A repetition stores nothing, so it gets its receipt.
+        #expect(try await send(messenger, from: 1, clientID: "a").isDuplicate)
+        await #expect { _ = try await send(messenger, from: 1, clientID: "new") } throws: { error in
+            (error as? HermesError)?.code == .rateLimited && (error as? HermesError)?.retryAfter != nil
+        }
+        #expect(messenger.messages.refusedStored == 2)
         await messenger.shutdown()
     }
 }
