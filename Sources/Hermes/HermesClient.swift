@@ -20,8 +20,8 @@ public import NIOCore
 /// }
 /// ```
 ///
-/// The client reconnects by itself. It then sends each message without a receipt again under the message's client id, so
-/// that the message arrives only once, and fetches the inbox entries that it has missed.
+/// The client reconnects by itself. It then sends each message without a receipt again under the message's client id,
+/// so that the message arrives only once, and fetches the inbox entries that it has missed.
 public final class HermesClient: Sendable {
     /// A client's settings.
     public struct Configuration: Sendable {
@@ -30,8 +30,8 @@ public final class HermesClient: Sendable {
         public var server: ServerAddress
         /// The device that the client runs on.
         public var device: DeviceDescription
-        /// The policy for heartbeats. By default, a heartbeat is due after 120 s of silence, and is tried three times, 8 s
-        /// each.
+        /// The policy for heartbeats. By default, a heartbeat is due after 120 s of silence, and is tried three times,
+        /// 8 s each.
         public var heartbeat: HeartbeatPolicy
         /// The policy for reconnecting.
         public var reconnect: ReconnectPolicy

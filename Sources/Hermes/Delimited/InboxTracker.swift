@@ -5,8 +5,8 @@ import DequeModule
 package import NIOCore
 
 /// Puts inbox entries in order, so that each entry reaches the app once, although entries can arrive twice or late.
-/// Decides which entries may be acknowledged. ``SeenEntries`` recognizes entries that the server has given new seqs, and
-/// ``InboxJournal`` records what the app has taken, for the next run.
+/// Decides which entries may be acknowledged. ``SeenEntries`` recognizes entries that the server has given new seqs,
+/// and ``InboxJournal`` records what the app has taken, for the next run.
 ///
 /// Seqs are contiguous per user. The tracker drops an entry that has already arrived. If an entry arrives after a hole
 /// (a range of missing seqs), the tracker waits a moment for the missing entries: often a missing entry is this

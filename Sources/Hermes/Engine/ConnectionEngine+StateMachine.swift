@@ -476,10 +476,10 @@ extension ConnectionEngine.StateMachine {
 extension ConnectionEngine {
     /// Decides when the next try is due, from the policy and the tries so far. Time is passed in.
     ///
-    /// An app's policy is ``ReconnectPolicy/standard``: six windows of 15 s, then 1, 2, 5, 10, 10, … minutes, ±20 %. The
-    /// windows of the first tries follow one another, unless a try fails only after the end of its window. So all clients that lost
-    /// their server at the same moment make one try in every window, and the server sees them return at an even rate.
-    /// Windows that began at each client's failure would double the peak.
+    /// An app's policy is ``ReconnectPolicy/standard``: six windows of 15 s, then 1, 2, 5, 10, 10, … minutes, ±20 %.
+    /// The windows of the first tries follow one another, unless a try fails only after the end of its window. So all
+    /// clients that lost their server at the same moment make one try in every window, and the server sees them return
+    /// at an even rate. Windows that began at each client's failure would double the peak.
     ///
     /// The server can advise a window for reconnecting. If a try fails early in this window because the server is not
     /// back yet, the moment of a second try is drawn at random from the rest of the window. So the clients whose first

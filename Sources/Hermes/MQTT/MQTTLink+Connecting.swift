@@ -197,8 +197,8 @@ extension MQTTLink {
 
 // MARK: - Subscriptions
 extension MQTTLink {
-    /// The largest number of filters in a packet that renews subscriptions. Some servers accept no more, for example AWS
-    /// IoT Core.
+    /// The largest number of filters in a packet that renews subscriptions. Some servers accept no more, for example
+    /// AWS IoT Core.
     private static let maxRenewedFilters = 8
     /// The longest packet that renews several subscriptions, in bytes. A server of MQTT 3.1.1 does not say which length
     /// it accepts.

@@ -16,10 +16,10 @@ import Synchronization
 /// - it has used the longest time that the store allows.
 ///
 /// After the transaction has been committed, the thread completes its operations in order: for a message, the sender's
-/// connection gets its receipt. Then the thread passes the entries to the attachments, with one call for each attachment
-/// and batch. A connection's attachment only posts them to the mailbox of the connection's loop. If the transaction
-/// fails, all its operations fail, and so do the waiting operations that would have fitted into it. If the reason is a
-/// full disk, they fail with `.storageUnavailable` and a `retryAfter` of 5 s.
+/// connection gets its receipt. Then the thread passes the entries to the attachments, with one call for each
+/// attachment and batch. A connection's attachment only posts them to the mailbox of the connection's loop. If the
+/// transaction fails, all its operations fail, and so do the waiting operations that would have fitted into it. If the
+/// reason is a full disk, they fail with `.storageUnavailable` and a `retryAfter` of 5 s.
 ///
 /// The store applies an operation as its implementations say: `MemoryState`, and `BatchWriter` of HermesSQLite, which
 /// says what is checked and which rows are written.

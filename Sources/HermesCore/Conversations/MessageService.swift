@@ -87,8 +87,8 @@ package final class MessageService: Sendable {
         }
     }
 
-    /// Lets a message get the receipt of the first one if it is a repetition, which stores nothing. Any other message is
-    /// refused.
+    /// Lets a message get the receipt of the first one if it is a repetition, which stores nothing. Any other message
+    /// is refused.
     private func repeated(
         _ append: MessageAppend,
         or refusal: HermesError,

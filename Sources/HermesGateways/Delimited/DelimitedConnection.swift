@@ -287,9 +287,9 @@ extension DelimitedConnection {
     /// Sends a message. This is the hot path: it starts no task, and does not wait for the commit.
     ///
     /// ``CanonicalContent`` checks the lengths of the content's fields, and encodes the content in the form that is
-    /// stored. `Connection.send` charges the content's bytes once more, for the commit. It pauses reading while too many
-    /// messages are unanswered, and calls ``MessageService/send(_:from:completion:)``. Its completion posts the result to this loop,
-    /// where it arrives in ``sent(_:_:)``.
+    /// stored. `Connection.send` charges the content's bytes once more, for the commit. It pauses reading while too
+    /// many messages are unanswered, and calls ``MessageService/send(_:from:completion:)``. Its completion posts the
+    /// result to this loop, where it arrives in ``sent(_:_:)``.
     func send(_ request: Hermes_V1_Send, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.to, id: id, from: sender) else { return }
         let content: MessageContent

@@ -457,7 +457,8 @@ extension MQTTConnection {
     }
 
     /// Takes back the unacknowledged and the waiting messages of shared subscriptions, for the groups' other members.
-    /// Waiting messages that have expired are dropped. Messages that were sent with QoS 2 are not returned, because no other member may get them [MQTT-4.8.2-5].
+    /// Waiting messages that have expired are dropped. Messages that were sent with QoS 2 are not returned, because no
+    /// other member may get them [MQTT-4.8.2-5].
     private func takeBack(_ subscriptions: Set<ObjectIdentifier>) -> [ObjectIdentifier: [Publication]] {
         guard let shared = client?.shared else { return [:] }
         var publications: [ObjectIdentifier: [Publication]] = [:]

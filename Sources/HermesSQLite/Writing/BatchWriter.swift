@@ -298,10 +298,10 @@ extension BatchWriter {
     ///
     /// Checks, in this order: whether the sender may write to the conversation (``recipients(of:)``); whether the
     /// client id is new; which inboxes have room for the message; for a 1:1 message, whether the sender's budget of
-    /// unread messages has room for it (``admitted(_:for:from:_:)``). A repetition (a message with a known client id, and
-    /// with the same conversation and content) gets the receipt of the first message, and is not appended again. With
-    /// another conversation or content, the message is refused with `.clientIDConflict`. A group's message is not added
-    /// to inboxes without room, but the heads of these inboxes still advance.
+    /// unread messages has room for it (``admitted(_:for:from:_:)``). A repetition (a message with a known client id,
+    /// and with the same conversation and content) gets the receipt of the first message, and is not appended again.
+    /// With another conversation or content, the message is refused with `.clientIDConflict`. A group's message is not
+    /// added to inboxes without room, but the heads of these inboxes still advance.
     ///
     /// Writes one row for the message, with the list of its recipients (`message`), one row for its client id
     /// (`client_id_fresh`), and one row for each inbox (`inbox_fresh`). ``finish()`` writes the heads of the inboxes
@@ -401,7 +401,8 @@ extension BatchWriter {
 
     /// Returns the accounts whose inboxes get a message, and loads their inboxes. In a group, everybody but its members
     /// is refused, and so are muted members and, while all are muted, members who are not administrators. In a 1:1
-    /// conversation, blocked senders are refused and, if the server accepts messages from contacts only, all but contacts.
+    /// conversation, blocked senders are refused and, if the server accepts messages from contacts only, all but
+    /// contacts.
     ///
     /// - Throws: `HermesError` with the refusal, before anything is written.
     mutating func recipients(of append: MessageAppend) throws -> [UserID] {
