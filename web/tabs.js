@@ -341,22 +341,32 @@ export class SharedClient extends Requests {
         this.#refuse(({ method, args }) => method === "request" && args[1] === false, lost);
         for (const [call, { method, args }] of this.#calls) this.#dispatch(call, method, args);
         this.#isBack = false;
-        if (this.session) this.#began(this.session);
+        if (this.session) this.#belongsTo(this.session);
         // Before the login it is not known whose rooms they are.
         if (this.state.is === "live") this.#comeBack();
     }
 
     /**
-     * A session began. In that of another account the client is in no room, and watches nobody.
+     * A session began.
      *
      * @param {any} session
      */
-    #began({ uid, headSeq }) {
+    #began(session) {
+        const { uid, headSeq } = session;
         // Behind the entries that came before it.
         this.#handled = this.#handled.then(() => {
             // The server may have lost the entries behind its head, and gives their seqs to others.
             if (uid === this.#last.uid) this.#last.seq = Math.min(this.#last.seq, headSeq);
         });
+        this.#belongsTo(session);
+    }
+
+    /**
+     * In the session of another account the client is in no room, and watches nobody.
+     *
+     * @param {any} session
+     */
+    #belongsTo({ uid }) {
         if (uid === this.#uid) return;
         this.#uid = uid;
         this.#rooms.clear();
@@ -524,7 +534,9 @@ export class SharedClient extends Requests {
         } else if (type === "answer") {
             this.#answered(data.call, data.answer);
         } else if (type === "event" && !this.#client) {
-            const entry = () => this.#entry(data.event, data.uid).catch(() => {});
+            // A leader of an earlier version does not say whose entry it is.
+            const { uid = this.#uid } = data;
+            const entry = () => this.#entry(data.event, uid).catch(() => {});
             // One after the other, as the leader's handlers get them.
             if (data.name === "entry") this.#handled = this.#handled.then(entry);
             else this.#changed(data.name, data.event);

@@ -344,8 +344,13 @@ export class Chats {
         }
         chat.earlier.sort(inOrder);
         // Between two messages of an answer the server has none.
-        const [first, ...others] = [...messages.map((message) => message.conversationSeq), before];
-        for (const seq of isMore && messages.length ? others : [first, ...others]) chat.asked.add(seq);
+        const seqs = [...messages.map((message) => message.conversationSeq), before];
+        const here = new Set(seqsOf(chat));
+        seqs.forEach((seq, index) => {
+            // A message that found no room is asked for again.
+            const isNext = index > 0 ? here.has(seqs[index - 1]) : !isMore || !messages.length;
+            if (isNext) chat.asked.add(seq);
+        });
     }
 
     /**

@@ -233,7 +233,9 @@ extension MQTTLink {
     /// Ends the client if a subscription cannot be renewed. If the client continued without the subscription, the app
     /// would conclude that nothing is published.
     mutating func sendFailed(_ request: Request, error: HermesClientError, effects: inout Effects) {
-        guard case .subscribe(let subscriptions, _) = request, let first = subscriptions.first else { return }
+        guard case .subscribe(let unsent, _) = request, let first = unsent.first else { return }
+        // The client can be started again without them.
+        subscriptions.removeAll { known in unsent.contains { $0.filter == known.subscription.filter } }
         let message = "the subscription \(first.filter) cannot be renewed: \(error.message)"
         effects.append(.kicked(HermesClientError(error.code, message), mayReturn: false, advice: nil))
     }

@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// The committer's own thread runs one transaction after another. A transaction takes one waiting operation after
 /// another. The sources take turns of one operation each (``InboxSubmission/source``: for a message, the sender's
-/// account), and the operations of one source keep their order. While several sources wait, each gets at most a
+/// account), and the operations of one source keep their order. After several sources have waited at once, each gets at most a
 /// sixteenth of the transaction's bytes, or one operation. The transaction ends when
 /// - nothing waits, or
 /// - it is full (``CommitLimits/maxBatch``, ``CommitLimits/maxBatchBytes``), or

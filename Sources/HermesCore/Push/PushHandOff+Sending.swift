@@ -9,8 +9,9 @@ extension PushHandOff {
     /// If a service that a client named takes longer than this to answer, it is paused, as if it had not answered. A
     /// slow service holds places (``HostShares``) that others wait for.
     private static let slowness = Duration.seconds(5)
-    /// Data that was read for a device is used for this long at most. Meanwhile the device may have logged out, and a
-    /// message may have been read or recalled.
+    /// A device's token that was read is used for this long at most, because the device may log out meanwhile. The
+    /// waiting entries are read again after this time, too, because a message may have been read or recalled. A read of
+    /// the entries costs much, so each further one for the same device comes after twice the time.
     private static let freshness = Duration.seconds(2)
     /// The time after which no further request for a device begins in this batch, so that one device with a slow
     /// service does not delay the whole batch.
@@ -29,9 +30,15 @@ extension PushHandOff {
     ///
     /// State: a `Mutex`.
     private final class LatestReading: Sendable {
-        let candidate: Mutex<Candidate>
+        struct State: Sendable {
+            var candidate: Candidate
+            /// For how long the entries are used.
+            var patience = PushHandOff.freshness
+        }
 
-        init(_ candidate: Candidate) { self.candidate = Mutex(candidate) }
+        let state: Mutex<State>
+
+        init(_ candidate: Candidate) { state = Mutex(State(candidate: candidate)) }
     }
 
     /// What happens while a batch is sent.
@@ -242,19 +249,22 @@ extension PushHandOff {
 
     /// Whether a device may still get a notification. It may not if the device has logged out or was removed, if the
     /// account was disabled, or if the token was registered on another device. It also may not if the notification's
-    /// entry was recalled, read or acknowledged, or has expired. The store is read only if the device was last read
-    /// longer than ``freshness`` ago.
+    /// entry was recalled, read or acknowledged, or has expired. The store is read only if what was read is older than
+    /// ``freshness``.
     private func isStillDue(_ item: HandOffPlan.Item, _ latest: LatestReading) async -> Bool {
-        var candidate = latest.candidate.withLock { $0 }
-        if time.uptime() >= candidate.readAt + Self.freshness {
-            let target = candidate.target
-            guard case .due(let present)? = try? await find(candidate.key.user, target.device),
-                present.target.token == target.token
-            else { return false }
-            latest.candidate.withLock { $0 = present }
-            candidate = present
+        let state = latest.state.withLock { $0 }
+        let (key, target) = (state.candidate.key, state.candidate.target)
+        let age = time.uptime() - state.candidate.readAt
+        guard age >= Self.freshness else { return state.candidate.plan.dueSeqs.contains(item.lastSeq) }
+        guard age >= state.patience else {
+            let present = try? await tokens.store.pushTargets(of: key.user)
+            let isPresent = present?.contains { $0.device == target.device && $0.token == target.token } ?? false
+            return isPresent && state.candidate.plan.dueSeqs.contains(item.lastSeq)
         }
-        return candidate.plan.dueSeqs.contains(item.lastSeq)
+        guard case .due(let present)? = try? await find(key.user, target.device), present.target.token == target.token
+        else { return false }
+        latest.state.withLock { $0 = LatestReading.State(candidate: present, patience: 2 * state.patience) }
+        return present.plan.dueSeqs.contains(item.lastSeq)
     }
 
     /// Settles devices in one commit. Results that cannot be recorded are kept, and recorded later.

@@ -150,7 +150,10 @@ package final class DurableGroup: Sendable {
                 rank = (fits ? absence : isOffline ? 4 : 3, member.load.current)
             } else {
                 let seat = seats[place - members.count]
-                guard seat.canTake(question), groups?.isReachable(seat) ?? false else { continue }
+                guard seat.canTake(question), groups?.isReachable(seat) ?? false else {
+                    isFull = isFull || seat.load.isFull && seat.isBusied(by: question)
+                    continue
+                }
                 let fits = seat.fits(question)
                 guard fits || !excluded.tooSmall else { continue }
                 rank = (fits ? 0 : 3, seat.load.current)

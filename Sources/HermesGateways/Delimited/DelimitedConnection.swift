@@ -40,8 +40,8 @@ package final class DelimitedConnection: GatewayConnection {
     /// Another protocol that carries the packets.
     struct Carrier {
         let write: (Hermes_V1_Packet, Publication.DropClass) -> Carriage
-        /// Whether the peer can accept another inbox entry now. After a change, ``roomChanged()`` must be called.
-        let hasRoom: () -> Bool
+        /// The number of inbox entries that the peer can accept now. After a change, ``roomChanged()`` must be called.
+        let freeSlots: () -> Int
         /// The client's rules, which a token may narrow.
         let rules: () -> BoundTopicRules?
     }
@@ -228,7 +228,7 @@ package final class DelimitedConnection: GatewayConnection {
             connection: connection,
             messenger: messenger,
             window: window,
-            hasRoom: carrier?.hasRoom,
+            freeSlots: carrier?.freeSlots,
             write: { [unowned self] entry in write(entry) }
         )
         sender = Sender(login: login, link: link)
@@ -274,7 +274,7 @@ package final class DelimitedConnection: GatewayConnection {
 
     package func becameWritable() { sender?.link.becameWritable() }
 
-    /// Continues to write entries, because the peer may be able to accept another one (``Carrier/hasRoom``).
+    /// Continues to write entries, because the peer may be able to accept another one (``Carrier/freeSlots``).
     func roomChanged() { sender?.link.roomChanged() }
 
     /// Takes committed entries. ``InboxFeed`` decides which of them are written now. The link writes these as long as

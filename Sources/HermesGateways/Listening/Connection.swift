@@ -325,7 +325,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
             // Other deadlines are checked at the next step.
             loop.schedule(self, due: self.due)
             events?.woken()
-        case .open where lifeDue > loop.coarseNow:
+        case .open where stuckSince != .max && stuckSince &+ listener.stuckSteps <= loop.coarseNow,
+            .open where lifeDue > loop.coarseNow:
             end(.slowReader)
         case .open where !pauses.isDisjoint(with: [.held, .turn, .crowds, .unanswered]),
             .open where isAuthenticated && (isInputBacklogged || isThrottled):

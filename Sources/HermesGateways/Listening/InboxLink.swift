@@ -23,8 +23,8 @@ package final class InboxLink {
     let connection: Connection
     let messenger: Messenger
     private let write: Writer
-    /// Whether the peer can accept another entry, apart from a requested one; nil: it always can.
-    private let hasRoom: (() -> Bool)?
+    /// The number of entries that the peer can accept now, without requested ones; nil: the protocol has no such limit.
+    private let freeSlots: (() -> Int)?
     private var feed: InboxFeed
     private var isClosed = false
     private var hasLoaded = false
@@ -46,8 +46,8 @@ package final class InboxLink {
 
     /// - Parameters:
     ///   - window: the number of entries that may be written and not acknowledged.
-    ///   - hasRoom: whether the peer can accept another entry; nil: it always can. After a change, call
-    ///     ``roomChanged()``. Entries that the peer requested are written regardless.
+    ///   - freeSlots: the number of entries that the peer can accept now; nil: the protocol has no such limit. After a
+    ///     change, call ``roomChanged()``. Entries that the peer requested are written regardless.
     ///   - write: called with each entry, in order; should hold the protocol's side `unowned` or `weak`.
     package init(
         principal: Principal,
@@ -55,14 +55,14 @@ package final class InboxLink {
         messenger: Messenger,
         window: Int = 1_024,
         directAddress: DirectAddress? = nil,
-        hasRoom: (() -> Bool)? = nil,
+        freeSlots: (() -> Int)? = nil,
         write: @escaping Writer
     ) {
         self.principal = principal
         self.connection = connection
         self.messenger = messenger
         self.write = write
-        self.hasRoom = hasRoom
+        self.freeSlots = freeSlots
         attachment = DeviceAttachment(
             principal: principal,
             connection: connection,
@@ -128,8 +128,6 @@ package final class InboxLink {
     func write(requested page: InboxPage) {
         guard !isClosed else { return }
         handle(.pageRequested(page.entries))
-        // If the peer can accept no further entries, the feed does not know that it can accept these.
-        if hasRoom != nil, feed.hasRequested { roomChanged() }
         guard feed.hasRequested, !isClosed, leavingBytes == nil else { return }
         connection.hold()
         connection.requestStarted(bytes: page.bytes)
@@ -155,9 +153,12 @@ package final class InboxLink {
             case .writePage(let entries):
                 let rest = writeWhatFits(entries)
                 guard !isClosed else { return }
-                action = feed.handle(rest.map { .cutShort(after: $0.seq - 1) } ?? writability)
+                // The page is written; whether the peer can accept further entries is another question.
+                let next: InboxFeed.Event = connection.keepsUp && hasFreeSlot ? .writable : .unwritable
+                action = feed.handle(rest.map { .cutShort(after: $0.seq - 1) } ?? next)
+                if rest == nil, case .none = action, feed.hasRequested { action = feed.handle(writability) }
             case .load(let after, let limit):
-                load(after: after, limit: limit)
+                load(after: after, limit: max(1, min(limit, freeSlots?() ?? .max)))
                 action = .none
             case .write(let entries):
                 let rest = deliverWhatFits(entries)
@@ -176,7 +177,9 @@ package final class InboxLink {
 
     private var writability: InboxFeed.Event { connection.keepsUp && takesMore ? .writable : .unwritable }
 
-    private var takesMore: Bool { feed.hasRequested || hasRoom?() != false }
+    private var takesMore: Bool { feed.hasRequested || hasFreeSlot }
+
+    private var hasFreeSlot: Bool { freeSlots.map { $0() > 0 } ?? true }
 
     /// Writes again the entries that the peer requested. This does not count as a delivery.
     ///
@@ -214,7 +217,7 @@ package final class InboxLink {
         var run = 0..<0
         defer { noteDelivery(entries[run]) }
         for (index, entry) in entries.enumerated() {
-            guard connection.hasRoom, hasRoom?() != false else { return entry }
+            guard connection.hasRoom, hasFreeSlot else { return entry }
             isLeftOut = false
             write(entry)
             if isClosed { return nil }

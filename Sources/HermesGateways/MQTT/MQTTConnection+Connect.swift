@@ -209,11 +209,12 @@ extension MQTTConnection {
             default: break
             }
         }
-        outbound.accepted(receiveMaximum: receiveMaximum, maxAlias: maxAlias)
         if let account {
+            receiveMaximum = max(1, min(receiveMaximum, account.receiveMaximum - 1))
             account.ownSlots = account.receiveMaximum - receiveMaximum
             account.inbox?.accepted(ownSlots: account.ownSlots)
         }
+        outbound.accepted(receiveMaximum: receiveMaximum, maxAlias: maxAlias)
         if let will = connect.will {
             do throws(MQTTPacketError) { client.will = try pendingWill(will, of: client) } catch {
                 return refuse(error)

@@ -333,8 +333,16 @@ extension MQTTConnection {
             if client.hasShared { client.shared.load.isFull = false }
             sendAcknowledged(message)
         }
+        noteRoom(of: client)
         measureMemory()
         sendRetained(client)
+    }
+
+    /// Lets the groups of shared subscriptions choose this client again, because it can be sent a message now. A message
+    /// may have been too large for the queue although the queue was empty.
+    private func noteRoom(of client: MQTTClientState) {
+        guard client.hasShared, client.shared.load.isFull, outbound.hasRoom, connection.hasRoom else { return }
+        client.shared.load.isFull = false
     }
 
     /// Sends a message for which the window has room, unless the message has expired, or the client may no longer read
@@ -374,11 +382,11 @@ extension MQTTConnection {
         switch answer {
         case .completed(let number):
             forgetShared(number)
-            if let client {
-                complete(number, of: client)
-                if !hadRoom { client.inbox?.packets?.roomChanged() }
-            }
-            if !outbound.waiting.isEmpty || client?.durable != nil || client?.retained != nil { sendWaiting() }
+            guard let client else { return }
+            complete(number, of: client)
+            if !outbound.waiting.isEmpty || client.durable != nil || client.retained != nil { sendWaiting() }
+            noteRoom(of: client)
+            if !hadRoom, let inbox = client.inbox, inbox.freeSlots(outbound.window) > 0 { inbox.packets?.roomChanged() }
         case .received(let number):
             forgetShared(number)
             if client?.durable != nil, let link = client?.link {

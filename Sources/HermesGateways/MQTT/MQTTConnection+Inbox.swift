@@ -38,7 +38,7 @@ extension MQTTConnection {
         if let packets = inbox.packets { return packets.roomChanged() }
         let carrier = DelimitedConnection.Carrier(
             write: { [unowned self] packet, kind in writeDown(packet, kind) },
-            hasRoom: { [unowned self] in self.client?.inbox?.hasSlot(self.outbound.window) ?? true },
+            freeSlots: { [unowned self] in self.client?.inbox?.freeSlots(self.outbound.window) ?? .max },
             rules: { [unowned self] in self.client?.access(environment.access) }
         )
         let packets = DelimitedConnection(connection: connection, environment: environment, carrier: carrier)
@@ -129,7 +129,7 @@ extension MQTTConnection {
                 environment.messenger.inbox.acknowledge(login.principal, upTo: taken)
             }
         }
-        // If the inbox and other publications wait for the slot, they take turns.
+        // If other publications wait for the slot, they get it.
         if !hadRoom, outbound.window.hasRoom { sendWaiting() }
         inbox.packets?.roomChanged()
     }

@@ -43,7 +43,7 @@ final class MQTTInbox {
     /// The answer to a login of the native protocol; nil after CONNACK has carried it, and for all other logins.
     var welcome: Hermes_V1_Session?
     private var window = makeWindow()
-    /// The free slots of the client's receive maximum that only the inbox can use, because `mqtt.maxInflight` is lower.
+    /// The free slots of the client's receive maximum that only the inbox can use.
     private var ownSlots = 0
     /// The number of slots that the window of all other publications has lent.
     private var lentSlots = 0
@@ -120,9 +120,11 @@ final class MQTTInbox {
         return UInt16(MQTTInbox.firstPacketID - 1) + window.nextPacketID
     }
 
-    /// Whether the client can accept another entry: the client's receive maximum counts for the inbox and all other
-    /// publications together [MQTT-3.3.4-9].
-    func hasSlot(_ others: OutboundWindow) -> Bool { form.qos == .atMostOnce || ownSlots > 0 || others.hasRoom }
+    /// Returns the number of entries that the client can accept: the client's receive maximum counts for the inbox and
+    /// all other publications together [MQTT-3.3.4-9].
+    func freeSlots(_ others: OutboundWindow) -> Int {
+        form.qos == .atMostOnce ? .max : ownSlots + (others.hasRoom ? others.limit - others.inflight : 0)
+    }
 
     /// Records an entry that is sent with the identifier from ``nextPacketID(for:)``.
     ///

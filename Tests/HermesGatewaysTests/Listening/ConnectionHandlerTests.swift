@@ -351,6 +351,20 @@ import Testing
         #expect(fixture.session.farewells.isEmpty)
     }
 
+    @Test func `a peer that takes nothing is closed in the end, even if its request is under way`() throws {
+        var limits = ConnectionLimits()
+        limits.stuck = .seconds(5)
+        let fixture = try Fixture(limits, idle: .seconds(1))
+        fixture.connection.authenticated()
+        fixture.connection.hold()
+        fixture.channel.isWritable = false
+        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
+        #expect(!fixture.session.isClosed)
+        fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(6))
+        #expect(fixture.session.isClosed)
+    }
+
     @Test func `what the server has not read yet is no silence`() throws {
         let fixture = try Fixture(idle: .seconds(10))
         fixture.connection.authenticated()

@@ -210,6 +210,23 @@ import Testing
         }
     }
 
+    @Test func `other publications do not hold up the inbox, however many wait`() async throws {
+        try await with { pair in
+            let client = try await pair.client([.receiveMaximum(3)])
+            _ = try await client.subscribe(Self.down, "t", qos: .atLeastOnce)
+            let publisher = try await pair.harness.mqtt("publisher", .v5)
+            for number in 1...20 { try await publisher.publish("t", "\(number)") }
+            for _ in 1...2 { #expect(try await client.publication().topic == "t") }
+            for seq in 1...3 as ClosedRange<UInt64> {
+                try await pair.write("\(seq)")
+                let entry = try await client.publication()
+                #expect(entry.topic == Self.down)
+                try await acknowledge(entry, client)
+                while try await pair.cursor() < seq { #expect(try await client.untilPong().isEmpty) }
+            }
+        }
+    }
+
     // MARK: While it is subscribed to
 
     @Test(.statements("5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-3]"))

@@ -36,6 +36,23 @@ import Testing
         }
     }
 
+    @Test func `a job that is too large for any queue does not keep the next ones away`() async throws {
+        var settings = GatewaySettings()
+        settings[MQTTGateway.self].maxQueuedBytes = 65_536
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let worker = try await harness.mqtt("worker", .v5, properties: [.receiveMaximum(1)])
+            _ = try await worker.subscribe(Self.jobs, qos: .atLeastOnce)
+            try await publisher.publish("jobs/a", "first")
+            let first = try await worker.publication()
+            try await publisher.publish("jobs/a", String(repeating: "x", count: 70_000))
+            try await worker.send(.puback(MQTTAcknowledgement(packetID: try #require(first.packetID))))
+            _ = try await worker.untilPong()
+            try await publisher.publish("jobs/a", "next")
+            #expect(try await worker.taken().text == "next")
+        }
+    }
+
     @Test func `what waits is not sent after the rules have changed`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
