@@ -7,8 +7,8 @@ import Synchronization
 ///
 /// The committer's own thread runs one transaction after another. A transaction takes one waiting operation after
 /// another. The sources take turns of one operation each (``InboxSubmission/source``: for a message, the sender's
-/// account), and the operations of one source keep their order. After several sources have waited at once, each gets at most a
-/// sixteenth of the transaction's bytes, or one operation. The transaction ends when
+/// account), and the operations of one source keep their order. After several sources have waited at once, each gets at
+/// most a sixteenth of the transaction's bytes, or one operation. The transaction ends when
 /// - nothing waits, or
 /// - it is full (``CommitLimits/maxBatch``, ``CommitLimits/maxBatchBytes``), or
 /// - it has used its usual time, and somebody waits: another writer of the store, or a source that has nothing else

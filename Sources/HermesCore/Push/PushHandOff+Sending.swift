@@ -263,7 +263,7 @@ extension PushHandOff {
         }
         guard case .due(let present)? = try? await find(key.user, target.device), present.target.token == target.token
         else { return false }
-        latest.state.withLock { $0 = LatestReading.State(candidate: present, patience: 2 * state.patience) }
+        latest.state.withLock { $0 = LatestReading.State(candidate: present, patience: state.patience * 2) }
         return present.plan.dueSeqs.contains(item.lastSeq)
     }
 

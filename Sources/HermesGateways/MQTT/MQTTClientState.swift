@@ -137,8 +137,8 @@ final class MQTTAccountState {
     var inbox: MQTTInbox?
     /// The most publications of QoS 1 and 2 that the client accepts without having acknowledged them.
     var receiveMaximum = Int(UInt16.max)
-    /// The part of ``receiveMaximum`` that only the inbox can use: what `mqtt.maxInflight` leaves over, and at least one
-    /// slot if there are two, so that other publications cannot hold up the inbox.
+    /// The part of ``receiveMaximum`` that only the inbox can use: what `mqtt.maxInflight` leaves over, and at least
+    /// one slot if there are two, so that other publications cannot hold up the inbox.
     var ownSlots = 0
     /// The subscriptions that ask for the inbox. A subscription that has ended stays in the set until the next
     /// ``MQTTConnection/adjustInbox(of:)``.

@@ -338,8 +338,8 @@ extension MQTTConnection {
         sendRetained(client)
     }
 
-    /// Lets the groups of shared subscriptions choose this client again, because it can be sent a message now. A message
-    /// may have been too large for the queue although the queue was empty.
+    /// Lets the groups of shared subscriptions choose this client again, because it can be sent a message now. A
+    /// message may have been too large for the queue although the queue was empty.
     private func noteRoom(of client: MQTTClientState) {
         guard client.hasShared, client.shared.load.isFull, outbound.hasRoom, connection.hasRoom else { return }
         client.shared.load.isFull = false
