@@ -279,9 +279,7 @@ export class Lines {
         let nextEnd = Infinity;
         const holes = account.chats.holes(chat);
         const open = holes.filter(({ before }) => !chat.asked.has(before));
-        // Behind the last message the next ones may be on their way.
-        const next = open.find(({ before }) => before > chat.lastSeq);
-        const place = first.hidden ? null : open.find((hole) => hole !== next);
+        const place = first.hidden ? null : open[0];
         const firstRow = { key: "first", signature: /** @type {any[]} */ ([]), make: () => first };
         const rows = all.slice(this.#start, this.#end).flatMap((line) => {
             const isRead = isReadIn(line, chat);
@@ -299,7 +297,7 @@ export class Lines {
             const make = () => row(line, account, chat, { more, error }, ask, act);
             const shown = { key, signature: [line.revision, isRead, left > 0, more, error, words, today], make };
             const hole = holes.find(({ after }) => after === line.seq);
-            if (!hole || hole === next) return [shown];
+            if (!hole) return [shown];
             return [shown, hole === place ? firstRow : missingRow(key)];
         });
         clearTimeout(this.#timer);

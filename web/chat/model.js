@@ -240,16 +240,16 @@ export class Chats {
     }
 
     /**
-     * Where messages are missing between those that are here, and behind them; the newest hole first. What a device
-     * misses for longer than the server keeps it never arrives.
+     * Where messages are missing between those that are here; the newest hole first. What a device misses for longer than
+     * the server keeps it never arrives. Those behind the last one that is here may be on their way.
      *
      * @param {Chat} chat
      * @returns {Hole[]}
      */
     holes(chat) {
         const seqs = isNotices(chat) ? [] : seqsOf(chat).sort((a, b) => b - a);
-        return seqs.flatMap((after, index) => {
-            const before = index ? seqs[index - 1] : chat.lastSeq + 1;
+        return seqs.slice(1).flatMap((after, index) => {
+            const before = seqs[index];
             return before - after > 1 ? [{ after, before }] : [];
         });
     }
