@@ -54,7 +54,7 @@ extension SQLiteStore: SessionStore {
         after seq: UInt64,
         limit: Int,
         maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication] {
+    ) async throws(HermesError) -> QueuePage {
         try await read { [damage] db in
             try SessionReader(db: db, damage: damage).queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
         }
@@ -65,9 +65,9 @@ extension SQLiteStore: SessionStore {
         after seq: UInt64,
         limit: Int,
         maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication] {
-        try await read { db in
-            try SessionReader(db: db)
+    ) async throws(HermesError) -> QueuePage {
+        try await read { [damage] db in
+            try SessionReader(db: db, damage: damage)
                 .queued(of: session, after: seq, limit: limit, maxBytes: maxBytes, isSharedOnly: true)
         }
     }

@@ -161,12 +161,19 @@ package final class SQLiteStore: Sendable {
         _ body: @escaping @Sendable (Database, inout [UserID]) throws -> Value
     ) async throws(HermesError) -> Value {
         try await awaitingWriter { [self] in
-            try await pool.write { [self] db in
+            try await pool.writeWithoutTransaction { [self] db in
+                // Before the transaction begins, because that can fail.
                 waitingWrites.subtract(1, ordering: .relaxed)
-                var users: [UserID] = []
-                // The cache forgets them before the transaction ends, while nothing else runs on the writer.
-                defer { cache.withLock { cache in for user in users { cache.forget(user) } } }
-                return try body(db, &users)
+                var value: Value?
+                try db.inTransaction(.immediate) {
+                    var users: [UserID] = []
+                    // The cache forgets them before the transaction ends, while nothing else runs on the writer.
+                    defer { cache.withLock { cache in for user in users { cache.forget(user) } } }
+                    value = try body(db, &users)
+                    return .commit
+                }
+                guard let value else { throw CancellationError() }
+                return value
             }
         }
     }

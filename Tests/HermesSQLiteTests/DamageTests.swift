@@ -5,6 +5,7 @@ import Foundation
 import GRDB
 import HermesCore
 import HermesTestKit
+import NIOCore
 import Synchronization
 import Testing
 
@@ -205,9 +206,22 @@ struct DamageTests {
         let queue = try await sessions.queue(other)
         #expect(queue == ["1:3"])
         #expect(try await later.inbox(3) == ["1:c"])
-        for _ in 0..<100 { _ = try? await again.purge(now: StoreWorld.later(.seconds(86_400 * 1000)), limit: 100) }
-        _ = try? await sessions.purge(at: StoreWorld.later(.seconds(86_400 * 1000)))
+        try await later.purge(at: StoreWorld.later(.seconds(86_400 * 1000)))
+        try await sessions.purge(at: StoreWorld.later(.seconds(86_400 * 1000)))
+        #expect(try await later.inbox(3) == ["1-1:hole"])
         try again.close()
+    }
+
+    @Test func `a device's place behind the end of its inbox deletes nothing`() async throws {
+        let directory = try TemporaryDirectory()
+        let told = Count()
+        let store = try open(directory, told)
+        let world = try await StoreWorld(store: store)
+        try world.send("a", from: 0, to: 1)
+        try await store.pool.write { try $0.execute(sql: "UPDATE inbox_head SET acknowledged = 1 << 40") }
+        try await world.purge()
+        #expect(try await world.inbox(1) == ["1:a"])
+        try store.close()
     }
 
     @Test func `the numbers of push tokens and webhooks, too`() async throws {
@@ -253,6 +267,46 @@ struct DamageTests {
         #expect(try await world.queue(id) == ["2:2"])
         #expect(try await world.retainedTexts() == ["2"])
         #expect(told.value == 3)
+        try store.close()
+    }
+
+    @Test(arguments: [false, true])
+    func `a session gets all that waits, page by page, without the damaged`(_ hasDetails: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        let store = try open(directory, Count())
+        let world = SessionWorld(store)
+        let id = try world.open("c").id
+        for number in 1...1_000 {
+            let payload = ByteBuffer(repeating: 0, count: number % 2 == 0 ? 1_000 : 200)
+            let publication = StoredPublication(
+                topic: world.topic("t"),
+                payload: payload,
+                qos: .atLeastOnce,
+                retain: false,
+                details: hasDetails ? PublicationDetails() : nil,
+                publishedAt: StoreWorld.now
+            )
+            try world.publish(publication, [PublicationTarget(session: id, qos: .atLeastOnce)])
+        }
+        try await store.pool.write { db in
+            for table in ["session_queue", "session_queue_fresh"] {
+                try db.execute(sql: "UPDATE \(table) SET flags = 3 WHERE seq IN (1, 700)")
+            }
+        }
+        let durable = DurableSessions(store: store, time: ManualClock())
+        try await durable.load()
+        var found: [UInt64] = []
+        var after: UInt64? = 0
+        while let seq = after {
+            let result = await withCheckedContinuation { done in
+                durable.queued(of: id, after: seq, limit: 512) { done.resume(returning: $0) }
+            }
+            let page = try result.get()
+            found += page.publications.map(\.seq)
+            after = page.isAtEnd ? nil : page.upTo
+        }
+        #expect(found == (1...1_000).filter { $0 != 1 && $0 != 700 })
+        await durable.shutdown()
         try store.close()
     }
 }

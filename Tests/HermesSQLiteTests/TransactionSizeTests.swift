@@ -210,7 +210,7 @@ struct TransactionSizeTests {
             after seq: UInt64,
             limit: Int,
             maxBytes: Int
-        ) async throws(HermesError) -> [QueuedPublication] {
+        ) async throws(HermesError) -> QueuePage {
             try await base.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
         }
 
@@ -219,7 +219,7 @@ struct TransactionSizeTests {
             after seq: UInt64,
             limit: Int,
             maxBytes: Int
-        ) async throws(HermesError) -> [QueuedPublication] {
+        ) async throws(HermesError) -> QueuePage {
             try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
         }
 
@@ -403,6 +403,27 @@ struct TransactionSizeTests {
         #expect(most <= 502, "\(most)")
         let left = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM session_subscription") }
         #expect(left == 0)
+        try store.close()
+    }
+
+    @Test(arguments: [165, 166, 167, 400])
+    func `all contacts of a deleted account go, and are told, however many there are`(_ count: Int) async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store, people: count + 1)
+        for person in 1...count {
+            _ = try world.commit(.contact(.request, by: world[person], peer: world[0].user, message: ""))
+        }
+        var isDone = false
+        while !isDone {
+            guard case .deleted(_, let done) = try world.commit(.deleteAccount(world[0].user)) else {
+                throw ConformanceFailure(description: "refused")
+            }
+            isDone = done
+        }
+        let left = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM contact") }
+        #expect(left == 0)
+        for person in 1...count { #expect(try await world.inbox(person).count == 1, "\(person)") }
         try store.close()
     }
 

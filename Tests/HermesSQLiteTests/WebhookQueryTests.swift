@@ -39,6 +39,24 @@ struct WebhookQueryTests {
     }
 
     @Test
+    func `a change that cannot begin does not count as waiting`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let other = try DatabaseQueue(path: directory.database, configuration: configuration)
+        try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        let user = try #require(UserID(rawValue: 1))
+        let event = WebhookEvent(id: "1", user: user, createdAt: StoreWorld.now, body: [])
+        await #expect(throws: HermesError.self) { try await store.appendWebhooks([event], marks: [:], limit: 10) }
+        #expect(!store.isAwaited)
+        try await other.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+        _ = try await store.appendWebhooks([event], marks: [:], limit: 10)
+        #expect(try await store.webhookQueue().count == 1)
+        try store.close()
+    }
+
+    @Test
     func `a limit that was lowered takes effect little by little`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()

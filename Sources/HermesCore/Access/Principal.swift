@@ -9,7 +9,8 @@ import Synchronization
 package struct Principal: Sendable, Hashable {
     package let user: UserID
     package let device: DeviceID
-    /// The name and the proof. All copies of the principal share them, so that a connection has a new name at once.
+    /// The name and the proof. All copies of the principal share them, so that a connection has a new name at once. The
+    /// principals of one ``Admission`` share them, too, so that all of them know a proof that one of them has shown.
     private let current: Current
     /// How many times the server had forced a connection to end when the login began, as counted by
     /// ``DeviceRegistry/stamp()``. Not part of the identity.
@@ -23,22 +24,22 @@ package struct Principal: Sendable, Hashable {
     package let isProven: Bool
 
     package init(user: UserID, nickName: NickName, device: DeviceID) {
-        self.init(user: user, nickName: nickName, device: device, loginStamp: nil, tokenOwner: nil, login: nil)
+        let current = Current(nickName, .other)
+        self.init(user: user, device: device, current: current, loginStamp: nil, tokenOwner: nil, login: nil)
     }
 
     init(
         user: UserID,
-        nickName: NickName,
         device: DeviceID,
+        current: Current,
         loginStamp: UInt64?,
         tokenOwner: DeviceID?,
         login: LoginNumber?,
-        isProven: Bool = true,
-        shown: ShownProof = .other
+        isProven: Bool = true
     ) {
         self.user = user
-        current = Current(nickName, shown)
         self.device = device
+        self.current = current
         self.loginStamp = loginStamp
         self.tokenOwner = tokenOwner
         self.login = login
@@ -46,14 +47,14 @@ package struct Principal: Sendable, Hashable {
     }
 
     /// The account's name; it changes when the account is renamed (``DeviceRegistry/rename(_:to:)``).
-    package var nickName: NickName { current.value.withLock(\.name) }
+    package var nickName: NickName { current.name }
 
-    func rename(to new: NickName) { current.value.withLock { $0.name = new } }
+    func rename(to new: NickName) { current.rename(to: new) }
 
     /// The last proof that the connection showed, at its login or later. Not part of the identity.
-    package var shown: ShownProof { current.value.withLock(\.shown) }
+    package var shown: ShownProof { current.shown }
 
-    func prove(by proof: ShownProof) { current.value.withLock { $0.shown = proof } }
+    func prove(by proof: ShownProof) { current.prove(by: proof) }
 
     package static func == (left: Self, right: Self) -> Bool {
         left.user == right.user && left.device == right.device && left.nickName == right.nickName
@@ -65,11 +66,21 @@ package struct Principal: Sendable, Hashable {
     }
 }
 
-/// The part of a principal that changes while its device is connected.
-///
-/// State: a `Mutex`; nothing is called under it.
-private final class Current: Sendable {
-    let value: Mutex<(name: NickName, shown: ShownProof)>
+extension Principal {
+    /// The part of a principal that changes while its device is connected.
+    ///
+    /// State: a `Mutex`; nothing is called under it.
+    final class Current: Sendable {
+        private let value: Mutex<(name: NickName, shown: ShownProof)>
 
-    init(_ name: NickName, _ shown: ShownProof) { value = Mutex((name, shown)) }
+        init(_ name: NickName, _ shown: ShownProof) { value = Mutex((name, shown)) }
+
+        var name: NickName { value.withLock(\.name) }
+
+        var shown: ShownProof { value.withLock(\.shown) }
+
+        func rename(to new: NickName) { value.withLock { $0.name = new } }
+
+        func prove(by proof: ShownProof) { value.withLock { $0.shown = proof } }
+    }
 }

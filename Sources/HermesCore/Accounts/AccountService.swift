@@ -226,16 +226,7 @@ package final class AccountService: Sendable {
             )
         else { throw HermesError(.notFound, "there is no such account") }
         try check(isEnabled: standing.stored.account)
-        let renewed = Admission(
-            tokenHash: admission.tokenHash,
-            tokenOwner: admission.tokenOwner,
-            proof: admission.proof,
-            standing: standing,
-            stamp: admission.stamp,
-            login: admission.login,
-            shown: admission.shown
-        )
-        return try await open(device, by: renewed, isNewToken: false, readAfter: commits)
+        return try await open(device, by: admission.renewed(with: standing), isNewToken: false, readAfter: commits)
     }
 
     /// - Parameter commits: the value of ``InboxCommitter/acknowledgementCommits`` before the store was read. If that
@@ -346,15 +337,29 @@ package final class AccountService: Sendable {
     package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {
         if let token { try await store.revoke(.token(token), now: time.now()) }
         let (user, device) = (principal.user, principal.device)
-        // The device may have shown the token of another device, or no token. So its own push token must be revoked
-        // explicitly.
-        try await store.revoke(removeDevice ? .device(device, of: user) : .pushToken(device, of: user), now: time.now())
-        guard token != nil || removeDevice else { return }
-        var ended = [device]
-        if token != nil, let owner = principal.tokenOwner, owner != device { ended.append(owner) }
+        do throws(HermesError) {
+            // The device may have shown the token of another device, or no token. So its own push token must be revoked
+            // explicitly.
+            try await store.revoke(
+                removeDevice ? .device(device, of: user) : .pushToken(device, of: user),
+                now: time.now()
+            )
+        } catch {
+            // The token is revoked, even if the rest must be tried again.
+            if token != nil { endDependents(of: principal, showedToken: true) }
+            throw error
+        }
+        if token != nil || removeDevice { endDependents(of: principal, showedToken: token != nil) }
+    }
+
+    /// Ends the connections that depend on a login's device and, if it showed a token, on the token's device. The
+    /// login's own connection stays, because its caller ends it.
+    private func endDependents(of principal: Principal, showedToken: Bool) {
+        var ended = [principal.device]
+        if showedToken, let owner = principal.tokenOwner, owner != principal.device { ended.append(owner) }
         for one in ended {
-            devices.end(user, .revoked, .only(one), but: device)
-            endTopicClients(user, nil, .revoked, .only(one))
+            devices.end(principal.user, .revoked, .only(one), but: principal.login)
+            endTopicClients(principal.user, nil, .revoked, .only(one))
         }
     }
 

@@ -10,46 +10,55 @@ package struct Admission: Sendable {
     /// The device that owns the token; nil without a token.
     package let tokenOwner: DeviceID?
     let proof: DeviceProof
-    let standing: LoginStanding
+    private(set) var standing: LoginStanding
     /// How many times the server had forced a connection to end when the login began, as counted by
     /// ``DeviceRegistry/stamp()``.
     let stamp: UInt64
     let login: LoginNumber
-    let shown: ShownProof
+    /// What the principals of the login share.
+    private let current: Principal.Current
+    /// The last proof that the client showed, at its login or later.
+    var shown: ShownProof { current.shown }
 
     init(
         tokenHash: TokenHash?,
         tokenOwner: DeviceID? = nil,
         proof: DeviceProof,
         standing: LoginStanding,
-        stamp: UInt64,
-        login: LoginNumber = .next(),
-        shown: ShownProof? = nil
+        stamp: UInt64
     ) {
         self.tokenHash = tokenHash
         self.tokenOwner = tokenOwner
         self.proof = proof
         self.standing = standing
         self.stamp = stamp
-        self.login = login
-        self.shown =
-            shown ?? tokenHash.map { .token($0) } ?? (proof == .account ? .password(standing.stored.password) : .other)
+        login = .next()
+        let shown: ShownProof =
+            tokenHash.map { ShownProof.token($0) } ?? (proof == .account ? .password(standing.stored.password) : .other)
+        current = Principal.Current(standing.stored.account.nickName, shown)
     }
 
-    /// Returns the principal for a device.
+    /// Returns the same admission with what the store has recorded now. Its principals have the account's present name.
+    func renewed(with standing: LoginStanding) -> Admission {
+        var renewed = self
+        renewed.standing = standing
+        current.rename(to: standing.stored.account.nickName)
+        return renewed
+    }
+
+    /// Returns the principal for a device. The principals without a new token share their name and their proof.
     ///
     /// - Parameter token: the device's own new token, if it got one. The principal then depends on this token, not on
     ///   the proof that was shown.
     package func principal(on device: DeviceID, newToken token: TokenHash? = nil) -> Principal {
         Principal(
             user: account.id,
-            nickName: account.nickName,
             device: device,
+            current: token.map { Principal.Current(account.nickName, .token($0)) } ?? current,
             loginStamp: stamp,
             tokenOwner: token == nil ? tokenOwner : nil,
             login: login,
-            isProven: proof > .claim,
-            shown: token.map { .token($0) } ?? shown
+            isProven: proof > .claim
         )
     }
 }

@@ -226,7 +226,14 @@ package final class AdministratorService: Sendable {
                 await recordRefusal(of: text, address, result, nil)
                 return .codeNeeded
             }
-            guard try await isRight(code, factor, administrator) else {
+            let isRight: Bool
+            do throws(HermesError) {
+                isRight = try await self.isRight(code, factor, administrator)
+            } catch {
+                takeBack(charge)
+                throw error
+            }
+            guard isRight else {
                 cluster?.tell(failed: charge)
                 throw await refused(text, address, "wrong code")
             }

@@ -127,3 +127,14 @@ struct AccountAllowance {
         return min(Self.classes, 1 + Int(min(used, 1) * Double(Self.classes - 1)))
     }
 }
+
+extension HermesError {
+    /// Whether the server could not do what was asked, for a reason that does not lie in the request. If so, the charge
+    /// for the request is given back.
+    var isFailureOfServer: Bool {
+        switch code {
+        case .overloaded, .storageUnavailable, .shuttingDown, .internalError: true
+        default: false
+        }
+    }
+}

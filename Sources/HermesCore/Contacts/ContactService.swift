@@ -71,13 +71,33 @@ package final class ContactService: Sendable {
         if command == .block, let wait = blocks.withLock({ $0.take(1, of: principal.user, now: time.uptime()) }) {
             throw HermesError(.rateLimited, "you have blocked too many accounts this hour", retryAfter: wait)
         }
+        do throws(HermesError) {
+            try await commit(command, to: peer, message: message, by: principal)
+        } catch {
+            if error.isFailureOfServer { giveBack(command, to: principal.user) }
+            throw error
+        }
+        // This is done after the commit, so that every later read finds the block.
+        if command == .block { devices.hide(principal.user, from: peer) }
+    }
+
+    private func commit(
+        _ command: ContactCommand,
+        to peer: UserID,
+        message: String,
+        by principal: Principal
+    ) async throws(HermesError) {
         try await withCheckedContinuation { continuation in
             committer.submit(
                 .contact(command, by: principal, peer: peer, message: message) { continuation.resume(returning: $0) }
             )
         }.get()
-        // This is done after the commit, so that every later read finds the block.
-        if command == .block { devices.hide(principal.user, from: peer) }
+    }
+
+    /// Gives back the charge for an action that the server could not commit.
+    private func giveBack(_ command: ContactCommand, to user: UserID) {
+        if command == .request { allowance.withLock { $0.giveBack(1, to: user) } }
+        if command == .block { blocks.withLock { $0.giveBack(1, to: user) } }
     }
 
     /// Returns the contacts, requests and blocks of an account, ascending by id.
@@ -139,11 +159,17 @@ package final class ContactService: Sendable {
         let viewer = attachment.principal.user
         let hidden = try await blockers(of: viewer, among: users)
         let visible = users.filter { !hidden.contains($0) }
-        devices.watch(visible, by: attachment)
+        let added = devices.watch(visible, by: attachment)
         let online = visible.filter { devices.isOnline($0) }
         // If a block was committed after the first read, the blocking account may have been hidden before the
         // attachment watched it. Such a block is found now.
-        let late = try await blockers(of: viewer, among: visible)
+        let late: Set<UserID>
+        do throws(HermesError) {
+            late = try await blockers(of: viewer, among: visible)
+        } catch {
+            devices.unwatch(added, by: attachment)
+            throw error
+        }
         if !late.isEmpty { devices.unwatch(Array(late), by: attachment) }
         return Set(online).subtracting(late)
     }

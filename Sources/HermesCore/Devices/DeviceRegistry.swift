@@ -93,8 +93,9 @@ package final class DeviceRegistry: Sendable {
         by source: @autoclosure () -> CommitSource = .server
     ) -> (told: Int, watched: [UserID]) {
         let user = attachment.principal.user
-        let watched = shard(of: user).takeWatched(by: attachment)
         let isOffline = shard(of: user).detach(attachment, user, now: time.now())
+        // A detached attachment watches nobody anew, so nothing is left behind.
+        let watched = shard(of: user).takeWatched(by: attachment)
         roster?.detached(attachment)
         return (isOffline ? tellOwnPresence(of: user, by: source()) : 0, Array(watched))
     }
@@ -168,16 +169,17 @@ package final class DeviceRegistry: Sendable {
 
     /// Ends connections of a user on all nodes, including logins under way.
     ///
-    /// - Parameter kept: the device whose own connection stays, because that connection ends itself.
-    func end(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: DeviceID? = nil) {
+    /// - Parameter kept: the login whose own connection to this node stays, because that connection ends itself; nil:
+    ///   none stays. Other connections of the same device are ended, because they may be somebody else's.
+    func end(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: LoginNumber? = nil) {
         endHere(user, reason, devices, but: kept)
         roster?.tell(.devices(user, reason, devices))
     }
 
     /// Does what ``end(_:_:_:but:)`` does, but only on this node.
-    func endHere(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: DeviceID? = nil) {
+    func endHere(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: LoginNumber? = nil) {
         ends.record(user, reason, devices)
-        end(user, reason) { $0.device != kept && devices.contains($0) }
+        end(user, reason) { (kept == nil || $0.login != kept) && devices.contains($0) }
     }
 
     /// Gives the connections of an account on all nodes its new name. Ends logins under way, which may have read the
@@ -227,7 +229,10 @@ package final class DeviceRegistry: Sendable {
     /// watch at most ``maxWatchedUsers`` users.
     ///
     /// Further users are left out. The present states are not sent: call ``isOnline(_:)`` afterwards.
-    package func watch(_ users: [UserID], by attachment: any Attachment) {
+    ///
+    /// - Returns: the users among them that the attachment did not watch before.
+    @discardableResult
+    package func watch(_ users: [UserID], by attachment: any Attachment) -> [UserID] {
         let own = attachment.principal.user
         let added = shard(of: own).addWatched(users, by: attachment, own, limit: Self.maxWatchedUsers)
         for user in added { shard(of: user).addWatcher(attachment, of: user) }
@@ -236,6 +241,7 @@ package final class DeviceRegistry: Sendable {
             unwatchAll(attachment)
             for user in added { shard(of: user).removeWatcher(attachment, of: user) }
         }
+        return added
     }
 
     /// Returns the number of users that the attachment watches.
@@ -293,6 +299,12 @@ package final class DeviceRegistry: Sendable {
             late.crowd = crowd
             return crowd != nil
         } || budget.isWaiting
+    }
+
+    /// Tells observers at once about all users of whom they were to be told later. This is for the end of the process,
+    /// after all connections were closed.
+    package func tellObservers() {
+        while let user = budget.nextReport(isEarly: true) { tell(user, isTold: false, isReported: true) }
     }
 
     /// What ``tellLate()`` remembers between two calls.

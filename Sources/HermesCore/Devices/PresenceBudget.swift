@@ -89,8 +89,10 @@ final class PresenceBudget: Sendable {
     }
 
     /// Removes and returns the next user of whom observers are told now.
-    func nextReport() -> UserID? {
-        let now = time.uptime()
+    ///
+    /// - Parameter isEarly: whether the user's second need not be over.
+    func nextReport(isEarly: Bool = false) -> UserID? {
+        let now = isEarly ? nil : time.uptime()
         return state.withLock { $0.line.nextReport(now: now) }
     }
 

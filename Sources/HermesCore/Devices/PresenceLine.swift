@@ -69,9 +69,11 @@ struct PresenceLine: Sendable {
         if reports.insert(user).inserted { restingReports.append((user, now + Self.rest)) }
     }
 
-    /// Removes and returns the next user of whom observers are told now.
-    mutating func nextReport(now: Duration) -> UserID? {
-        guard let first = restingReports.first, first.until <= now else { return nil }
+    /// Removes and returns the next user of whom observers are told.
+    ///
+    /// - Parameter now: the time, so that only a user whose second is over is returned; nil: any user.
+    mutating func nextReport(now: Duration?) -> UserID? {
+        guard let first = restingReports.first, now.map({ first.until <= $0 }) ?? true else { return nil }
         restingReports.removeFirst()
         return reports.remove(first.user)
     }

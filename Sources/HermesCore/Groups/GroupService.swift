@@ -49,7 +49,14 @@ package final class GroupService: Sendable {
         if let wait = allowance.withLock({ $0.take(known, of: principal.user, now: time.uptime()) }) {
             throw HermesError(.rateLimited, "you have made too many changes to groups this hour", retryAfter: wait)
         }
-        let answer = try await commit(command, by: principal.user)
+        let answer: (group: Group, reach: ChangeReach)
+        do throws(HermesError) {
+            answer = try await commit(command, by: principal.user)
+        } catch {
+            // A refused change stays charged, because the check of its accounts costs about as much as the change.
+            if error.isFailureOfServer { allowance.withLock { $0.giveBack(known, to: principal.user) } }
+            throw error
+        }
         allowance.withLock { $0.charge(answer.reach.entries - known, to: principal.user, now: time.uptime()) }
         return answer
     }

@@ -260,7 +260,7 @@ extension MemoryState {
         )
         // Accounts may have been deleted meanwhile.
         let recipients = stored.deliveries.map(\.user).filter { records[$0] != nil }
-        let deliveries = try appendEvent(event, to: recipients, now: now)
+        let deliveries = recipients.isEmpty ? [] : try appendEvent(event, to: recipients, now: now)
         usedBytes -= stored.message.content.bytes.count
         messages[id]?.message.content = MessageContent(bytes: [])
         messages[id]?.message.isRecalled = true

@@ -334,7 +334,7 @@ extension MemoryState {
         limit: Int,
         maxBytes: Int,
         isSharedOnly: Bool = false
-    ) -> [QueuedPublication] {
+    ) -> QueuePage {
         var page: [QueuedPublication] = []
         var bytes = 0
         for queued in durable[id]?.queue ?? [] where queued.seq > seq && (!isSharedOnly || queued.share != nil) {
@@ -342,7 +342,7 @@ extension MemoryState {
             bytes += queued.weight
             page.append(queued)
         }
-        return page
+        return QueuePage(page, upTo: page.last?.seq ?? seq, isAtEnd: page.count < limit && bytes < maxBytes)
     }
 
     mutating func purgeSessions(

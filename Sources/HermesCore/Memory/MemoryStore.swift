@@ -226,7 +226,7 @@ extension MemoryStore: SessionStore {
         after seq: UInt64,
         limit: Int,
         maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication] {
+    ) async throws(HermesError) -> QueuePage {
         try read { (state) throws(HermesError) in
             state.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
         }
@@ -237,7 +237,7 @@ extension MemoryStore: SessionStore {
         after seq: UInt64,
         limit: Int,
         maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication] {
+    ) async throws(HermesError) -> QueuePage {
         try read { (state) throws(HermesError) in
             state.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes, isSharedOnly: true)
         }

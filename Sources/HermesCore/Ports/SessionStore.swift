@@ -40,15 +40,14 @@ package protocol SessionStore: Sendable {
 
     /// Reads a session's queue after `seq`, ascending, without released publications.
     ///
-    /// A page may be shorter than `limit` if its payloads reach `maxBytes`; it is empty only if nothing is queued after
-    /// `seq`. The store has no clock: it returns expired publications until ``purgeSessions(now:limit:sentUpTo:)``
-    /// deletes them.
+    /// A page may be shorter than `limit` if its publications reach `maxBytes`, or if entries are damaged. The store has
+    /// no clock: it returns expired publications until ``purgeSessions(now:limit:sentUpTo:)`` deletes them.
     func queued(
         of session: DurableSessionID,
         after seq: UInt64,
         limit: Int,
         maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication]
+    ) async throws(HermesError) -> QueuePage
 
     /// Does what ``queued(of:after:limit:maxBytes:)`` does, but reads only publications that arrived through shared
     /// subscriptions (``QueuedPublication/share``).
@@ -57,7 +56,7 @@ package protocol SessionStore: Sendable {
         after seq: UInt64,
         limit: Int,
         maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication]
+    ) async throws(HermesError) -> QueuePage
 
     /// Returns the retained publications of these topics, in any order.
     func retained(of topics: [TopicName]) async throws(HermesError) -> [StoredPublication]

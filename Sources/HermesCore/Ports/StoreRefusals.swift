@@ -9,10 +9,9 @@ package enum StoreRefusals {
         .wrongCredentials,
         "The password was changed meanwhile. Try again with the present password."
     )
-    package static let notARepetition = HermesError(
-        .rateLimited,
-        "Your messages fill the store too fast (limits.storedPerAccountPerDay). Send fewer or smaller ones."
-    )
+    /// The refusal of a message with ``MessageAppend/mustBeRepetition`` that the sender has not sent before. The sender
+    /// is told the reason for which it had to be a repetition.
+    package static let notARepetition = HermesError(.rateLimited, "The message is not stored yet.")
     package static let tokenRevoked = HermesError(.invalidToken, "The token was revoked meanwhile. Log in again.")
     package static let noSuchDevice = HermesError(.notFound, "There is no such device.")
     package static let noSuchSession = HermesError(.notFound, "There is no such session.")

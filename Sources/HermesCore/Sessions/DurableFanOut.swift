@@ -108,8 +108,16 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         )
     }
 
-    /// Whether a publication has so many targets that it is stored in parts.
-    static func isNeeded(for targets: [DurableTarget]) -> Bool { rows(targets) > partRows }
+    /// Whether a publication is stored in parts: because it has so many targets, or because it is retained only after
+    /// members of shared subscriptions have it. In the second case, later publications of the same publisher must wait,
+    /// so that none of them is retained before this one.
+    ///
+    /// - Parameter received: with QoS 2, the publisher's session and the packet identifier.
+    static func isNeeded(for targets: [DurableTarget], received: ReceivedMark?, retains: Bool) -> Bool {
+        if rows(targets) > partRows { return true }
+        guard retains, received != nil else { return false }
+        return targets.contains { if case .group = $0 { true } else { false } }
+    }
 
     /// Returns the number of rows for these targets. Above ``partRows``, the number need not be exact.
     private static func rows(_ targets: [DurableTarget]) -> Int {

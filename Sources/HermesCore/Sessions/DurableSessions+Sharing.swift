@@ -288,7 +288,6 @@ extension DurableSessions {
         var refusals: [UInt64: Set<DurableSessionID>] = [:]
         while true {
             let page = try await store.shared(of: id, after: after, limit: 256, maxBytes: settings.maxPageBytes)
-            let last = page.last?.seq ?? after
             var chosen = Chosen()
             var items: [QueueMove.Item] = []
             var lost: UInt64 = 0
@@ -305,7 +304,7 @@ extension DurableSessions {
                     from: id,
                     items,
                     condition: condition,
-                    endsBehind: isEnding ? last : nil
+                    endsBehind: isEnding ? page.upTo : nil
                 )
                 let (outcomes, hasEnded) = try await commit(move, chosen)
                 if isEnding, lost > 0, !outcomes.contains(.stays) {
@@ -314,13 +313,13 @@ extension DurableSessions {
                 if hasEnded { return }
                 stays = zip(items, outcomes).filter { $1 == .stays }.map(\.0)
             }
-            if !isEnding, page.isEmpty || !stays.isEmpty { return }
+            if !isEnding, page.isEmpty && page.isAtEnd || !stays.isEmpty { return }
             for item in stays {
                 guard let target = item.target else { continue }
                 refusals[item.queued.seq, default: []].insert(target.session)
             }
             // Messages that stay are tried again, without the members that could not take them.
-            if stays.isEmpty { after = last }
+            if stays.isEmpty { after = page.upTo }
         }
     }
 

@@ -256,7 +256,7 @@ package final class DurableSessions: Sendable {
         let known = received.flatMap { received in
             shared.state.withLock { $0.records[received.session]?.partial.removeValue(forKey: received.id) }
         }
-        if known != nil || DurableFanOut.isNeeded(for: targets) {
+        if known != nil || DurableFanOut.isNeeded(for: targets, received: received, retains: retains) {
             let parts = DurableFanOut(
                 publication,
                 to: targets,
@@ -473,7 +473,8 @@ package final class DurableSessions: Sendable {
         var after = seq
         while true {
             let head = shared.state.withLock { $0.records[id]?.head ?? 0 }
-            let found = try await store.queued(of: id, after: after, limit: limit, maxBytes: settings.maxPageBytes)
+            let page = try await store.queued(of: id, after: after, limit: limit, maxBytes: settings.maxPageBytes)
+            let found = page.publications
             let now = time.now()
             var bytes = 0
             var expired: [UInt64] = []
@@ -486,23 +487,21 @@ package final class DurableSessions: Sendable {
                 expired.append(found[index].seq)
                 expiredBytes += weight
             }
-            let isAtEnd = found.count < limit && bytes < settings.maxPageBytes
-            let last = found.last?.seq ?? after
             var alive = found
             if !expired.isEmpty {
                 acknowledged(id, expired)
                 let expired = Set(expired)
                 alive.removeAll { expired.contains($0.seq) }
             }
-            guard alive.isEmpty && !isAtEnd else {
+            guard alive.isEmpty && !page.isAtEnd else {
                 return DurablePage(
                     publications: alive,
                     weight: bytes - expiredBytes,
-                    upTo: isAtEnd ? max(head, last) : last,
-                    isAtEnd: isAtEnd
+                    upTo: page.isAtEnd ? max(head, page.upTo) : page.upTo,
+                    isAtEnd: page.isAtEnd
                 )
             }
-            after = last
+            after = page.upTo
         }
     }
 

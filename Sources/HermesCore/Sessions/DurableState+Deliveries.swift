@@ -83,7 +83,6 @@ extension DurableState.Record {
     fileprivate mutating func add(_ seq: UInt64, isShared: Bool, by node: NodeIdentity?) -> Addition {
         if isShared { load.chosen.subtract(1, ordering: .relaxed) }
         guard seq > 0 else { return .dropped }
-        if isShared { mayHoldShared = true }
         if let node {
             hasQueued = true
             // Compared without a copy of the record.
@@ -100,5 +99,18 @@ extension DurableState.Record {
         }
         guard let attachment else { return .waits }
         return isNew ? .delivered(attachment) : .known
+    }
+}
+
+extension QueuedPublication {
+    init(_ target: PublicationTarget, seq: UInt64, _ publication: StoredPublication) {
+        self.init(
+            seq: seq,
+            qos: target.qos,
+            identifiers: target.identifiers,
+            retain: target.retain,
+            share: target.share,
+            publication: publication
+        )
     }
 }

@@ -76,7 +76,9 @@ struct DurableState {
         var expiresAt: Timestamp?
         /// Whether the session's removal is under way.
         var isBeingRemoved = false
-        /// Whether the session's queue may contain messages from shared subscriptions.
+        /// Whether the session's queue may contain messages from shared subscriptions. It is set with the session's
+        /// first shared subscription and stays set: a message may be in the store before this process has applied the
+        /// commit, and it may stay there after the subscription has ended.
         var mayHoldShared = false
         /// The client's own QoS 2 publications that are stored for only some of their targets, by packet identifier.
         var partial: [UInt16: PartialPublication] = [:]
@@ -544,6 +546,7 @@ struct DurableState {
 
     mutating func subscribe(_ id: DurableSessionID, _ subscriptions: [DurableSubscription]) {
         guard let record = records[id], !record.hasEnded else { return }
+        if subscriptions.contains(where: \.isShared) { records[id]?.mayHoldShared = true }
         for subscription in subscriptions where index.insert(id, subscription, payer: record.payer) {
             guard records[id]?.subscriptions.insert(TopicText(subscription.filter)).inserted ?? false else { continue }
             quota.add(filters: DurableQuota.units(of: subscription.filter), of: record.payer)
@@ -584,17 +587,4 @@ struct DurableState {
 extension DurableSessionID {
     /// The id of no session.
     static let none = Self(rawValue: 0)
-}
-
-extension QueuedPublication {
-    init(_ target: PublicationTarget, seq: UInt64, _ publication: StoredPublication) {
-        self.init(
-            seq: seq,
-            qos: target.qos,
-            identifiers: target.identifiers,
-            retain: target.retain,
-            share: target.share,
-            publication: publication
-        )
-    }
 }

@@ -124,6 +124,28 @@ package struct QueuedPublication: Sendable {
     package var weight: Int { publication.weight &+ PublicationTarget.addedWeight(identifiers, share) }
 }
 
+/// A part of a session's queue, as it was read from the store.
+package struct QueuePage: Sendable, RandomAccessCollection {
+    /// The publications in ascending order of their seqs.
+    package var publications: [QueuedPublication]
+    /// The last seq that was read; the next page begins after it. A damaged entry is read, but it is not in
+    /// ``publications``.
+    package var upTo: UInt64
+    /// Whether nothing more was in the queue.
+    package var isAtEnd: Bool
+
+    package init(_ publications: [QueuedPublication] = [], upTo: UInt64, isAtEnd: Bool) {
+        self.publications = publications
+        self.upTo = upTo
+        self.isAtEnd = isAtEnd
+    }
+
+    package var startIndex: Int { publications.startIndex }
+    package var endIndex: Int { publications.endIndex }
+
+    package subscript(position: Int) -> QueuedPublication { publications[position] }
+}
+
 /// A queue that a publication goes to, and the options of its delivery.
 package struct PublicationTarget: Sendable, Hashable {
     package let session: DurableSessionID

@@ -180,7 +180,14 @@ package final class TopicShard {
             if !deferred.isEmpty { deliverDeferred() }
             let others = deferredToOne
             deferredToOne = []
-            for (publication, subscription) in others { subscription.deliver(Delivery(publication)) }
+            for (publication, subscription) in others {
+                if !subscription.isActive, let ended = subscription as? SharedSubscription {
+                    // The member has left meanwhile, so its group chooses again.
+                    passOn(publication, of: ended)
+                } else {
+                    subscription.deliver(Delivery(publication))
+                }
+            }
         }
         isDelivering = false
         if !retired.isEmpty {

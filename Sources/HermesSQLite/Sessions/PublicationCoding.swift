@@ -90,14 +90,15 @@ enum PublicationCoding {
     private static let hasResponseTopic: UInt8 = 4
     private static let hasCorrelation: UInt8 = 8
 
-    /// Encodes everything but the expiry, which has a column of its own; nil if there is nothing to encode.
+    /// Encodes everything but the expiry, which has a column of its own; nil if there is nothing to encode, and the
+    /// expiry alone tells that there are details.
     static func encode(_ details: PublicationDetails?) -> [UInt8]? {
         guard let details else { return nil }
         var flags: UInt8 = details.payloadIsUTF8 ? isText : 0
         if details.contentType != nil { flags |= hasContentType }
         if details.responseTopic != nil { flags |= hasResponseTopic }
         if details.correlationData != nil { flags |= hasCorrelation }
-        guard flags != 0 || !details.userProperties.isEmpty else { return nil }
+        guard flags != 0 || !details.userProperties.isEmpty || details.expiresAt == nil else { return nil }
         var bytes = [flags]
         if let text = details.contentType { append(text.utf8, to: &bytes) }
         if let text = details.responseTopic { append(text.utf8, to: &bytes) }

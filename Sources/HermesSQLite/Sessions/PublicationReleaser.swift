@@ -14,8 +14,13 @@ struct PublicationReleaser {
     private let delete: [PreparedStatement]
 
     init(_ db: Database) throws {
-        update = try PreparedStatement(db, "UPDATE publication_refs SET refs = refs - ? WHERE key BETWEEN ? AND ?")
-        select = try PreparedStatement(db, "SELECT key FROM publication_refs WHERE key BETWEEN ? AND ? AND refs <= 0")
+        // A publication with a damaged number of references stays: nobody knows whether it is still needed.
+        let sound = "key BETWEEN ? AND ? AND refs BETWEEN -\(PreparedStatement.maxAmount)"
+        update = try PreparedStatement(
+            db,
+            "UPDATE publication_refs SET refs = refs - ? WHERE \(sound) AND \(PreparedStatement.maxAmount)"
+        )
+        select = try PreparedStatement(db, "SELECT key FROM publication_refs WHERE \(sound) AND 0")
         delete = try ["publication", "publication_refs"].map {
             try PreparedStatement(db, "DELETE FROM \($0) WHERE key BETWEEN ? AND ?")
         }

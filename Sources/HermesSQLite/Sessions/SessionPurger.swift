@@ -119,7 +119,8 @@ struct SessionPurger {
             let settle = try PreparedStatement(db, QueueExpiry.settleSQL(table))
             let update = try PreparedStatement(
                 db,
-                "UPDATE session_head SET queued = queued - 1, bytes = bytes - ? WHERE session = ?"
+                // A damaged number must not overflow.
+                "UPDATE session_head SET queued = max(queued, 0) - 1, bytes = max(bytes, 0) - ? WHERE session = ?"
             )
             query.bind(now, at: 1)
             query.bind(Int64(remaining), at: 2)

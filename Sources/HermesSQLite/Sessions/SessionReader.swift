@@ -215,28 +215,33 @@ struct SessionReader {
         limit: Int,
         maxBytes: Int,
         isSharedOnly: Bool = false
-    ) throws -> [QueuedPublication] {
-        var page: [QueuedPublication] = []
+    ) throws -> QueuePage {
+        var page = QueuePage(upTo: seq, isAtEnd: true)
         // The remaining rows of a removed session belong to nobody.
         guard try !numbers("SELECT 1 FROM session_head WHERE session = ?", of: id).isEmpty else { return page }
-        var bytes = 0
+        // Of all rows that were read. Damaged rows count, too, so that they do not look like the end of the queue.
+        var (rows, bytes) = (0, 0)
         var last: TopicName?
         // All fresh rows of a queue are newer than its settled ones.
         for table in ["session_queue", "session_queue_fresh"] {
-            guard page.count < limit, bytes < maxBytes else { break }
+            guard rows < limit, bytes < maxBytes else { break }
             let query = try PreparedStatement(db, Self.queueSQL(table, isSharedOnly: isSharedOnly))
             query.bind(id.rawValue, at: 1)
             query.bind(min(seq, UInt64(Int64.max)), at: 2)
-            query.bind(Int64(limit - page.count), at: 3)
+            query.bind(Int64(limit - rows), at: 3)
             try query.forEachRow { row in
+                rows += 1
                 bytes += row.amount(2)
+                // A damaged seq is not passed on: the next page would begin behind everything that is to come.
+                if let seq = try? row.sequence(0) { page.upTo = seq }
                 let found = try skipping("queue entry \(row.unsigned(0)) of session \(id.rawValue)") {
                     try queued(row, last: &last)
                 }
-                if let found { page.append(found) }
+                if let found { page.publications.append(found) }
                 return bytes < maxBytes
             }
         }
+        page.isAtEnd = rows < limit && bytes < maxBytes || page.upTo == seq
         return page
     }
 

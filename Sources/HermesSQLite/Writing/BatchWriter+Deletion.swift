@@ -83,7 +83,8 @@ extension BatchWriter {
         var peers: [UserID] = []
         select.bind(user, at: 1)
         // Each contact has a row for each of the two accounts, and perhaps an event.
-        select.bind(Int64(max(1, rows / 3)), at: 2)
+        let limit = max(1, rows / 3)
+        select.bind(Int64(limit), at: 2)
         try select.forEachRow { row in
             peers.append(try row.user(0))
             return true
@@ -107,6 +108,8 @@ extension BatchWriter {
             }
             deliveries += told
         }
+        // There may be more contacts, however many rows are left.
+        if peers.count == limit { rows = 0 }
         return deliveries
     }
 
@@ -135,7 +138,8 @@ extension BatchWriter {
             """
         )
         var sessions: [Int64] = []
-        select.bind(Int64(max(1, rows / 3)), at: 2)
+        let limit = max(1, rows / 3)
+        select.bind(Int64(limit), at: 2)
         try select.bind(SessionOwner.account(user).stored, at: 1) {
             try select.forEachRow { row in
                 sessions.append(row.integer(0))
@@ -149,5 +153,6 @@ extension BatchWriter {
             rows -= 3
             removedSessions.append(DurableSessionID(rawValue: id))
         }
+        if sessions.count == limit { rows = 0 }
     }
 }

@@ -122,7 +122,8 @@ extension BatchWriter {
             RecalledMessage(id, in: conversation, conversationSeq: message.conversationSeq, by: user)
         )
         // Accounts may have been deleted meanwhile.
-        return try appendEvent(event, to: message.recipients.filter { try loadInbox(of: $0) })
+        let recipients = try message.recipients.filter { try loadInbox(of: $0) }
+        return recipients.isEmpty ? .eventAppended([]) : try appendEvent(event, to: recipients)
     }
 
     private struct Recallable {

@@ -38,7 +38,8 @@ struct Purger {
     /// The queries that find the work; a test checks their plans for full scans.
     enum Query {
         static let acknowledged = """
-            SELECT user, acknowledged FROM inbox_head WHERE acknowledged >= oldest ORDER BY user LIMIT ?
+            SELECT user, acknowledged FROM inbox_head WHERE acknowledged >= oldest AND acknowledged <= head \
+            ORDER BY user LIMIT ?
             """
         static let gone = "SELECT user FROM inbox_gone ORDER BY user LIMIT 1"
         static let entries = tables.map { table in
@@ -271,12 +272,14 @@ struct Purger {
         count(found.count)
     }
 
+    /// Sets the oldest seq of an inbox, unless the inbox's row is damaged.
     private mutating func updateOldest(of user: UserID) throws {
         let update = try PreparedStatement(
             db,
             """
             UPDATE inbox_head SET oldest = coalesce((SELECT min(seq) FROM inbox WHERE user = ?1), \
-            (SELECT min(seq) FROM inbox_fresh WHERE user = ?1), head + 1) WHERE user = ?1 RETURNING oldest
+            (SELECT min(seq) FROM inbox_fresh WHERE user = ?1), head + 1) \
+            WHERE user = ?1 AND head BETWEEN 0 AND \(PreparedStatement.maxSequence) RETURNING oldest
             """
         )
         update.bind(user, at: 1)

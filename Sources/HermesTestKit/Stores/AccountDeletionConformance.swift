@@ -73,6 +73,29 @@ enum AccountDeletionConformance {
             }
             try expectEqual(told.map(\.user), [world[0].user])
         },
+        ConformanceCase("A recall that nobody can be told of is a recall all the same") { makeStore in
+            var settings = StoreSettings(historyPeriod: .seconds(3600))
+            settings.inbox = InboxBudget(maxEntries: 40, maxBytes: 1 << 20)
+            let world = try await StoreWorld(makeStore, people: 3, settings: settings)
+            // The sender's inbox has no room for its own copies of further messages.
+            for number in 1...10 { try world.send("\(number)", from: 0, to: 1) }
+            let receipt = try world.send("a", from: 0, to: 2)
+            try world.delete(2)
+            let recall = WriteOperation.recall(
+                receipt.messageID,
+                world.conversation(0, 2),
+                by: world[0].user,
+                notBefore: StoreWorld.now
+            )
+            for _ in 1...2 {
+                guard case .eventAppended(let told) = try world.commit(recall) else {
+                    throw ConformanceFailure(description: "not recalled")
+                }
+                try expectEqual(told.count, 0)
+            }
+            let history = try await world.store.history(of: world.conversation(0, 2), before: nil, limit: 9)
+            try expectEqual(history.map(\.isRecalled), [true])
+        },
         ConformanceCase("A deleted inbox is purged, step by step, and what it alone held with it") { makeStore in
             let world = try await StoreWorld(makeStore, devices: [])
             for index in 1...5 { try world.send("m\(index)", from: 0, to: 1) }

@@ -113,7 +113,7 @@ package final class ScriptedSessionStore: SessionStore {
         after seq: UInt64,
         limit: Int,
         maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication] {
+    ) async throws(HermesError) -> QueuePage {
         try await base.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
     }
 
@@ -122,7 +122,7 @@ package final class ScriptedSessionStore: SessionStore {
         after seq: UInt64,
         limit: Int,
         maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication] {
+    ) async throws(HermesError) -> QueuePage {
         try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
     }
 

@@ -19,7 +19,7 @@ extension SessionStoreConformance {
         return (outcomes, hasEnded)
     }
 
-    private static func shared(_ world: SessionWorld, _ id: DurableSessionID) async throws -> [QueuedPublication] {
+    private static func shared(_ world: SessionWorld, _ id: DurableSessionID) async throws -> QueuePage {
         try await world.store.shared(of: id, after: 0, limit: 1000, maxBytes: .max)
     }
 

@@ -151,7 +151,7 @@ package enum SessionStoreConformance {
                 userProperties: [("b", "2"), ("a", ""), ("b", "ü")]
             )
             let variants = [
-                nil, details, PublicationDetails(expiresAt: StoreWorld.later(.seconds(1))),
+                nil, details, PublicationDetails(), PublicationDetails(expiresAt: StoreWorld.later(.seconds(1))),
                 PublicationDetails(payloadIsUTF8: true), PublicationDetails(userProperties: [("", "")]),
             ]
             var expected: [StoredPublication] = []

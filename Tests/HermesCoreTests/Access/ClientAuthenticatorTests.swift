@@ -115,6 +115,23 @@ import Testing
         #expect(await code { _ = try await logIn("anna", "wrong") } == .wrongCredentials)
     }
 
+    /// After a node has vanished, connections that showed a proof that is no longer valid are ended.
+    @Test func `who changes the password over its inbox has shown the new one`() async throws {
+        let anna = try await accounts.createAccount(nickName: "anna", password: "secret").id
+        let first = try await logIn("anna", "secret")
+        let opened = try #require(first.device)
+        let login = try await accounts.open(opened.description, by: opened.admission)
+        try await accounts.changePassword(of: login.principal, old: "secret", new: "second secret")
+        let second = try #require(await store.find(.id(anna))?.password)
+        #expect(first.identity.shown == .password(second))
+        // The account now has the device, so the inbox is open at once.
+        let again = try await logIn("anna", "second secret")
+        let known = try #require(again.login)
+        try await accounts.changePassword(of: known.principal, old: "second secret", new: "third secret")
+        let third = try #require(await store.find(.id(anna))?.password)
+        #expect(again.identity.shown == .password(third))
+    }
+
     @Test func `a client id that is no device id has a name but no device`() async throws {
         let phone = try DeviceDescription(id: device("first"))
         let first = try await accounts.register(nickName: "Anna", password: "secret", device: phone, address: nil)

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
 import Testing
 
 @testable import HermesCore
@@ -121,6 +122,30 @@ import Testing
         _ = try token(try await logIn())
     }
 
+    @Test func `a right code that the store could not use up is no failed guess`() async throws {
+        let service = AdministratorService(
+            store: FailingCodeStore(store, failures: 3),
+            time: time,
+            throttle: LoginThrottle.Limits(failuresPerSource: 3, failuresPerAddress: 5),
+            passwordCost: PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
+        )
+        let ann = try await service.create(name: "ann", role: .viewer, password: password).name
+        _ = try await service.newSecondFactor(of: ann)
+        let secret = try #require(try await store.administrator(ann)?.secondFactor?.secret)
+        let code = TimeCode.code(of: TimeCode.step(at: time.now()), secret: secret)
+        func logIn() async throws -> AdministratorService.LoginResult {
+            try await service.logIn(
+                name: "ann",
+                password: password,
+                code: code,
+                address: "192.0.2.1",
+                replacing: nil
+            )
+        }
+        for _ in 0..<3 { #expect(await error { try await logIn() } == .storageUnavailable) }
+        _ = try token(try await logIn())
+    }
+
     @Test func `a change of an administrator ends all sessions`() async throws {
         let ann = try await service.create(name: "ann", role: .administrator, password: password).name
         let changes: [@Sendable () async throws -> Void] = [
@@ -138,5 +163,49 @@ import Testing
         try await service.remove(ann)
         #expect(service.session(session, isUse: true) == nil)
         #expect(await error { try await logIn() } == .wrongCredentials)
+    }
+}
+
+/// A store that at first fails to use up codes of second factors.
+private final class FailingCodeStore: AdministratorStore {
+    private let base: MemoryStore
+    private let failures: Mutex<Int>
+
+    init(_ base: MemoryStore, failures: Int) {
+        self.base = base
+        self.failures = Mutex(failures)
+    }
+
+    func use(_ code: OneTimeCode, of name: AdministratorName) async throws(HermesError) -> Bool {
+        let fails = failures.withLock { left in
+            defer { left -= 1 }
+            return left > 0
+        }
+        if fails { throw HermesError(.storageUnavailable, "full") }
+        return try await base.use(code, of: name)
+    }
+
+    func create(_ administrator: Administrator) async throws(HermesError) { try await base.create(administrator) }
+
+    func administrators() async throws(HermesError) -> [Administrator] { try await base.administrators() }
+
+    func administrator(_ name: AdministratorName) async throws(HermesError) -> Administrator? {
+        try await base.administrator(name)
+    }
+
+    func change(_ name: AdministratorName, _ change: AdministratorChange) async throws(HermesError) {
+        try await base.change(name, change)
+    }
+
+    func remove(administrator name: AdministratorName) async throws(HermesError) {
+        try await base.remove(administrator: name)
+    }
+
+    func record(_ event: AuditEvent, at now: Timestamp, keeping limits: AuditLimits) async throws(HermesError) {
+        try await base.record(event, at: now, keeping: limits)
+    }
+
+    func auditLog(before id: Int64?, limit: Int) async throws(HermesError) -> [AuditEntry] {
+        try await base.auditLog(before: id, limit: limit)
     }
 }

@@ -198,6 +198,24 @@ import Testing
         #expect(replaced.events.isEmpty)
     }
 
+    @Test func `who begins to watch while it leaves is forgotten, too`() throws {
+        let time = HookedTime()
+        let devices = DeviceRegistry(time: time, shardCount: 4)
+        weak var gone: RecordingAttachment?
+        do {
+            let watcher = RecordingAttachment(try principal(1))
+            gone = watcher
+            devices.attach(watcher)
+            let watched = try user(2)
+            time.atNextReading { devices.watch([watched], by: watcher) }
+            devices.unwatch(devices.leave(watcher).watched, by: watcher)
+            devices.attach(RecordingAttachment(try principal(2)))
+            #expect(watcher.events.isEmpty)
+        }
+        let isGone = gone == nil
+        #expect(isGone)
+    }
+
     @Test func `watching is bounded`() throws {
         let watcher = try attach(1)
         devices.watch(try (2...1500).map(user), by: watcher)
@@ -235,4 +253,23 @@ import Testing
         #expect(isOnline == devices.isOnline(watched))
         #expect(!isOnline)
     }
+}
+
+/// A clock that stands, and calls a function once when it is read.
+private final class HookedTime: TimeSource {
+    private let base = ManualTime()
+    private let hook = Mutex<(@Sendable () -> Void)?>(nil)
+
+    func atNextReading(_ body: @escaping @Sendable () -> Void) { hook.withLock { $0 = body } }
+
+    func now() -> Timestamp {
+        let body = hook.withLock { hook in
+            defer { hook = nil }
+            return hook
+        }
+        body?()
+        return base.now()
+    }
+
+    func uptime() -> Duration { base.uptime() }
 }

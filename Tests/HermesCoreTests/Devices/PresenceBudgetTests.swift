@@ -70,6 +70,21 @@ import Testing
         #expect(reports.withLock { $0.count } == 6)
     }
 
+    @Test func `observers hear of the last changes without delay at the end, and once`() throws {
+        let reports = Mutex<[Bool]>([])
+        devices.presenceChanged.observe { change in reports.withLock { $0.append(change.isOnline) } }
+        for _ in 0..<2 { devices.detach(try attach(2)) }
+        let last = try attach(2)
+        #expect(reports.withLock { $0 } == [true, false, true, false])
+        devices.tellObservers()
+        #expect(reports.withLock { $0 } == [true, false, true, false, true])
+        time.advance(by: .seconds(1))
+        devices.tellLate()
+        devices.tellObservers()
+        #expect(reports.withLock { $0.count } == 5)
+        withExtendedLifetime(last) {}
+    }
+
     @Test func `all sources together have a budget, whose last quarter is for those that have used nothing`() throws {
         let budget = PresenceBudget(time: time)
         func told(_ source: (Int) -> CommitSource) -> Int {

@@ -40,6 +40,34 @@ import Testing
         await messenger.shutdown()
     }
 
+    @Test func `a change that the server could not store is free; one that it refused is not`() async throws {
+        var settings = MessageSettings()
+        settings.groupEntriesPerHour = 10
+        let messenger = Messenger(
+            accountStore: store.base,
+            messageStore: store,
+            socialStore: store.base,
+            sessionStore: store.base,
+            pushTokenStore: store.base,
+            messageSettings: settings,
+            time: ManualTime()
+        )
+        try await addAccounts(5, to: store.base)
+        let others = try (2...5).map { try user($0) }
+        func create(_ members: [UserID]) async -> HermesError.Code? {
+            await code {
+                _ = try await messenger.groups.apply(.create(name: "group", members: members), by: principal(1))
+            }
+        }
+        store.fail(3)
+        for _ in 1...3 { #expect(await create(others) == .storageUnavailable) }
+        #expect(await create(others) == nil)
+        let unknown = try user(99)
+        #expect(await create(Array(others.dropLast()) + [unknown]) == .notFound)
+        #expect(await create(others) == .rateLimited)
+        await messenger.shutdown()
+    }
+
     @Test
     func `whoever runs the server changes groups with the owner's rights, free of charge, and leaves each an owner`()
         async throws

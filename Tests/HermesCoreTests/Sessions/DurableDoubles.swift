@@ -67,6 +67,7 @@ final class FakeSessionStore: SessionStore {
     private let failures = Mutex((after: 0, count: 0))
     private let retainedFails = Mutex(false)
     private let gate = Mutex<DispatchSemaphore?>(nil)
+    private let heldUp = Atomic(0)
     private let log = Mutex<[[SessionOperation]]>([])
 
     init(_ settings: StoreSettings = StoreSettings()) { base = MemoryStore(settings: settings) }
@@ -99,6 +100,9 @@ final class FakeSessionStore: SessionStore {
         for _ in 0..<count { gate?.signal() }
     }
 
+    /// Waits until a commit waits for a ``letThrough(_:)``.
+    func untilHeldUp() async { while heldUp.load(ordering: .relaxed) == 0 { await Task.yield() } }
+
     var queues: QueueBudget { base.queues }
 
     private let most = Mutex(Int.max)
@@ -117,7 +121,11 @@ final class FakeSessionStore: SessionStore {
     }
 
     func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome] {
-        gate.withLock { $0 }?.wait()
+        if let gate = gate.withLock({ $0 }) {
+            heldUp.add(1, ordering: .relaxed)
+            gate.wait()
+            heldUp.subtract(1, ordering: .relaxed)
+        }
         log.withLock { $0.append(operations) }
         let mustFail = failures.withLock { failures in
             if failures.after > 0 {
@@ -138,7 +146,7 @@ final class FakeSessionStore: SessionStore {
         after seq: UInt64,
         limit: Int,
         maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication] {
+    ) async throws(HermesError) -> QueuePage {
         try await base.queued(of: session, after: seq, limit: limit, maxBytes: maxBytes)
     }
 
@@ -147,7 +155,7 @@ final class FakeSessionStore: SessionStore {
         after seq: UInt64,
         limit: Int,
         maxBytes: Int
-    ) async throws(HermesError) -> [QueuedPublication] {
+    ) async throws(HermesError) -> QueuePage {
         try await base.shared(of: session, after: seq, limit: limit, maxBytes: maxBytes)
     }
 

@@ -86,6 +86,46 @@ import Testing
         #expect(slow.received.count == 15)
     }
 
+    @Test func `new options do not bring back a member that is leaving`() {
+        let loops = ManualLoops(2)
+        let (leaving, held) = join(loops, 0)
+        let (staying, _) = join(loops, 1)
+        loops.settle()
+        let shard = loops.shard(0)
+        loops[0].run {
+            held.leave()
+            held.options = SubscriptionOptions(qos: .exactlyOnce)
+            for number in 0..<6 { _ = shard.publish(publication(number, qos: .atLeastOnce)) }
+        }
+        loops.settle()
+        #expect(leaving.received.isEmpty && staying.received.count == 6)
+        loops[0].run { shard.unsubscribe(held, givingBack: []) }
+        loops.settle()
+    }
+
+    @Test func `a publication goes to another member if the chosen one leaves during the present delivery`() throws {
+        let loops = ManualLoops(2)
+        let (_, first) = join(loops, 0)
+        let (chosen, second) = join(loops, 0)
+        let (last, _) = join(loops, 1)
+        loops.settle()
+        last.load.add(5)
+        let shard = loops.shard(0)
+        let trigger = RecordingSubscriber()
+        let other = try #require(TopicName("trigger"))
+        let held = loops[0].run { shard.subscribe(trigger, to: other) }
+        trigger.onDelivery = { _ in
+            // The second member is to get the publication after this delivery.
+            shard.unsubscribe(first, givingBack: [publication(1, qos: .atLeastOnce)])
+            shard.unsubscribe(second, givingBack: [])
+        }
+        loops[0].run { _ = shard.publish(Publication(topic: other, payload: ByteBuffer(), kind: .plain)) }
+        loops.settle()
+        #expect(chosen.received.isEmpty && last.received == ["1"])
+        loops[0].run { shard.unsubscribe(held) }
+        loops.settle()
+    }
+
     @Test(arguments: QoS.allCases)
     func `equals take turns, on all loops`(qos: QoS) {
         let loops = ManualLoops(3)

@@ -4,12 +4,23 @@
 /// The shared subscriptions for which the publisher of a publication chooses the member, among clean and kept sessions.
 package final class DecidedShares: Sendable {
     /// The value for a publication of another node, which has chosen the members of all shared subscriptions.
-    static let all = DecidedShares(keys: nil)
+    static let all = DecidedShares(keys: .all)
 
-    /// The keys of the shared subscriptions; nil: all shared subscriptions.
-    private let keys: [TopicFilter]?
+    /// The keys of the shared subscriptions.
+    private enum Keys: Sendable {
+        case all
+        /// At most ``few`` keys.
+        case few([TopicFilter])
+        /// More keys. Each group of the topic looks for its own key, so they are not compared one by one.
+        case many(Set<TopicFilter>)
+    }
 
-    private init(keys: [TopicFilter]?) { self.keys = keys }
+    /// The most keys that are compared one by one.
+    private static let few = 8
+
+    private let keys: Keys
+
+    private init(keys: Keys) { self.keys = keys }
 
     /// Creates the set from `targets`; nil if it is empty.
     package init?(_ targets: [DurableTarget]) {
@@ -18,11 +29,17 @@ package final class DecidedShares: Sendable {
             return group.key
         }
         if keys.isEmpty { return nil }
-        self.keys = keys
+        self.keys = keys.count > Self.few ? .many(Set(keys)) : .few(keys)
     }
 
     /// - Parameter key: ``SharedGroups/key(group:filter:)``.
-    func contains(_ key: TopicFilter) -> Bool { keys?.contains(key) ?? true }
+    func contains(_ key: TopicFilter) -> Bool {
+        switch keys {
+        case .all: true
+        case .few(let keys): keys.contains(key)
+        case .many(let keys): keys.contains(key)
+        }
+    }
 }
 
 /// Gives the topic plane access to the kept members of shared subscriptions: the members whose sessions are kept.

@@ -47,8 +47,11 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
             options.qos.rawValue | (options.isLiveAtMostOnceOnly ? 4 : 0) | (options.isFiltered ? 8 : 0)
         }
 
-        /// Takes over the member's changed options.
-        func change(_ options: SubscriptionOptions) { traits.store(Self.traits(options), ordering: .relaxed) }
+        /// Takes over the member's changed options. Like ``leave()``, it is called only on the member's loop.
+        func change(_ options: SubscriptionOptions) {
+            let leaving = traits.load(ordering: .relaxed) & 16
+            traits.store(Self.traits(options) | leaving, ordering: .relaxed)
+        }
 
         /// Marks the member as leaving, so that it gets no more publications.
         func leave() { traits.bitwiseOr(16, ordering: .relaxed) }

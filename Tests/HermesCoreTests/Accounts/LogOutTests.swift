@@ -1,0 +1,145 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Testing
+
+/// Which connections a log-out ends.
+@Suite struct LogOutTests {
+    private let store = MemoryStore()
+    private let time = ManualTime()
+    private let devices: DeviceRegistry
+
+    init() { devices = DeviceRegistry(time: time) }
+
+    private func service(_ accounts: (any AccountStore)? = nil) -> AccountService {
+        AccountService(
+            store: accounts ?? store,
+            messages: store,
+            devices: devices,
+            time: time,
+            settings: AccountSettings(passwordParameters: PasswordTests.cheap)
+        )
+    }
+
+    private func phone() throws -> DeviceDescription { DeviceDescription(id: try device("phone")) }
+
+    private func register(_ accounts: AccountService) async throws -> Login {
+        try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
+    }
+
+    private func attach(_ login: Login) -> RecordingAttachment {
+        let attachment = RecordingAttachment(login.principal)
+        devices.attach(attachment)
+        return attachment
+    }
+
+    /// Its login began before the token was revoked, as that of a thief who has the token.
+    @Test func `a connection that showed the same token ends, even if it is of the same device`() async throws {
+        let accounts = service()
+        let first = try await register(accounts)
+        let token = try #require(first.token)
+        let attached = attach(try await accounts.logIn(.token(token), device: phone(), address: nil))
+        let underWay = try await accounts.logIn(.token(token), device: phone(), address: nil)
+        try await accounts.logOut(first.principal, token: first.tokenHash, removeDevice: false)
+        #expect(attached.ends == [.revoked])
+        #expect(attach(underWay).ends == [.revoked])
+    }
+
+    /// As over IMPB, where a login removes the device that the registration created.
+    @Test func `every other connection of a removed device ends`() async throws {
+        let accounts = service()
+        let first = try await register(accounts)
+        let credential = Credential.password(nickName: "anna", password: "secret")
+        let other = attach(try await accounts.logIn(credential, device: phone(), address: nil))
+        try await accounts.logOut(first.principal, token: first.tokenHash, removeDevice: true)
+        #expect(other.ends == [.revoked])
+    }
+
+    @Test(arguments: [false, true])
+    func `the end of its own connection is left to the caller`(removesDevice: Bool) async throws {
+        let accounts = service()
+        let login = try await register(accounts)
+        let own = attach(login)
+        try await accounts.logOut(login.principal, token: login.tokenHash, removeDevice: removesDevice)
+        #expect(own.ends.isEmpty)
+        #expect(devices.attachments(of: login.principal.user).count == 1)
+    }
+
+    @Test(arguments: [false, true])
+    func `what depends on the revoked token ends, even if the rest cannot be stored`(removesDevice: Bool) async throws {
+        let accounts = service(TokenRevokingStore(store))
+        let login = try await register(accounts)
+        let token = try #require(login.token)
+        let other = attach(try await accounts.logIn(.token(token), device: phone(), address: nil))
+        let failure = await code {
+            try await accounts.logOut(login.principal, token: login.tokenHash, removeDevice: removesDevice)
+        }
+        #expect(failure == .storageUnavailable)
+        #expect(other.ends == [.revoked])
+    }
+}
+
+/// A store that revokes single tokens, and fails to revoke anything else.
+private final class TokenRevokingStore: AccountStore {
+    private let base: MemoryStore
+
+    init(_ base: MemoryStore) { self.base = base }
+
+    func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError) {
+        guard case .token = scope else { throw HermesError(.storageUnavailable, "full") }
+        try await base.revoke(scope, now: now)
+    }
+
+    func create(_ account: NewAccount, now: Timestamp) async throws(HermesError) -> Account {
+        try await base.create(account, now: now)
+    }
+
+    func find(_ key: AccountKey) async throws(HermesError) -> StoredAccount? { try await base.find(key) }
+
+    func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
+        try await base.accounts(after: id, limit: limit)
+    }
+
+    func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account {
+        try await base.update(id, change)
+    }
+
+    func keptNames() async throws(HermesError) -> [KeptName] { try await base.keptNames() }
+
+    func keeps(_ name: KeptName) async throws(HermesError) -> Bool { try await base.keeps(name) }
+
+    func free(_ name: KeptName) async throws(HermesError) { try await base.free(name) }
+
+    func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device {
+        try await base.open(opening, now: now)
+    }
+
+    func standing(
+        _ key: LoginKey,
+        device: DeviceID?,
+        address: String?
+    ) async throws(HermesError) -> LoginStanding? {
+        try await base.standing(key, device: device, address: address)
+    }
+
+    func note(_ traces: [LoginTrace]) async throws(HermesError) { try await base.note(traces) }
+
+    func devices(of user: UserID) async throws(HermesError) -> [Device] { try await base.devices(of: user) }
+
+    func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken] { try await base.tokens(of: user) }
+
+    func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner? { try await base.owner(of: token) }
+
+    func create(_ invitation: NewInvitation, now: Timestamp) async throws(HermesError) -> Invitation {
+        try await base.create(invitation, now: now)
+    }
+
+    func invitations() async throws(HermesError) -> [Invitation] { try await base.invitations() }
+
+    func invitation(_ hash: TokenHash) async throws(HermesError) -> Invitation? { try await base.invitation(hash) }
+
+    func revoke(invitationNamed name: String) async throws(HermesError) {
+        try await base.revoke(invitationNamed: name)
+    }
+}
