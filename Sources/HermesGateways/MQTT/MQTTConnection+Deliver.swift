@@ -11,6 +11,7 @@ extension MQTTConnection {
     package var awaitsConfirmation: Bool { !outbound.window.isEmpty }
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
+        // The shared subscriptions of an ended connection are not active, so their messages go to other members.
         guard phase == .connected else { return }
         let qos = min(delivery.qos, subscription.qos)
         if subscription.noLocal, delivery.publisher == number { return }

@@ -365,11 +365,12 @@ extension MQTTConnection {
         client?.will = nil
     }
 
-    /// Releases everything when the connection is closed, and hands over the will.
+    /// Releases everything when the connection has ended, and hands over the will.
     func letGo() {
         guard let client else { return }
-        letGoOfAll(Array(client.subscriptions.held.values), client.subscriptions.lease)
+        // The client is removed first, because a charge for the following work may end the connection again.
         self.client = nil
+        letGoOfAll(of: client)
         outbound.waiting = MQTTWaitingQueue()
         lastTarget = nil
         inboxClosed(client)

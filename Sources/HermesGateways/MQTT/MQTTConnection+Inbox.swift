@@ -43,7 +43,7 @@ extension MQTTConnection {
         )
         let packets = DelimitedConnection(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
-        packets.authenticated(login, after: inbox.cursor, window: min(MQTTInbox.windowSize, account.receiveMaximum))
+        packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
         // From now on the client can be warned that its token expires. The check follows soon, after SUBACK.
         if client.identity.expiresAt != nil { connection.wake(in: .zero) }
     }

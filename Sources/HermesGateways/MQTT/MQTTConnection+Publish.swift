@@ -44,7 +44,7 @@ extension MQTTConnection {
             payload = packet.payload
         }
         guard target.isAllowed else { return refused(head) }
-        let slot = passesOn(head, details) ? Self.slot(version, isAcknowledged: head.packetID != 0) : nil
+        let slot = passesOn(frame, head) ? Self.slot(version, isAcknowledged: head.packetID != 0) : nil
         let publication = Publication(
             topic: target.topic,
             payload: payload ?? frame.bytes.getSlice(
@@ -113,10 +113,11 @@ extension MQTTConnection {
 
     /// Whether subscribers of the same MQTT version can get the received bytes. With QoS 1 and 2, the header's flags
     /// and the packet identifier are then set for each subscriber.
-    private func passesOn(_ head: MQTTPublishHead, _ details: PublicationDetails?) -> Bool {
+    private func passesOn(_ frame: MQTTPublishFrame, _ head: MQTTPublishHead) -> Bool {
         // Packets with properties cannot be shared: some properties are only for the server, and the message expiry is
-        // counted down.
+        // counted down. Lengths that take more bytes than necessary are not forwarded [MQTT-1.5.5-1].
         head.propertyBytes == 0 && (head.packetID != 0 || head.flags == 0) && head.topicBytes > 0
+            && head.lengthBytes <= 1 && frame.isLengthShortest
     }
 
     static func slot(_ version: MQTTVersion, isAcknowledged: Bool) -> EncodingSlot {
@@ -139,10 +140,14 @@ extension MQTTConnection {
         /// The publications are stored before they are delivered and acknowledged, because they go to kept sessions,
         /// are retained, or have QoS 2 and come from a kept session.
         case store(DurableRoute?)
+        /// The publications are dropped, because a charge for them has ended the connection. The client repeats them,
+        /// because they are not acknowledged.
+        case drop
     }
 
     private func course(of qos: MQTTQoS, isRetained: Bool, to target: MQTTPublishTarget) -> Course {
-        guard qos != .atMostOnce, let client else { return .now }
+        guard qos != .atMostOnce else { return .now }
+        guard let client else { return .drop }
         // Connected subscribers, too, get the publication only after the commit, so that a refused publication reaches
         // nobody.
         if let durable = durableRoute(of: target) { return .store(durable) }
@@ -166,18 +171,23 @@ extension MQTTConnection {
             }
         }
         connection.tally.messagesIn += 1
-        if publication.retain { connection.charge(.levels(Self.levels(of: publication.topic))) }
+        if publication.retain {
+            connection.charge(.levels(Self.levels(of: publication.topic)))
+            // The charge may have ended the connection.
+            guard phase == .connected else { return }
+        }
         switch course(of: head.qos, isRetained: publication.retain, to: target) {
         case .now:
+            // A publication of QoS 0 is not acknowledged, and the client does not send it again. So connected
+            // subscribers get it even if the store then fails to retain it. It is visible as the retained publication
+            // before it is delivered, because a subscriber that subscribes in between would otherwise miss it.
+            if publication.retain { retain(StoredPublication(publication, publishedAt: now())) }
             let workBefore = topics.matchWork
             let outcome = topics.publish(publication, via: target.route)
             searched(since: workBefore)
             connection.worked(.receivers(outcome.localCount, topicBytes: publication.topic.rawValue.utf8.count))
             let reason = reason(for: outcome)
-            if head.packetID != 0 { return acknowledge(head.packetID, head.qos, reason, of: client) }
-            // A publication of QoS 0 is not acknowledged, and the client does not send it again. So connected
-            // subscribers get it even if the store then fails to retain it.
-            if publication.retain { retain(StoredPublication(publication, publishedAt: now())) }
+            if head.packetID != 0 { acknowledge(head.packetID, head.qos, reason, of: client) }
         case .later:
             guard let client else { return }
             let bytes = publication.weight
@@ -190,6 +200,7 @@ extension MQTTConnection {
             // publication.
             publication.decided = durable?.decided
             store(publication, head, durable?.targets ?? [], of: client)
+        case .drop: break
         }
     }
 

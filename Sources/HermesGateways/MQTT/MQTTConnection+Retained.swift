@@ -30,20 +30,25 @@ extension MQTTConnection {
         guard let queue = client.retained, !queue.isPaused else { return }
         var steps = MQTTRetainedQueue.stepsAtOnce
         defer {
+            queue.isFresh = false
             connection.charge(.records(MQTTRetainedQueue.stepsAtOnce - steps))
             measureMemory()
         }
         while connection.keepsUp {
-            if let publication = queue.first, let request = queue.current {
+            if let found = queue.first, let request = queue.current {
                 guard let options = client.subscriptions[TopicText(request.text)]?.options else {
                     // The subscription has ended.
                     _ = queue.takeFound()
                     continue
                 }
                 if let link = client.link, client.durable != nil, options.qos > .atMostOnce {
-                    return store(queue.takeFound().map { StoredPublication($0, publishedAt: now()) }, options, link)
+                    let isFresh = queue.isFresh
+                    let publications = queue.takeFound().compactMap { present($0, isFresh: isFresh) }
+                    return store(publications.map { StoredPublication($0, publishedAt: now()) }, options, link)
                 }
-                guard sendRetained(publication, options) else { return }
+                if let publication = present(found, isFresh: queue.isFresh) {
+                    guard sendRetained(publication, options) else { return }
+                }
                 queue.popFirst()
             } else if steps <= 0 || !connection.loop.hasTime() {
                 return sendRetainedLater(queue)
@@ -57,6 +62,17 @@ extension MQTTConnection {
                 }
             }
         }
+    }
+
+    /// Returns the publication to send for a found one: the present retained publication of the topic, because the
+    /// client may have got a newer one live since the search.
+    ///
+    /// - Parameter isFresh: whether the publication was found in the present turn of the loop.
+    /// - Returns: nil if the topic has no retained publication any more.
+    private func present(_ found: MQTTRetainedQueue.Found, isFresh: Bool) -> Publication? {
+        guard !isFresh, !found.isOwn else { return found.publication }
+        let retained = environment.messenger.durable.retained
+        return retained.publication(of: found.publication.topic).map { Publication($0) }
     }
 
     /// Sends one retained message, if the client may read it and it has not expired.

@@ -46,7 +46,7 @@ extension MQTTConnection {
     private func end(_ ended: [(text: TopicText, held: MQTTHeldSubscription)], of client: MQTTClientState) {
         guard !ended.isEmpty else { return }
         for (text, _) in ended { client.subscriptions.end(text) }
-        letGo(ended.map(\.held))
+        letGo(ended.map(\.held), of: client)
         guard client.durable != nil, let link = client.link else { return }
         let logger = connection.listener.logger
         environment.messenger.durable.unsubscribe(link.id, ended.map(\.text.rawValue), source: link.source) { change in

@@ -34,7 +34,8 @@ extension MQTTConnection {
             retains: publication.retain,
             // 3.1.1 cannot refuse the message, so in 3.1.1 it is delivered even if it cannot be retained.
             mustRetain: version == .v5,
-            source: source
+            // Not the connection's source: the charge may have ended the connection.
+            source: client.link?.source ?? .server
         ) { result in
             loop.post(
                 .run { bound.value.connection.stored(number, bytes, result, receivedID, of: bound.value.client) }

@@ -293,7 +293,8 @@ extension MQTTConnection {
     /// - Parameter place: the membership of a shared subscription in the quota. It is nil for a shared subscription
     ///   that is restored with a kept session. A restored subscription takes a membership if there is room. Without a
     ///   membership, the session gets only messages that are stored for it.
-    /// - Returns: whether the client already had a subscription with this text.
+    /// - Returns: whether the client already had a subscription with this text. After the end of the connection,
+    ///   nothing is added, and the result is false.
     @discardableResult
     func hold(
         _ filter: MQTTFilter,
@@ -301,6 +302,8 @@ extension MQTTConnection {
         at place: MQTTSharedQuota.Place? = nil,
         of client: MQTTClientState
     ) -> Bool {
+        // After the end, nothing would remove the subscription again.
+        guard self.client === client else { return false }
         if Self.isInbox(filter) { client.account?.asking.insert(filter.text) }
         let known = client.subscriptions[filter.text]
         if let known, filter.group == nil || known.place != nil {
@@ -418,7 +421,7 @@ extension MQTTConnection {
                 // An operator may have ended the subscription meanwhile.
                 if let held = client.subscriptions.end(text) { ended.append(held) }
             }
-            letGo(ended)
+            letGo(ended, of: client)
             measureMemory()
         } then: { [self] in
             adjustInbox(of: client)
@@ -427,8 +430,8 @@ extension MQTTConnection {
     }
 
     /// Ends subscriptions. The time is linear in the number of subscriptions and of waiting messages.
-    func letGo(_ ended: [MQTTHeldSubscription]) {
-        var back = takeBack(of: ended)
+    func letGo(_ ended: [MQTTHeldSubscription], of client: MQTTClientState) {
+        var back = takeBack(of: ended, from: client)
         for held in ended { letGo(held, &back) }
     }
 
@@ -441,31 +444,45 @@ extension MQTTConnection {
 
     /// Ends all subscriptions of an ended connection, in several turns of the loop if there are many. The connection
     /// gets no messages meanwhile.
-    func letGoOfAll(_ ended: [MQTTHeldSubscription], _ lease: ShapeLease?) {
-        // From now on, the groups of shared subscriptions must choose other members.
-        for held in ended { held.shared?.leave() }
-        var back = takeBack(of: ended)
+    func letGoOfAll(of client: MQTTClientState) {
+        let ended = Array(client.subscriptions.held.values)
+        let lease = client.subscriptions.lease
+        leaveGroups(of: client)
+        var back = takeBack(of: ended, from: client)
         connection.loop.finishLater(ended.count) { [self] slice in
             // Until a filter is removed, searches still follow it, so the lease keeps its shape counted.
             withExtendedLifetime(lease) { for held in ended[slice] { letGo(held, &back) } }
         }
     }
 
-    private func takeBack(of ended: [MQTTHeldSubscription]) -> [ObjectIdentifier: [Publication]] {
-        let shared = ended.compactMap(\.shared)
-        return shared.isEmpty ? [:] : takeBack(Set(shared.map(ObjectIdentifier.init)))
+    /// Lets the groups of shared subscriptions choose other members from now on. ``letGo()`` must follow.
+    func leaveGroups() {
+        if let client { leaveGroups(of: client) }
+    }
+
+    private func leaveGroups(of client: MQTTClientState) {
+        for held in client.subscriptions.held.values { held.shared?.leave() }
+    }
+
+    private func takeBack(
+        of ended: [MQTTHeldSubscription],
+        from client: MQTTClientState
+    ) -> [ObjectIdentifier: [Publication]] {
+        let subscriptions = Set(ended.compactMap(\.shared).map(ObjectIdentifier.init))
+        return subscriptions.isEmpty ? [:] : takeBack(subscriptions, from: client.shared)
     }
 
     /// Takes back the unacknowledged and the waiting messages of shared subscriptions, for the groups' other members.
     /// Waiting messages that have expired are dropped. Messages that were sent with QoS 2 are not returned, because no
     /// other member may get them [MQTT-4.8.2-5].
-    private func takeBack(_ subscriptions: Set<ObjectIdentifier>) -> [ObjectIdentifier: [Publication]] {
-        guard let shared = client?.shared else { return [:] }
+    private func takeBack(
+        _ subscriptions: Set<ObjectIdentifier>,
+        from shared: MQTTSharedState
+    ) -> [ObjectIdentifier: [Publication]] {
         var publications: [ObjectIdentifier: [Publication]] = [:]
         var count = 0
         var examined = shared.unacknowledged.count
         if outbound.waiting.holdsAny(of: subscriptions) { examined += outbound.waiting.count }
-        connection.chargeInTheEnd(.records(examined))
         let numbers = shared.unacknowledged
             .filter { subscriptions.contains(ObjectIdentifier($0.value.subscription)) }.keys.sorted()
         for number in numbers {
@@ -487,6 +504,8 @@ extension MQTTConnection {
         shared.load.subtract(count)
         if count > 0 { shared.load.isFull = false }
         measureMemory()
+        // Charged last, because the charge may end the connection.
+        connection.chargeInTheEnd(.records(examined))
         return publications
     }
 }

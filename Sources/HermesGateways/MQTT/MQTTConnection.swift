@@ -262,13 +262,11 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     package func farewell(_ reason: CloseReason) {
         defer {
             phase = .ended
-            // With these reasons everything is released at once: memory is needed, or another connection waits for the
-            // session, and a client that does not read can delay the close. Nothing is read from this connection any
-            // more.
-            switch reason {
-            case .memory, .attachment: letGo()
-            default: break
-            }
+            // Everything is released at once, because a client can delay the close: another connection may wait for the
+            // session, and the groups of shared subscriptions must choose other members. Nothing is read from this
+            // connection any more. If the server is stopping, all connections end together, and the rest is released
+            // when they are closed.
+            if case .shuttingDown = reason { leaveGroups() } else { letGo() }
         }
         if case .attachment(let end) = reason { client?.link?.ends(with: end) }
         switch phase {

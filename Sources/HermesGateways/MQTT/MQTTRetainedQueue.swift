@@ -17,6 +17,12 @@ final class MQTTRetainedQueue {
         let filter: TopicFilter
     }
 
+    struct Found {
+        let publication: Publication
+        /// Whether it is one of the broker's own publications (``MQTTStatistics``).
+        let isOwn: Bool
+    }
+
     /// The number of publications found at once.
     static let pageSize = 64
     /// The bytes of publications found at once; the last publication may exceed this number. The found publications
@@ -35,10 +41,13 @@ final class MQTTRetainedQueue {
     /// The present search.
     private(set) var current: Request?
     private var search: RetainedMessages.Search?
-    private var found = Deque<Publication>()
+    private var found = Deque<Found>()
     /// The approximate bytes of ``found``.
     private var foundBytes = 0
     private var retryPause = MQTTRetainedQueue.retryPause
+    /// Whether the found publications were found in the present turn of the loop. Until the turn ends, the client gets
+    /// no newer ones.
+    var isFresh = false
     /// Whether the queue waits, because its continuation is scheduled or publications are being stored.
     var isPaused = false
 
@@ -61,24 +70,24 @@ final class MQTTRetainedQueue {
     /// The approximate memory of the search and of what it found, in bytes.
     var bytes: Int { (search?.bytes ?? 0) &+ foundBytes &+ 128 &* requests.count }
 
-    var first: Publication? { found.first }
+    var first: Found? { found.first }
 
-    func popFirst() { foundBytes &-= found.popFirst()?.weight ?? 0 }
+    func popFirst() { foundBytes &-= found.popFirst()?.publication.weight ?? 0 }
 
-    private func append(_ publication: Publication) {
-        found.append(publication)
+    private func append(_ publication: Publication, isOwn: Bool) {
+        found.append(Found(publication: publication, isOwn: isOwn))
         foundBytes &+= publication.weight
     }
 
     /// Removes and returns the found publications.
-    func takeFound() -> Deque<Publication> {
+    func takeFound() -> Deque<Found> {
         defer { (found, foundBytes) = ([], 0) }
         return found
     }
 
     /// Puts back publications that were taken. They are sent before all others.
     func putBack(_ publications: [Publication]) {
-        found = Deque(publications) + found
+        found = Deque(publications.map { Found(publication: $0, isOwn: false) }) + found
         foundBytes &+= publications.reduce(0) { $0 &+ $1.weight }
     }
 
@@ -100,14 +109,15 @@ final class MQTTRetainedQueue {
             guard let current else { return false }
             requested.remove(TopicText(current.text))
             search = retained.search(current.filter)
-            for publication in own(current.filter) { append(publication) }
+            for publication in own(current.filter) { append(publication, isOwn: true) }
             steps -= 1
         }
         guard var search else { return false }
         self.search = nil
         let page = retained.next(&search, now: now, limit: Self.pageSize, maxBytes: Self.pageBytes, steps: &steps)
-        for stored in page { append(Publication(stored)) }
+        for stored in page { append(Publication(stored), isOwn: false) }
         self.search = search
+        isFresh = true
         return true
     }
 }

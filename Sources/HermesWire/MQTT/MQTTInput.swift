@@ -8,8 +8,9 @@ package import NIOCore
 package enum MQTTInput: WireFrame {
     /// A PUBLISH as received, header included, so that its bytes can be forwarded.
     case publish(MQTTPublishFrame)
-    /// Several adjacent PUBLISH packets with the same flags and topic, at most ``MQTTPublishRun/maxCount``. A packet with
-    /// RETAIN or DUP, without a topic, or to a topic below `hermes/` is never part of a run.
+    /// Several adjacent PUBLISH packets with the same flags and topic, at most ``MQTTPublishRun/maxCount``. A packet
+    /// with RETAIN or DUP, without a topic, to a topic below `hermes/`, or with a length that takes too many bytes is
+    /// never part of a run.
     case publishes(MQTTPublishRun)
     /// A PUBACK, PUBREC, PUBREL or PUBCOMP without a reason code, which means success.
     case acknowledgement(MQTTPacketType, packetID: UInt16)
@@ -55,6 +56,11 @@ package struct MQTTPublishFrame: Hashable, Sendable {
     package init(bytes: ByteBuffer, headerBytes: Int) {
         self.bytes = bytes
         self.headerBytes = headerBytes
+    }
+
+    /// Whether the remaining length takes as few bytes as possible [MQTT-1.5.5-1].
+    package var isLengthShortest: Bool {
+        headerBytes == 1 + MQTTVariableByteInteger.encodedBytes(bytes.readableBytes - headerBytes)
     }
 
     /// The packet as a frame.

@@ -16,6 +16,8 @@ package struct MQTTPublishHead: Sendable {
     package let packetID: UInt16
     /// The size of the properties without their length prefix, in bytes; 0 in 3.1.1.
     package let propertyBytes: Int
+    /// The size of the properties' length prefix, in bytes; 0 in 3.1.1.
+    package let lengthBytes: Int
     package let payloadStart: Int
 
     package var qos: MQTTQoS { MQTTQoS(rawValue: flags >> 1 & 0b11) ?? .atMostOnce }
@@ -54,9 +56,11 @@ package struct MQTTPublishHead: Sendable {
                 throw .malformed("the property length is not a variable byte integer (1.5.5)")
             }
             propertyBytes = length
+            lengthBytes = prefix
             index += prefix + length
         } else {
             propertyBytes = 0
+            lengthBytes = 0
         }
         guard index <= end else { throw .malformed("the packet is shorter than its lengths say") }
         payloadStart = index

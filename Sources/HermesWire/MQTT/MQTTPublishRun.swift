@@ -7,7 +7,8 @@ package import NIOCore
 /// once.
 ///
 /// The packets come from the bytes that have already been read, so no packet waits for a longer run. Each packet is
-/// complete, and long enough for its topic and, with QoS 1 and 2, for a packet identifier. Nothing else was checked.
+/// complete, long enough for its topic and, with QoS 1 and 2, for a packet identifier, and its remaining length takes
+/// as few bytes as possible. Nothing else was checked.
 package struct MQTTPublishRun: Hashable, Sendable {
     /// The packets: a slice of the read buffer.
     package let bytes: ByteBuffer
@@ -88,8 +89,10 @@ struct MQTTPublishScan {
         else { return }
         bytes = packet.upperBound
         headerBytes = packet.lowerBound
-        // A publication that is retained, marked as duplicate or without a topic is never part of a run.
-        guard first & 0b1001 == 0, first & 0b0110 != 0b0110, packet.count > 2 else { return }
+        // A publication that is retained, marked as duplicate or without a topic is never part of a run, and neither is
+        // one whose remaining length is too long, because the bytes of a run are forwarded [MQTT-1.5.5-1].
+        guard first & 0b1001 == 0, first & 0b0110 != 0b0110, packet.count > 2, Self.isLengthShortest(of: packet, at: 0)
+        else { return }
         let topicBytes = Int(input[packet.lowerBound]) << 8 | Int(input[packet.lowerBound + 1])
         let same = 2 + topicBytes
         let least = same + (first & 0b0110 == 0 ? 0 : 2)
@@ -97,6 +100,7 @@ struct MQTTPublishScan {
         let name = UnsafeRawBufferPointer(rebasing: input[packet.lowerBound..<packet.lowerBound + same])
         while bodies.count < Self.maxCount, bytes < input.count, input[bytes] == first,
             let next = Self.packet(input, at: bytes, maxFrameBytes: maxFrameBytes), next.count >= least,
+            Self.isLengthShortest(of: next, at: bytes),
             UnsafeRawBufferPointer(rebasing: input[next.lowerBound..<next.lowerBound + same]).hasSameBytes(as: name)
         {
             if bodies.isEmpty {
@@ -108,6 +112,13 @@ struct MQTTPublishScan {
             bodies.append(UInt32(next.lowerBound + same)..<UInt32(next.upperBound))
             bytes = next.upperBound
         }
+    }
+
+    /// Whether the remaining length of the packet at an index takes as few bytes as possible.
+    ///
+    /// - Parameter packet: the range after the fixed header.
+    private static func isLengthShortest(of packet: Range<Int>, at start: Int) -> Bool {
+        packet.lowerBound - start == 1 + MQTTVariableByteInteger.encodedBytes(packet.count)
     }
 
     /// Returns the range after the fixed header of the packet at an index; nil if the packet is incomplete or too long,

@@ -76,6 +76,12 @@ import Testing
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         }
 
+        /// Lets the peer read, or not.
+        func setWritable(_ isWritable: Bool) {
+            channel.isWritable = isWritable
+            channel.pipeline.fireChannelWritabilityChanged()
+        }
+
         /// Returns the output since the last call.
         func output() throws -> [String] {
             channel.embeddedEventLoop.run()
@@ -336,14 +342,11 @@ import Testing
         limits.stuck = .seconds(5)
         let fixture = try Fixture(limits)
         fixture.connection.authenticated()
-        fixture.channel.isWritable = false
-        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.setWritable(false)
         fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
         // It takes something now and then.
-        fixture.channel.isWritable = true
-        fixture.channel.pipeline.fireChannelWritabilityChanged()
-        fixture.channel.isWritable = false
-        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.setWritable(true)
+        fixture.setWritable(false)
         fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
         #expect(!fixture.session.isClosed)
         fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(3))
@@ -357,8 +360,7 @@ import Testing
         let fixture = try Fixture(limits, idle: .seconds(1))
         fixture.connection.authenticated()
         fixture.connection.hold()
-        fixture.channel.isWritable = false
-        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.setWritable(false)
         fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
         #expect(!fixture.session.isClosed)
         fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(6))
@@ -382,18 +384,15 @@ import Testing
         var limits = ConnectionLimits()
         limits.outboundQueueBytes = 40
         let fixture = try Fixture(limits)
-        fixture.channel.isWritable = false
-        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.setWritable(false)
         for number in 0...9 { fixture.connection.write(.text) { $0.writeString("text\(number)    ") } }
         fixture.connection.write(.control) { $0.writeString("important ") }
         #expect(try fixture.output().isEmpty)
         #expect(!fixture.connection.keepsUp)
-        fixture.channel.isWritable = true
-        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.setWritable(true)
         #expect(try fixture.output().joined() == "text7    text8    text9    important ")
 
-        fixture.channel.isWritable = false
-        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.setWritable(false)
         for _ in 0..<5 { fixture.connection.write(.control) { $0.writeString("important ") } }
         #expect(fixture.session.isClosed)
     }
@@ -402,8 +401,7 @@ import Testing
         var limits = ConnectionLimits()
         limits.outboundQueueBytes = 100
         let fixture = try Fixture(limits)
-        fixture.channel.isWritable = false
-        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.setWritable(false)
         let entry = String(repeating: "e", count: 60)
         let answer = String(repeating: "a", count: 80)
         fixture.connection.write { $0.writeString(entry) }
@@ -419,8 +417,7 @@ import Testing
         #expect(!fixture.connection.takesFrames)
         #expect(try fixture.output().isEmpty)
 
-        fixture.channel.isWritable = true
-        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.setWritable(true)
         fixture.channel.embeddedEventLoop.run()
         #expect(try fixture.output().joined() == entry + answer)
         #expect(fixture.connection.takesFrames)
@@ -431,8 +428,7 @@ import Testing
         var limits = ConnectionLimits()
         limits.outboundQueueBytes = 100
         let fixture = try Fixture(limits)
-        fixture.channel.isWritable = false
-        fixture.channel.pipeline.fireChannelWritabilityChanged()
+        fixture.setWritable(false)
         fixture.connection.write { $0.writeString(String(repeating: "e", count: 60)) }
         var isWritten = false
         fixture.connection.ask { (done: @escaping @Sendable (Result<Int, HermesError>) -> Void) in

@@ -13,22 +13,40 @@ import Testing
 /// The end of a connection: nobody else waits for it.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTEndTests {
     /// A client that does not close its side, whatever the server does.
-    private static func stubborn(_ harness: GatewayHarness, _ connect: MQTTConnect) async throws -> any Channel {
+    private static func stubborn(
+        _ harness: GatewayHarness,
+        _ connect: MQTTConnect,
+        filter: String = "t"
+    ) async throws -> any Channel {
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .connect(host: "127.0.0.1", port: harness.listener.port)
             .get()
         var bytes = ByteBuffer()
         try MQTTPacket.connect(connect).write(into: &bytes, version: connect.version)
-        let filter = MQTTSubscription(filter: "t", maximumQoS: .atLeastOnce)
+        let filter = MQTTSubscription(filter: filter, maximumQoS: .atLeastOnce)
         try MQTTPacket.subscribe(MQTTSubscribe(packetID: 1, subscriptions: [filter]))
             .write(into: &bytes, version: connect.version)
         try await channel.writeAndFlush(bytes)
         return channel
     }
 
-    @Test(.statements("5.0 [MQTT-3.1.4-3]"), arguments: [false, true])
-    func `a take-over does not wait until the other side of the old connection has closed`(durable: Bool) async throws {
+    /// Has an operator end the connection of a client.
+    private static func end(_ clientID: String, _ harness: GatewayHarness) async throws {
+        let state = harness.listener.acceptor.state
+        for loop in harness.environment.loops.all {
+            try await loop.eventLoop.submit {
+                let clients = loop.connections(of: state).compactMap { $0.events?.operated }
+                for client in clients where client.clientID == clientID { client.disconnect() }
+            }.get()
+        }
+    }
+
+    @Test(.statements("5.0 [MQTT-3.1.4-3]"), arguments: [false, true], [false, true])
+    func `a take-over does not wait until the other side of the old connection has closed`(
+        durable: Bool,
+        isEndedBefore: Bool
+    ) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             var connect = MQTTConnect(version: .v5, clientID: "one", cleanStart: !durable)
@@ -36,6 +54,7 @@ import Testing
             let old = try await Self.stubborn(harness, connect)
             // Until the subscription is in force.
             while try await publisher.publish("t", "0") == .noMatchingSubscribers { await Task.yield() }
+            if isEndedBefore { try await Self.end("one", harness) }
             let (new, connack) = try await harness.client("one", .v5, durable: durable)
             #expect(harness.listener.openConnections == 3, "the old one is told, but not closed yet")
             #expect(connack.sessionPresent == durable)
@@ -47,6 +66,32 @@ import Testing
                 #expect(texts == ["0", "1"])
             }
             try await old.close()
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a group gives nothing to a member that was ended, even if its side does not close`(
+        isOtherKept: Bool
+    ) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let connect = MQTTConnect(version: .v5, clientID: "ended", cleanStart: true)
+            let ended = try await Self.stubborn(harness, connect, filter: "$share/g/t")
+            // Until the subscription is in force.
+            while try await publisher.publish("t", "0") == .noMatchingSubscribers { await Task.yield() }
+            let other = try await harness.mqtt("other", .v5, durable: isOtherKept)
+            _ = try await other.subscribe("$share/g/t", qos: .atLeastOnce)
+            try await Self.end("ended", harness)
+            for number in 1...10 as ClosedRange<UInt16> {
+                #expect(try await publisher.publish("t", "\(number)", packetID: number) == .success)
+            }
+            #expect(harness.listener.openConnections == 3, "the ended one is told, but not closed yet")
+            // The other one also gets what the ended one had not acknowledged.
+            var texts: Set<String> = []
+            for _ in 0...10 { texts.insert(try await other.taken().text) }
+            #expect(texts == Set((0...10).map { "\($0)" }))
+            #expect(try await other.untilPong().isEmpty)
+            try await ended.close()
         }
     }
 

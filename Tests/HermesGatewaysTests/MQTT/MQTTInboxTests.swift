@@ -210,6 +210,15 @@ import Testing
         }
     }
 
+    @Test func `entries with QoS 0 do not count against the receive maximum`() async throws {
+        try await with { pair in
+            let client = try await pair.client([.receiveMaximum(3)])
+            _ = try await client.subscribe(Self.down, qos: .atMostOnce)
+            for number in 1...6 { try await pair.write("\(number)") }
+            for seq in 1...6 as ClosedRange<UInt64> { #expect(try event(try await client.publication()).seq == seq) }
+        }
+    }
+
     @Test func `other publications do not hold up the inbox, however many wait`() async throws {
         try await with { pair in
             let client = try await pair.client([.receiveMaximum(3)])

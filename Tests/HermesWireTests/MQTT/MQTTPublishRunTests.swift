@@ -87,6 +87,22 @@ import Testing
         }
     }
 
+    @Test(arguments: [[1, 2], [1, 1, 1], [2, 1]])
+    func `a packet whose length takes too many bytes is in no run`(_ counts: [Int]) throws {
+        let long = counts == [1, 2] ? 0 : counts == [1, 1, 1] ? 1 : 2
+        var input = ByteBuffer()
+        for number in 0..<3 {
+            let header: [UInt8] = number == long ? [0x30, 0x84, 0x00] : [0x30, 0x04]
+            input.writeBytes(header + [0, 1, 0x61, UInt8(number)])
+        }
+        var decoder = MQTTInputDecoder(maxFrameBytes: 100)
+        var found: [MQTTInput] = []
+        while let next = try decoder.next(from: &input) { found.append(next) }
+        #expect(found.map(\.frameCount) == counts)
+        let bodies = found.flatMap(frames).map(\.body)
+        #expect(bodies == (0..<3).map { ByteBuffer(bytes: [0, 1, 0x61, $0]) })
+    }
+
     @Test func `another topic, another QoS, a retained and a repeated packet end a run`() throws {
         for other: (UInt8, String) in [(0x30, "b"), (0x32, "a"), (0x31, "a"), (0x3a, "a")] {
             var input = try bytes(["a", "a"], .atMostOnce, [1, 1])

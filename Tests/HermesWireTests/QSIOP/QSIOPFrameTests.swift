@@ -51,6 +51,17 @@ struct QSIOPFrameTests {
         #expect(error?.code == .badText)
     }
 
+    @Test
+    func `too many combining marks in a row are an error in a frame from a device, and none in one from a server`()
+        throws
+    {
+        let marks = String(repeating: "\u{301}", count: StreamSafeText.maxRun + 1)
+        let frame = QSIOPFrame(.push, ["body": marks])
+        let error = #expect(throws: WireError.self) { try frame.deviceProperties() }
+        #expect(error?.code == .badText)
+        #expect(try frame.properties()["body"]?.utf8.count == marks.utf8.count)
+    }
+
     @Test(
         arguments: [
             [0xC0, 0x80], [0xE4, 0xBD], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80], [0xE4, 0x3A, 0xBD, 0xA0],
