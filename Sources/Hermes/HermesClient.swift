@@ -187,7 +187,11 @@ public final class HermesClient: Sendable {
             link.logIn(credential)
             link.ephemeral = ephemeral
             ephemeral.open()
-            link.loggedIn = { [weak outbox] session in outbox?.loggedIn(session) }
+            link.loggedIn = { [weak outbox] session in
+                // The login may succeed after the app has stopped waiting for it.
+                journal?.loggedIn(session)
+                outbox?.loggedIn(session)
+            }
             link.tellStopped = { [weak outbox] in outbox?.clientStopped() }
             guard let journal else { return }
             if let unsent = journal.takeStatistics() { link.statistics.counter.restore(unsent) }
@@ -199,7 +203,7 @@ public final class HermesClient: Sendable {
             link.remember(unanswered: journal.logins) { journal.keep(unanswered: $0) }
         }
         let session = try await driver.start(unless: { $0.isLoggedIn(with: credential) }, prepare: prepare)
-        await journal?.loggedIn(session)
+        await journal?.flush()
         return session
     }
 
@@ -356,7 +360,7 @@ extension ConnectionDriver where Link == DelimitedLink {
     /// - Parameter event: the event that counts as taken if it is still the last one; nil: none.
     func close(taking event: DelimitedLink.Event?) async {
         take(event)
-        await close(takesLast: false)
+        await close(takesLast: false, returnsLast: false)
     }
 
     /// Takes the event that the app got last, if it is this one.

@@ -200,7 +200,7 @@ extension ChatGroup {
         avatarURL = URL(wire: group.avatarURL)
         isMuted = group.muted
         isHistoryOpen = group.historyOpen
-        memberCount = Int(group.memberCount)
+        memberCount = Int(clamping: group.memberCount)
         members = group.members.map { GroupMember($0) }
         createdAt = Date(milliseconds: group.createdAtMs)
     }

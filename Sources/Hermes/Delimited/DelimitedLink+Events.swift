@@ -33,8 +33,9 @@ extension DelimitedLink {
     }
 
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
-        guard isCurrent(event) else { return }
-        inbox.taken(seq: event.seq, now: now, output: &outputs)
+        // An event without a valid seq takes no entry, but the tracker may have room again for the entries that it has
+        // dropped.
+        inbox.taken(seq: isCurrent(event) ? event.seq : 0, now: now, output: &outputs)
         drain(&effects)
     }
 
@@ -59,8 +60,13 @@ extension DelimitedLink {
     private static var maxRoomBytes: Int { 64 }
 
     /// Before the app gets a push to a room, reports to the app the earlier pushes to the room that did not arrive.
+    /// Forgets a room that the client was kicked out of, so that later connections do not enter it again.
     mutating func track(_ room: Hermes_V1_RoomEvent) {
-        if case .kicked = room.event { topics.forget(room.room) }
+        if case .kicked = room.event {
+            // A request to enter that is under way stays, because the server accepts it only after the kick.
+            rooms[room.room] = nil
+            topics.forget(room.room)
+        }
         guard room.topicSeq > 0, room.room.utf8.count <= Self.maxRoomBytes,
             let missed = topics.arrived(room.topicSeq, epoch: room.topicEpoch, on: room.room)
         else { return }

@@ -64,14 +64,14 @@ extension DelimitedLink {
     /// Handles the answer to a request of the app.
     mutating func finished(_ result: Hermes_V1_Result, id: UInt64, now: NIODeadline, effects: inout Effects) {
         if let room = returning.removeValue(forKey: id) { return returned(to: room, result) }
-        sending[id] = nil
+        let wasSend = sending.removeValue(forKey: id) != nil
         let entered = entering.removeValue(forKey: id)
         guard !result.hasError else {
             effects.append(.answer(id: id, .failure(HermesClientError(result.error))))
             return
         }
         if let entered { rooms[entered.room] = entered.user }
-        if case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
+        if wasSend, case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
             // The sent message is also an entry in the sender's own inbox. For this entry, the sending device gets only
             // the receipt. The entry itself can arrive after the server has begun a new inbox.
             seen.insert(sent: receipt.messageID)
@@ -95,5 +95,14 @@ extension DelimitedLink {
         var request = Hermes_V1_PresenceRequest()
         request.appState = state.wire
         effects.append(.send(.presence(request), id: ID.presence))
+    }
+
+    mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {
+        statistics.counter.ended(end, in: network.kind, date: WallClock.milliseconds())
+    }
+
+    mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat) {
+        statistics.counter.entered(network.kind)
+        statistics.counter.learned(heartbeat, date: WallClock.milliseconds())
     }
 }

@@ -134,7 +134,8 @@ struct DelimitedLink: ConnectionLink {
     /// Whether the credential is the one that the app last passed, or the token that its login returned.
     func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
-    /// Continues the inbox where an earlier run of the app left it.
+    /// Continues the inbox where an earlier run of the app left it. If the link has logged in as another account since
+    /// then, it keeps that account's inbox, and the next login sends no cursor.
     ///
     /// - Parameters:
     ///   - cursor: the last entry that the app took; nil if unknown.
@@ -151,6 +152,10 @@ struct DelimitedLink: ConnectionLink {
     ) {
         keepsSources = true
         self.keepRewound = keepRewound
+        if let known = self.owner, known != owner {
+            isOwnerCertain = false
+            return
+        }
         self.owner = owner
         isOwnerCertain = isCertain
         for event in recent { _ = seen.insert(event) }
@@ -286,15 +291,6 @@ struct DelimitedLink: ConnectionLink {
         tellStopped?()
     }
 
-    mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {
-        statistics.counter.ended(end, in: network.kind, date: WallClock.milliseconds())
-    }
-
-    mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat) {
-        statistics.counter.entered(network.kind)
-        statistics.counter.learned(heartbeat, date: WallClock.milliseconds())
-    }
-
     mutating func closing(effects: inout Effects) {
         inbox.acknowledgeNow(output: &outputs)
         drain(&effects)
@@ -400,7 +396,7 @@ extension DelimitedLink {
         if !session.token.isEmpty { credential = .token(session.token) }
         mayBeRegistered = false
         ticket = []
-        serverMaxFrameBytes = session.maxFrameBytes == 0 ? nil : Int(session.maxFrameBytes)
+        serverMaxFrameBytes = session.maxFrameBytes == 0 ? nil : Int(clamping: session.maxFrameBytes)
         statistics.clock.answered(
             askedAt: askedAt,
             answeredAt: WallClock.milliseconds(),

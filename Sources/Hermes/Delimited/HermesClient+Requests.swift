@@ -214,8 +214,8 @@ extension HermesClient {
 
 // MARK: - Rooms
 extension HermesClient {
-    /// Enters a room. After each reconnect the client enters it again, until the app calls `leaveRoom`. If the server
-    /// refuses to let the client in again, the app gets a `kicked` event.
+    /// Enters a room. After each reconnect the client enters it again, until the app calls `leaveRoom` or gets a
+    /// `kicked` event: the server has removed the client from the room, or has refused to let it in again.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
@@ -230,7 +230,7 @@ extension HermesClient {
         request.room = room
         request.enter.user = user.wire
         let result = try await result(of: .room(request), replay: .always)
-        return Int(result.room.memberCount)
+        return Int(clamping: result.room.memberCount)
     }
 
     /// Enters a room, runs the body with the room's events, and then leaves the room, even if the body throws or the

@@ -163,6 +163,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
             noteArrival(received + 1...to)
             accept(entry, seq: received + 1, to: to, output: &output)
             while let span = ahead.removeValue(forKey: received + 1) {
+                // The entry is dropped, and requested again later. If it stayed, its repetition would be a duplicate.
+                guard !isPaused || span.entry == nil else { break }
                 accept(span.entry, seq: received + 1, to: span.to, output: &output)
             }
             ahead = ahead.isEmpty ? ahead : ahead.filter { $0.value.to > received }
@@ -208,7 +210,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         }
     }
 
-    /// Notes that the app has taken an entry.
+    /// Notes that the app has taken the entries up to this one; 0: an event that is no entry of this inbox. In either
+    /// case, there may be room again for dropped entries.
     package mutating func taken(seq: UInt64, now: NIODeadline, output: inout [Output]) {
         while let first = untaken.first, first <= seq { untaken.removeFirst() }
         if untaken.count > Self.pauseAbove { isPaused = true }

@@ -168,7 +168,7 @@ struct MQTTCarrier: Sendable {
             switch property {
             case .serverKeepAlive(let seconds): granted = seconds
             case .maximumPacketSize(let bytes):
-                let most = UInt32(clamping: max(1, Int(bytes) - Self.overhead))
+                let most = UInt32(clamping: max(1, Int(clamping: bytes) - Self.overhead))
                 session.maxFrameBytes = session.maxFrameBytes == 0 ? most : min(session.maxFrameBytes, most)
             default: break
             }

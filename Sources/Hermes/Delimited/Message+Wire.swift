@@ -36,7 +36,7 @@ extension MessageContent {
             self = .text(text)
         case .image(let image):
             guard let url = URL(wire: image.url) else { return }
-            self = .image(url: url, width: Int(image.width), height: Int(image.height))
+            self = .image(url: url, width: Int(clamping: image.width), height: Int(clamping: image.height))
         case .sound(let sound):
             guard let url = URL(wire: sound.sourceURL) else { return }
             let duration = Duration(wireSeconds: sound.durationSeconds)

@@ -30,11 +30,13 @@ extension ConnectionDriver {
                 continue
             case .connecting, .authenticating, .live, .lost, .waiting:
                 if isSame(link) { return try await waitUntilLive() }
-                await close(takesLast: false)
+                // The app goes on with the last event.
+                await close(takesLast: false, returnsLast: false)
                 continue
             }
             break
         }
+        returnLast()
         prepare(&link)
         if observation == nil {
             observation = conditions.observe { [weak self] in self?.onLoop { $0.conditionsChanged() } }
@@ -99,8 +101,18 @@ extension ConnectionDriver {
 
     /// Flushes and closes the connection, without opening a new one, and waits until it is closed.
     ///
-    /// - Parameter takesLast: whether the last event counts as taken.
-    package func close(takesLast: Bool) async {
+    /// - Parameter takesLast: whether the last event counts as taken. If not, it is delivered again after the next
+    ///   start.
+    package func close(takesLast: Bool) async { await close(takesLast: takesLast, returnsLast: !takesLast) }
+
+    /// Closes the connection; see ``close(takesLast:)``.
+    ///
+    /// - Parameters:
+    ///   - takesLast: whether the last event counts as taken.
+    ///   - returnsLast: whether the last event, if it is not taken, is delivered again after the next start. If not, it
+    ///     counts as taken when the app asks for the next event.
+    func close(takesLast: Bool, returnsLast: Bool) async {
+        self.returnsLast = returnsLast
         beginClosing(takesLast: takesLast)
         await waitUntilClosed()
     }
@@ -323,6 +335,17 @@ extension ConnectionDriver {
         eventBytes = 0
         handedOver = nil
         link.backlogChanged(0, bytes: 0)
+    }
+
+    /// Puts the last event back in front of the waiting events if the app has closed the client without taking it.
+    private func returnLast() {
+        guard returnsLast else { return }
+        returnsLast = false
+        guard let event = handedOver else { return }
+        handedOver = nil
+        events.prepend(event)
+        eventBytes += link.bytes(of: event)
+        link.backlogChanged(events.count, bytes: eventBytes)
     }
 
     func takeHandedOver() {

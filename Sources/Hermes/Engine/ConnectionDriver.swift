@@ -74,6 +74,9 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     var lastWaiterID: UInt64 = 0
     /// The event that the app is handling. The app has not asked for the next event yet.
     var handedOver: Link.Event?
+    /// Whether the app has closed the client and is not done with `handedOver`. The next start then delivers this event
+    /// again.
+    var returnsLast = false
 
     var liveWaiters: [(id: UInt64, CheckedContinuation<Link.Login, any Error>)] = []
     var stopWaiters: [(id: UInt64, CheckedContinuation<Void, Never>)] = []
@@ -293,7 +296,14 @@ extension ConnectionDriver {
     /// Blames the likeliest request for the breach of the protocol that made the server end the connection. The request
     /// fails if the cause is certain, or if the request was blamed before.
     func blame(_ error: HermesClientError) {
-        guard let (id, entry) = requests.blameLongest(isSure: error.code == .frameTooLong) else { return }
+        let isSure = error.code == .frameTooLong
+        if isSure {
+            // Only the link knows the lengths of the frames that it sends again by itself.
+            var effects = Link.Effects()
+            link.refusedForLength(atLeast: requests.longestBytes, effects: &effects)
+            guard effects.isEmpty else { return apply(effects) }
+        }
+        guard let (id, entry) = requests.blameLongest(isSure: isSure) else { return }
         link.abandoned(id: id)
         let text = "the server refuses this request of \(entry.writtenBytes) bytes: \(error.message)"
         entry.waiter.resume(throwing: HermesClientError(.notEncodable, text))

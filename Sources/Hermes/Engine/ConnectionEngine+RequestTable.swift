@@ -24,7 +24,8 @@ extension ConnectionEngine {
             var isWritten = false
             /// Whether the request was written to an earlier connection.
             var isRepeated = false
-            /// The request's length on the present connection, in bytes.
+            /// The request's length on the present connection, in bytes; 0 if the link sends it later, or again, by
+            /// itself.
             var writtenBytes = 0
             /// The number of connections that the server ended for a breach while this was the longest unanswered
             /// request.
@@ -66,13 +67,17 @@ extension ConnectionEngine {
             entries[id]?.writtenBytes = bytes
         }
 
+        /// The length of the longest unanswered request on the present connection, in bytes; 0 if there is none.
+        var longestBytes: Int { entries.values.reduce(0) { $1.isWritten ? max($0, $1.writtenBytes) : $0 } }
+
         /// Counts a strike against the longest unanswered request, because the server ends the connection for a breach
-        /// of the protocol. The server does not name the request; the longest one is the likeliest cause.
+        /// of the protocol. The server does not name the request; the longest one is the likeliest cause. A request of
+        /// no bytes is not blamed, because the link sends it by itself.
         ///
         /// - Parameter isSure: whether the server says that a frame was too long. If so, the request fails at once.
         /// - Returns: the request, which is removed, if it fails; otherwise nil.
         mutating func blameLongest(isSure: Bool) -> (id: UInt64, entry: Entry)? {
-            let written = entries.filter { $0.value.isWritten }
+            let written = entries.filter { $0.value.isWritten && $0.value.writtenBytes > 0 }
             guard
                 let id = written.max(by: { ($0.value.writtenBytes, $1.key) < ($1.value.writtenBytes, $0.key) })?.key,
                 var entry = entries[id]

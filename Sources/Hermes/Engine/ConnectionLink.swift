@@ -74,6 +74,13 @@ package protocol ConnectionLink: Sendable {
     /// Notes that a request was given up before its answer. Nothing waits for the answer any more.
     mutating func abandoned(id: UInt64)
 
+    /// Gives up the frame that the server refuses for its length, if it is one of the frames that the link itself sends
+    /// again over later connections. The connection is ending.
+    ///
+    /// - Parameter bytes: the length of the longest unanswered request that was written in one piece to the present
+    ///   connection; 0 if there is none. A shorter frame is not the cause.
+    mutating func refusedForLength(atLeast bytes: Int, effects: inout Effects)
+
     /// Sends the data that the link held back, because the client is about to close the connection.
     mutating func closing(effects: inout Effects)
 
@@ -111,6 +118,7 @@ extension ConnectionLink {
     package mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects) {}
     package static func answer(toRepeated request: Request, refusedWith error: HermesClientError) -> Answer? { nil }
     package mutating func abandoned(id: UInt64) {}
+    package mutating func refusedForLength(atLeast bytes: Int, effects: inout Effects) {}
     package mutating func closing(effects: inout Effects) {}
     package func writeFarewell(into buffer: inout ByteBuffer) throws {}
     package func isRepeat(_ event: Event) -> Bool { false }

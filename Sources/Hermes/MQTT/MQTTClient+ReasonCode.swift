@@ -108,8 +108,10 @@ extension MQTTClient {
 extension HermesClientError {
     /// The reason code from an MQTT server; nil if the error has no such code.
     public var mqttReason: MQTTClient.ReasonCode? {
-        guard (0x80...0xFF).contains(Int(code.rawValue) - Self.mqttBase) else { return nil }
-        return MQTTClient.ReasonCode(rawValue: UInt8(truncatingIfNeeded: Int(code.rawValue) - Self.mqttBase))
+        guard let number = UInt8(exactly: Int(clamping: code.rawValue) - Self.mqttBase), number >= 0x80 else {
+            return nil
+        }
+        return MQTTClient.ReasonCode(rawValue: number)
     }
 
     /// The number that is added to an MQTT reason code to give the error code.

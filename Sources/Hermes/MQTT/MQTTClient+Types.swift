@@ -135,7 +135,7 @@ extension MQTTClient {
                 case .maximumQoS(let qos): maximumQoS = QoS(qos)
                 case .retainAvailable(let isAvailable): retainAvailable = isAvailable
                 case .receiveMaximum(let maximum): receiveMaximum = max(1, Int(maximum))
-                case .maximumPacketSize(let bytes): maxPacketBytes = Int(bytes)
+                case .maximumPacketSize(let bytes): maxPacketBytes = Int(clamping: bytes)
                 case .serverKeepAlive(let seconds): serverKeepAlive = .seconds(Int64(seconds))
                 case .sessionExpiryInterval(let seconds): sessionExpiry = .seconds(Int64(seconds))
                 case .userProperty(let name, let value): userProperties.append(.init(name, value))

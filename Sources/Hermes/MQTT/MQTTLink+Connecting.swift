@@ -68,6 +68,7 @@ extension MQTTLink {
         }
         references.arrived()
         let accepted = MQTTClient.Connection(packet, clientID: connection?.clientID ?? configuration.clientID)
+        if connection == nil { resumesEarlierRun = packet.sessionPresent }
         connection = accepted
         isConnected = true
         // The identifiers stay until the server has confirmed all of their subscriptions. If a later connection has a

@@ -74,6 +74,8 @@ struct MQTTLink: ConnectionLink {
     /// The filters of scopes that have ended, until the server has ended their subscriptions.
     var endings: Set<String> = []
     private var lastScope = 0
+    /// Whether the client's first connection resumed the session of an earlier run.
+    var resumesEarlierRun = false
     /// The number of the last push to each topic.
     var topics = TopicTracker()
 
@@ -81,7 +83,10 @@ struct MQTTLink: ConnectionLink {
         self.configuration = configuration
         version = configuration.version.wire
         references = MQTTServerReferences(port: configuration.server.port)
-        if !configuration.cleanStart { outbound = MQTTOutbound(lastPacketID: .random(in: 0 ... .max)) }
+        guard !configuration.cleanStart else { return }
+        outbound = MQTTOutbound(lastPacketID: .random(in: 0 ... .max))
+        // The session of an earlier run still has messages with the identifiers of that run's scopes.
+        lastScope = .random(in: 0..<1_000_000)
     }
 
     // MARK: Packets
@@ -144,7 +149,7 @@ struct MQTTLink: ConnectionLink {
             }
             // QoS 1 and 2 messages are bounded by the receive maximum; if the server exceeds it, give up the
             // connection.
-            guard !isFull || backlogBytes < 4 * configuration.maxQueuedBytes else {
+            guard !isFull || backlogBytes / 4 < configuration.maxQueuedBytes else {
                 throw MQTTPacketError(.quotaExceeded, "the app does not read its messages: too many are waiting")
             }
             backlogBytes += bytes
@@ -262,7 +267,7 @@ struct MQTTLink: ConnectionLink {
     ///
     /// - Returns: false if the message belongs to no scope, including the scopes that have just ended.
     private mutating func isForScope(_ event: Event, effects: inout Effects) -> Bool {
-        let wanted = scopes.filter { $0.matches(event.message) }
+        let wanted = recipients(of: event.message)
         guard !wanted.isEmpty else {
             let topic = event.message.topic
             guard endings.contains(where: { MQTTTopicMatch.matches(topic, $0) }),
@@ -271,12 +276,54 @@ struct MQTTLink: ConnectionLink {
             taken(event, now: .now(), effects: &effects)
             return true
         }
-        let delivery = MQTTScope.Delivery(event, scopes: wanted.count)
-        for scope in wanted where !scope.offer(delivery) {
-            if event.message.qos == .atMostOnce { dropped += 1 }
-            if delivery.taken() { taken(event, now: .now(), effects: &effects) }
-        }
+        offer(MQTTScope.Delivery(event, scopes: wanted.count), to: wanted, effects: &effects)
         return true
+    }
+
+    /// Returns the scopes that the message belongs to. A message of an earlier run's subscription belongs to the scopes
+    /// whose filters match its topic, after the server has granted their subscriptions.
+    private func recipients(of message: MQTTMessage) -> [MQTTScope] {
+        let wanted = scopes.filter { $0.matches(message) }
+        guard wanted.isEmpty, isInherited(message) else { return wanted }
+        return scopes.filter { scope in
+            MQTTTopicMatch.matches(message.topic, scope.filter)
+                && subscriptions.contains { $0.subscription.filter == scope.filter }
+        }
+    }
+
+    /// Whether a message belongs to a subscription of an earlier run: the client resumed a session, and the message
+    /// belongs to no subscription that this run has made for ``MQTTClient/messages``, and to no scope that has ended.
+    func isInherited(_ message: MQTTMessage) -> Bool {
+        guard resumesEarlierRun, !endings.contains(where: { MQTTTopicMatch.matches(message.topic, $0) }) else {
+            return false
+        }
+        let identifiers = message.properties.subscriptionIdentifiers
+        func isOwn(_ subscription: MQTTClient.Subscription, _ identifier: Int?) -> Bool {
+            guard !scopes.contains(where: { $0.filter == subscription.filter }) else { return false }
+            if let identifier, !identifiers.isEmpty { return identifiers.contains(identifier) }
+            return MQTTTopicMatch.matches(message.topic, subscription.filter)
+        }
+        let isPending = awaited.values.contains { request in
+            guard case .subscribe(_, let wanted, let identifier) = request else { return false }
+            return wanted.contains { isOwn($0, identifier) }
+        }
+        return !isPending && !subscriptions.contains { isOwn($0.subscription, $0.identifier) }
+    }
+
+    /// Hands waiting messages of an earlier run to a scope whose loop has not begun, before the messages that the scope
+    /// already has.
+    mutating func inherit(_ waiting: [Event], _ scope: MQTTScope, effects: inout Effects) {
+        let later = scope.removeWaiting()
+        for event in waiting { offer(MQTTScope.Delivery(event, scopes: 1), to: [scope], effects: &effects) }
+        for delivery in later { offer(delivery, to: [scope], effects: &effects) }
+    }
+
+    /// Offers a message to scopes. If a scope has no room for the message, the scope is done with it.
+    private mutating func offer(_ delivery: MQTTScope.Delivery, to wanted: [MQTTScope], effects: inout Effects) {
+        for scope in wanted where !scope.offer(delivery) {
+            if delivery.event.message.qos == .atMostOnce { dropped += 1 }
+            if delivery.taken() { taken(delivery.event, now: .now(), effects: &effects) }
+        }
     }
 
     func stopped() { for scope in scopes { scope.finish() } }
@@ -298,6 +345,10 @@ struct MQTTLink: ConnectionLink {
     mutating func backlogChanged(_ count: Int, bytes: Int) { backlog = count }
 
     mutating func abandoned(id: UInt64) { outbound.abandoned(id: id) }
+
+    mutating func refusedForLength(atLeast bytes: Int, effects: inout Effects) {
+        perform(outbound.refusedForLength(atLeast: bytes), &effects)
+    }
 }
 
 extension MQTTInbound.Acknowledgement {

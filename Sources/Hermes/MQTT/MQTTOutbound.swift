@@ -194,10 +194,13 @@ struct MQTTOutbound: Sendable {
 
     /// Gives up the longest unanswered publication, because the server ends the connection for a packet that was too
     /// long.
-    mutating func refusedForLength() -> [Action] {
-        guard let (packetID, entry) = longestUnanswered() else { return [] }
-        giveUp(packetID)
+    ///
+    /// - Parameter least: the length of the longest other packet, in bytes. A shorter publication is not the cause.
+    mutating func refusedForLength(atLeast least: Int = 0) -> [Action] {
+        guard isConnected, let (packetID, entry) = longestUnanswered() else { return [] }
         let bytes = entry.outgoing.frame.encodedBytes
+        guard bytes >= least else { return [] }
+        giveUp(packetID)
         let error = HermesClientError(.notEncodable, "the message has \(bytes) bytes, which the server does not accept")
         return [.failed(id: entry.id, error)]
     }

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import DequeModule
 import HermesWire
 import NIOConcurrencyHelpers
 import NIOCore
@@ -65,6 +66,9 @@ final class MQTTScope: Sendable {
         let isBounded = delivery.event.message.qos == .atMostOnce
         return mailbox.offer(delivery, bytes: delivery.event.bytes, isBounded: isBounded)
     }
+
+    /// Removes and returns the messages that wait for the scope's loop.
+    func removeWaiting() -> [Delivery] { mailbox.removeAll() }
 
     /// Waits for the next message. The previous message counts as taken.
     func next(taken: @Sendable (MQTTLink.Event) -> Void) async -> MQTTMessage? {
@@ -131,6 +135,10 @@ extension MQTTClient {
     /// ``Configuration/maxQueuedBytes``. Beyond these limits, new messages of QoS 0 are dropped (``droppedMessages``),
     /// and the receive maximum keeps the server from sending more messages of QoS 1 and 2.
     ///
+    /// If the client resumed the session of an earlier run, the messages of that run's subscriptions wait in
+    /// ``messages`` until a scope begins whose filter matches them. They then move to this scope, unless this run has
+    /// subscribed to their topics without a scope.
+    ///
     /// Several scopes may have the same filter; its subscription ends with the last of these scopes. With MQTT 3.1.1,
     /// if the filters of two scopes overlap and the server sends a message once for each filter, each of the scopes
     /// gets the message twice.
@@ -153,6 +161,7 @@ extension MQTTClient {
             guard !reason.isFailure else {
                 throw HermesClientError("the server refused the subscription \(filter)", reason)
             }
+            await driver.inherit(scope)
             let result = try await body(ClientEvents { [driver] in await scope.next { driver.takenInScope($0) } })
             await driver.endScope(scope)
             return result
@@ -168,6 +177,27 @@ extension ConnectionDriver where Link == MQTTLink {
         let scope = link.makeScope(filter)
         if isStopped { scope.finish() }
         return scope
+    }
+
+    /// Moves the waiting messages of an earlier run that match a scope's filter from ``MQTTClient/messages`` to the
+    /// scope, in order. An app that uses only scopes does not read them there, and while they are not acknowledged, the
+    /// server's receive maximum keeps it from sending further messages.
+    func inherit(_ scope: MQTTScope) {
+        guard !isStopped, link.resumesEarlierRun else { return }
+        var moved: [MQTTLink.Event] = []
+        var rest = Deque<MQTTLink.Event>()
+        for event in events {
+            if MQTTTopicMatch.matches(event.message.topic, scope.filter), link.isInherited(event.message) {
+                moved.append(event)
+                eventBytes -= link.bytes(of: event)
+            } else {
+                rest.append(event)
+            }
+        }
+        guard !moved.isEmpty else { return }
+        events = rest
+        link.backlogChanged(events.count, bytes: eventBytes)
+        withLink { link, effects in link.inherit(moved, scope, effects: &effects) }
     }
 
     /// Ends a scope without waiting for the server.

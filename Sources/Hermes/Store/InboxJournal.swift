@@ -159,11 +159,11 @@ final class InboxJournal: Sendable {
     /// The error of the last write; nil if it succeeded.
     var failure: HermesClientError? { state.withLockedValue { $0.failure } }
 
-    /// Stores the account that logged in; forgets the inbox of another account.
-    func loggedIn(_ session: Session) async {
+    /// Notes the account that logged in, and begins to store it; forgets the inbox of another account.
+    func loggedIn(_ session: Session) {
         state.withLockedValue { $0.begin(session) }
         // If the write fails, the changes are written together with the next changes.
-        _ = await flush()
+        retry { _ in }
     }
 
     /// Records in the store that the app has taken an entry. A power cut can lose this record; the client then
@@ -218,7 +218,8 @@ final class InboxJournal: Sendable {
     /// Writes the pending changes, and waits for the writes that other calls have begun.
     ///
     /// - Returns: false if the write failed. The changes are then written together with the next changes.
-    private func flush() async -> Bool {
+    @discardableResult
+    func flush() async -> Bool {
         while true {
             switch nextStep() {
             case .done: return true

@@ -138,8 +138,9 @@ enum RecordLog {
         /// Returns the position of the body of the frame at an offset.
         private func bodyRange(at offset: Int) -> Range<Int>? {
             guard bytes.count - offset > 8 else { return nil }
-            let length = Int(RecordLog.number(bytes[offset..<offset + 4]))
-            guard length > 0, length <= RecordLog.maxBodyBytes, bytes.count - offset - 8 >= length else { return nil }
+            guard let length = Int(exactly: RecordLog.number(bytes[offset..<offset + 4])), length > 0,
+                length <= RecordLog.maxBodyBytes, bytes.count - offset - 8 >= length
+            else { return nil }
             return offset + 8..<offset + 8 + length
         }
     }
@@ -153,7 +154,8 @@ enum RecordLog {
             else { return nil }
             switch operation {
             case 1:
-                guard let size = take(4, of: &rest), let value = take(Int(number(size)), of: &rest) else { return nil }
+                guard let size = take(4, of: &rest), let value = take(Int(clamping: number(size)), of: &rest)
+                else { return nil }
                 changes.append(LocalChange(key: key, value: Array(value)))
             case 2:
                 changes.append(LocalChange(key: key, value: nil))

@@ -53,9 +53,13 @@ enum CanonicalContent {
         return encoded(content)
     }
 
-    /// Checks the lengths of a content's fields.
+    /// Checks the lengths of a content's fields, and the bytes of custom content.
     ///
-    /// - Throws: `.tooLarge`.
+    /// In JSON, the bytes are written in base64. So the check of the JSON's text does not see them, but clients of IMPB
+    /// and QSIOP get them as text.
+    ///
+    /// - Throws: `.tooLarge`; `.invalidArgument` if the bytes hold too many combining marks in a row
+    ///   (``StreamSafeText``).
     private static func check(_ kind: Hermes_V1_Content.OneOf_Kind?) throws(HermesError) {
         func check(_ field: String, _ length: Int, _ limit: Int) throws(HermesError) {
             guard length <= limit else { throw HermesError(.tooLarge, "\(field) is at most \(limit) bytes long") }
@@ -78,6 +82,9 @@ enum CanonicalContent {
             try check("expression.name", expression.name.utf8.count, maxTypeBytes)
         case .custom(let custom):
             try check("custom.type", custom.type.utf8.count, maxTypeBytes)
+            guard StreamSafeText.isSafe(custom.data) else {
+                throw HermesError(.invalidArgument, "custom.data \(StreamSafeText.problem)")
+            }
         case nil:
             // The kind is defined by a newer version.
             break

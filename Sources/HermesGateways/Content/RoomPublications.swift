@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import HermesCore
+import HermesWire
 
 /// Converts between room events and publications, with the payloads that all gateways share
 /// (``GatewayCatalog/roomPayloads``).
@@ -16,8 +17,9 @@ extension Publication {
 
 extension RoomEvent {
     /// Reads the event in a publication to a room; nil if the topic is not a room's topic, or the payload cannot be
-    /// read.
+    /// read. A plain payload cannot be read as text if it holds too many combining marks in a row (``StreamSafeText``).
     package init?(_ publication: Publication) {
+        if publication.kind == .plain, !StreamSafeText.isSafe(publication.payload) { return nil }
         self.init(publication, payloads: GatewayCatalog.roomPayloads)
     }
 }

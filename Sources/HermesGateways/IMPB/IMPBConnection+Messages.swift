@@ -68,6 +68,10 @@ extension IMPBConnection {
         switch IMPBTranslation.delivery(entry, reader: principal) {
         case .message(let message): write(message, seq: takeSeq(), type: .message)
         case .notification(let notification): write(notification, seq: takeSeq(), type: .notification)
+        // A client that acknowledges entries itself asks for each missing seq, so it also gets the seqs of entries for
+        // other devices.
+        case nil where isAcknowledgingItself:
+            write(IMPBTranslation.numbered(entry, reader: principal), seq: takeSeq(), type: .notification)
         case nil: break
         }
         connection.reportWritten(entry.lastSeq)

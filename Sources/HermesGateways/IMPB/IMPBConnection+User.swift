@@ -72,17 +72,19 @@ extension IMPBConnection {
         let credential: Credential =
             request.token.isEmpty
             ? .password(nickName: request.nickName, password: request.pwd) : .token(request.token)
-        let accounts = messenger.accounts
+        let (accounts, devices) = (messenger.accounts, messenger.devices)
         let address = connection.remoteHost
         let registration = registration
         connection.charge(request.token.isEmpty ? .password : .login)
         connection.ask { () async throws(HermesError) in
             let login = try await accounts.logIn(credential, device: device, address: address)
-            // This removes the device that the registration created, so that no entries wait for it.
+            // This removes the device that the registration created, so that no entries wait for it, unless another
+            // client has logged in as this device. If the removal fails, the login is valid nevertheless.
             if let registration, registration.principal.user == login.principal.user,
-                registration.principal.device != login.principal.device
+                registration.principal.device != login.principal.device,
+                await !devices.connectedDevices(of: login.principal.user).contains(registration.principal.device)
             {
-                try await accounts.logOut(registration.principal, token: registration.tokenHash, removeDevice: true)
+                try? await accounts.logOut(registration.principal, token: registration.tokenHash, removeDevice: true)
             }
             return login
         } then: { [self] result in

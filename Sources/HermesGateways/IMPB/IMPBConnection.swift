@@ -17,7 +17,7 @@ package final class IMPBConnection: GatewayConnection {
     /// The login of the account that was registered on this connection; nil after an account has logged in.
     var registration: Login?
     /// Whether the client has ever acknowledged or pulled entries. If so, its other frames acknowledge nothing.
-    private var isAcknowledgingItself = false
+    private(set) var isAcknowledgingItself = false
     private var nextSeq: UInt32 = 1
     /// The subscription to broadcasts; nil before the login and after the end.
     var broadcasts: TopicSubscription?

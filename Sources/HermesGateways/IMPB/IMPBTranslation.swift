@@ -128,11 +128,20 @@ enum IMPBTranslation {
         // The entry is for another device, or its kind has no notification of its own.
         default:
             guard entry.event.isFor(reader.device) else { return nil }
-            notification = inSchema(entry, reader: reader)
+            return .notification(numbered(entry, reader: reader))
         }
         notification.seq = entry.seq
         notification.serverTime = entry.committedAt.rawValue
         return .notification(notification)
+    }
+
+    /// Returns the notification in the native schema with the entry's seq. If the entry is for another device, the
+    /// notification shows nothing.
+    static func numbered(_ entry: InboxEntry, reader: Principal) -> IMPB_Notification_msg {
+        var notification = inSchema(entry, reader: reader)
+        notification.seq = entry.seq
+        notification.serverTime = entry.committedAt.rawValue
+        return notification
     }
 
     /// Returns the notification for an entry whose kind has no notification of its own.

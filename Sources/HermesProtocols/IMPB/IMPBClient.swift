@@ -167,7 +167,7 @@ public final class IMPBClient: Sendable {
         frame.type = type
         frame.body = try message.wireBytes()
         let answer = try await driver.request(.message(frame), replay: .always, timeout: configuration.sendTimeout)
-        return Receipt(try IMPB_Message_receipt(wire: answer))
+        return Receipt(try IMPB_Message_receipt(wire: answer, maxParts: nil))
     }
 
     /// Fetches another account.
@@ -175,7 +175,7 @@ public final class IMPBClient: Sendable {
         var request = IMPB_User_info_request()
         request.uid = id.rawValue
         let answer = try await ask(try .user(.userInfo, request))
-        return Account(try IMPB_User_info_response(wire: answer).userInfo)
+        return Account(try IMPB_User_info_response(wire: answer, maxParts: nil).userInfo)
     }
 
     /// Asks another account for a direct link.
@@ -185,7 +185,8 @@ public final class IMPBClient: Sendable {
         var request = IMPB_p2pconnect_request()
         request.uid = ownUID.rawValue
         request.targetUid = uid.rawValue
-        let answer = try IMPB_p2pconnect_response(wire: try await ask(try .peer(.connectRequest, request)))
+        let reply = try await ask(try .peer(.connectRequest, request))
+        let answer = try IMPB_p2pconnect_response(wire: reply, maxParts: nil)
         return IMPBLinkOffer(
             isOnline: answer.isOnline,
             exists: answer.isExit,

@@ -110,17 +110,17 @@ extension IMPBEvent {
         self = .notification(type: notification.type.rawValue, body: body)
         switch notification.type {
         case .p2PReceiveConnectReq:
-            guard let told = try? IMPB_p2p_receive_connect_notification(wire: body) else { return }
+            guard let told = try? IMPB_p2p_receive_connect_notification(wire: body, maxParts: nil) else { return }
             self = .linkRequested(
                 byUID: UserID(rawValue: told.sponsorUid),
                 peer: IMPBAddress(told.sponsorIpInfo),
                 own: IMPBAddress(told.targetInfo)
             )
         case .p2PConnectReady:
-            guard let told = try? IMPB_p2p_connect_ready_notification(wire: body) else { return }
+            guard let told = try? IMPB_p2p_connect_ready_notification(wire: body, maxParts: nil) else { return }
             self = .linkReady(uid: UserID(rawValue: told.uid), host: told.ip, port: Int(told.port))
         case .push:
-            guard let told = try? IMPB_push_notification(wire: body) else { return }
+            guard let told = try? IMPB_push_notification(wire: body, maxParts: nil) else { return }
             self = .push(
                 Push(
                     id: told.id,
@@ -133,11 +133,11 @@ extension IMPBEvent {
                 )
             )
         case .expired:
-            guard let told = try? IMPB_expired_notification(wire: body) else { return }
+            guard let told = try? IMPB_expired_notification(wire: body, maxParts: nil) else { return }
             self = .missed(count: told.toSeq >= notification.seq ? told.toSeq - notification.seq &+ 1 : 1)
         case .offlineMsg:
-            guard let told = try? IMPB_offline_msg_notification(wire: body) else { return }
-            self = .waiting(count: Int(told.count))
+            guard let told = try? IMPB_offline_msg_notification(wire: body, maxParts: nil) else { return }
+            self = .waiting(count: Int(clamping: told.count))
         case .addfriendReq, .unused, .cmd, .receiveFriend, .friendRemoved, .readMark, .recalled,
             .groupChanged, .kicked, .event, .UNRECOGNIZED:
             return
@@ -150,7 +150,7 @@ extension IMPBMessage {
         let body = [UInt8](message.body)
         switch message.type {
         case .c2C:
-            guard let told = try? IMPB_C2C_msg(wire: body) else { return nil }
+            guard let told = try? IMPB_C2C_msg(wire: body, maxParts: nil) else { return nil }
             self.init(
                 id: MessageID(rawValue: told.messageID),
                 fromUID: UserID(rawValue: UInt32(clamping: told.from)),
@@ -163,7 +163,7 @@ extension IMPBMessage {
                 isOwn: UInt32(clamping: told.from) == ownUID
             )
         case .group:
-            guard let told = try? IMPB_Group_msg(wire: body) else { return nil }
+            guard let told = try? IMPB_Group_msg(wire: body, maxParts: nil) else { return nil }
             self.init(
                 id: MessageID(rawValue: told.messageID),
                 fromUID: UserID(rawValue: UInt32(clamping: told.from)),
@@ -235,14 +235,14 @@ extension MessageContent {
         self = .unknown
         switch type {
         case .text:
-            guard let content = try? IMPB_msg_text_content(wire: bytes) else { return }
+            guard let content = try? IMPB_msg_text_content(wire: bytes, maxParts: nil) else { return }
             self = .text(content.text)
         case .image:
-            guard let content = try? IMPB_msg_img_content(wire: bytes) else { return }
+            guard let content = try? IMPB_msg_img_content(wire: bytes, maxParts: nil) else { return }
             guard let url = URL(wire: content.imgURL) else { return }
             self = .image(url: url, width: 0, height: 0)
         case .sound:
-            guard let content = try? IMPB_msg_sound_content(wire: bytes) else { return }
+            guard let content = try? IMPB_msg_sound_content(wire: bytes, maxParts: nil) else { return }
             guard let url = URL(wire: content.sourceURL) else { return }
             self = .sound(
                 url: url,
@@ -250,13 +250,13 @@ extension MessageContent {
                 fileName: content.fildNme
             )
         case .location:
-            guard let content = try? IMPB_msg_location_content(wire: bytes) else { return }
+            guard let content = try? IMPB_msg_location_content(wire: bytes, maxParts: nil) else { return }
             self = .location(latitude: content.location.lat, longitude: content.location.lon, label: "")
         case .expression:
-            guard let content = try? IMPB_msg_expression_content(wire: bytes) else { return }
+            guard let content = try? IMPB_msg_expression_content(wire: bytes, maxParts: nil) else { return }
             self = .expression(id: Int(content.eid), name: content.name)
         case .custom:
-            guard let content = try? IMPB_msg_cumstom_content(wire: bytes) else { return }
+            guard let content = try? IMPB_msg_cumstom_content(wire: bytes, maxParts: nil) else { return }
             self = .custom(type: content.info.key, data: Array(content.info.value.utf8))
         case .video:
             guard let text = String(validating: bytes, as: UTF8.self), let url = URL(wire: text) else { return }

@@ -52,6 +52,9 @@ struct IMPBLink: ConnectionLink {
     /// The ids of messages whose receipts are awaited.
     private var sending: Set<UInt64> = []
     private var inbox = InboxTracker<IMPBEvent>()
+    /// The seq up to which the server sends no further entry of its own accord on the present connection, because it
+    /// sends entries in order, after those that it has recorded as acknowledged.
+    private var passed: UInt64 = 0
     /// The number of the present inbox; see ``Event/incarnation``.
     private var incarnation: UInt64 = 0
     /// The credential that the app last passed. ``credential`` may instead be the token that the server issued for it.
@@ -114,6 +117,17 @@ struct IMPBLink: ConnectionLink {
         effects.append(.send(try .user(.login, request), id: ID.login))
     }
 
+    mutating func becameLive(now: NIODeadline, effects: inout Effects) {
+        // Until a client acknowledges for the first time, the server takes each of its frames as an acknowledgement of
+        // everything that it has sent. So this request precedes all others.
+        guard configuration.acknowledgement == .explicit, inbox.epoch != 0 else { return }
+        var request = IMPB_ack_request()
+        request.upToSeq = inbox.taken
+        // Cannot fail: the request has no required fields.
+        guard let acknowledgement = try? Request.inbox(.ack, request) else { return }
+        effects.append(.send(acknowledgement, id: ID.acknowledgement))
+    }
+
     // MARK: Frames
 
     mutating func received(_ frame: IMPBFrame, now: NIODeadline, effects: inout Effects) throws {
@@ -122,11 +136,12 @@ struct IMPBLink: ConnectionLink {
         case .ping:
             return
         case .request:
-            try replied(try IMPB_CommonRespon(wire: frame.body), id: UInt64(frame.seq), now: now, effects: &effects)
+            let reply = try IMPB_CommonRespon(wire: frame.body, maxParts: nil)
+            try replied(reply, id: UInt64(frame.seq), now: now, effects: &effects)
         case .message:
-            messaged(try IMPB_base_msg(wire: frame.body), now: now, effects: &effects)
+            messaged(try IMPB_base_msg(wire: frame.body, maxParts: nil), now: now, effects: &effects)
         case .notification:
-            notified(try IMPB_Notification_msg(wire: frame.body), now: now, effects: &effects)
+            notified(try IMPB_Notification_msg(wire: frame.body, maxParts: nil), now: now, effects: &effects)
         default:
             // A frame of a newer version: ignore it.
             return
@@ -157,13 +172,14 @@ struct IMPBLink: ConnectionLink {
             isAuthenticating = false
             strayLogins.answered()
             guard reply.isSuc else { return effects.append(.refused(HermesClientError(reply))) }
-            let login = try IMPB_login_response(wire: [UInt8](reply.respon))
+            let login = try IMPB_login_response(wire: [UInt8](reply.respon), maxParts: nil)
             if uid != 0, uid != login.uid {
                 inbox = InboxTracker()
                 incarnation &+= 1
                 effects.append(.forgetEvents)
             }
             uid = login.uid
+            passed = min(login.acknowledgedSeq, .max - 1)
             mayBeRegistered = false
             if !login.token.isEmpty { credential = .token(login.token) }
             let resumption = inbox.resumed(
@@ -183,7 +199,7 @@ struct IMPBLink: ConnectionLink {
             effects.append(.authenticated(IMPBLogin(uid: UserID(rawValue: login.uid), token: token)))
         case ID.pull:
             guard reply.isSuc else { return }
-            let answer = try IMPB_pull_response(wire: [UInt8](reply.respon))
+            let answer = try IMPB_pull_response(wire: [UInt8](reply.respon), maxParts: nil)
             inbox.synchronized(
                 epoch: answer.epoch,
                 head: answer.headSeq,
@@ -195,7 +211,9 @@ struct IMPBLink: ConnectionLink {
         case 16...:
             let wasMessage = sending.remove(id) != nil
             guard reply.isSuc else { return effects.append(.answer(id: id, .failure(HermesClientError(reply)))) }
-            if wasMessage, let receipt = try? IMPB_Message_receipt(wire: [UInt8](reply.respon)), receipt.seq > 0 {
+            if wasMessage,
+                let receipt = try? IMPB_Message_receipt(wire: [UInt8](reply.respon), maxParts: nil), receipt.seq > 0
+            {
                 // The client's own message is also an entry of the inbox, but this device gets only the receipt for it.
                 inbox.arrived(nil, seq: receipt.seq, to: receipt.seq, now: now, output: &outputs)
                 try drain(&effects)
@@ -208,7 +226,7 @@ struct IMPBLink: ConnectionLink {
 
     private mutating func messaged(_ message: IMPB_base_msg, now: NIODeadline, effects: inout Effects) {
         if message.type == .broadcast {
-            guard let told = try? IMPB_C2C_msg(wire: [UInt8](message.body)) else { return }
+            guard let told = try? IMPB_C2C_msg(wire: [UInt8](message.body), maxParts: nil) else { return }
             let content = MessageContent(told.type, [UInt8](told.content))
             let author = UserID(rawValue: UInt32(clamping: told.from))
             return arrived(.broadcast(content: content, fromUID: author), seq: 0, now: now, effects: &effects)
@@ -219,28 +237,38 @@ struct IMPBLink: ConnectionLink {
 
     private mutating func notified(_ notification: IMPB_Notification_msg, now: NIODeadline, effects: inout Effects) {
         if notification.type == .kicked {
-            let kicked = (try? IMPB_kicked_notification(wire: [UInt8](notification.body))) ?? .init()
+            let kicked = (try? IMPB_kicked_notification(wire: [UInt8](notification.body), maxParts: nil)) ?? .init()
             let error = HermesClientError(ending: kicked.code, kicked.reason)
-            // Codes from 3000 and a missing code (0) are temporary; all others are permanent.
-            let isTemporary = kicked.code == 0 || kicked.code >= 3000
+            // Codes from 3000 and a missing code (0) are temporary. After a 1001, for example because no ping arrived
+            // in time, the answer to the next login decides. All others are permanent.
+            let isTemporary =
+                kicked.code == 0 || kicked.code >= 3000 || kicked.code == HermesClientError.notAuthenticatedOnServer
             let mayReturn = error.code == .replaced ? strayLogins.blame() : isTemporary
             effects.append(.kicked(error, mayReturn: mayReturn, advice: nil))
             return
         }
         var to = notification.seq
         if notification.type == .expired,
-            let expired = try? IMPB_expired_notification(wire: [UInt8](notification.body))
+            let expired = try? IMPB_expired_notification(wire: [UInt8](notification.body), maxParts: nil)
         {
             to = max(to, expired.toSeq)
         }
-        let event = IMPBEvent(notification)
+        let event = Self.isForAnotherDevice(notification) ? nil : IMPBEvent(notification)
         arrived(event, seq: notification.seq, to: to, now: now, effects: &effects)
     }
 
-    /// Handles an event that has arrived. A seq of 0 means that the event is not a stored one, or that the server does
-    /// not number its entries.
+    /// Whether an entry has a seq on this device, but shows nothing: its event in the native schema is empty.
+    private static func isForAnotherDevice(_ notification: IMPB_Notification_msg) -> Bool {
+        guard notification.type == .event, notification.seq > 0,
+            let told = try? Hermes_V1_Event(wire: [UInt8](notification.body), maxParts: nil)
+        else { return false }
+        return told.event == nil && told.unknownFields.data.isEmpty
+    }
+
+    /// Handles an event that has arrived; nil: an entry that is not for the app. A seq of 0 means that the event is not
+    /// a stored one, or that the server does not number its entries.
     private mutating func arrived(
-        _ event: IMPBEvent,
+        _ event: IMPBEvent?,
         seq: UInt64,
         to: UInt64? = nil,
         now: NIODeadline,
@@ -249,9 +277,10 @@ struct IMPBLink: ConnectionLink {
         guard seq > 0 else {
             // The client does not request such events again, so it drops those above the limits. No other limit applies
             // to them.
-            guard backlog < Backlog.maxEphemeral, backlogBytes < Backlog.maxBytes else { return }
+            guard let event, backlog < Backlog.maxEphemeral, backlogBytes < Backlog.maxBytes else { return }
             return effects.append(.event(Event(epoch: 0, seq: 0, event: event, bytes: frameBytes)))
         }
+        passed = max(passed, seq - 1)
         inbox.arrived(event, seq: seq, to: to ?? seq, bytes: frameBytes, now: now, output: &outputs)
         try? drain(&effects)
     }
@@ -276,6 +305,7 @@ struct IMPBLink: ConnectionLink {
         mayBeRegistered = mayBeRegistered || registerIsUnanswered
         registerIsUnanswered = false
         sending = []
+        inbox.lost()
         strayLogins.connectionLost()
     }
 
@@ -285,8 +315,11 @@ struct IMPBLink: ConnectionLink {
     }
 
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
-        guard event.seq > 0, event.epoch == inbox.epoch, event.incarnation == incarnation else { return }
-        inbox.taken(seq: event.seq, now: now, output: &outputs)
+        // An event without a valid seq takes no entry, but the tracker may have room again for the entries that it has
+        // dropped.
+        let isCurrent = event.epoch == inbox.epoch && event.incarnation == incarnation
+        inbox.taken(seq: isCurrent ? event.seq : 0, now: now, output: &outputs)
+        skipHole(now: now)
         try? drain(&effects)
     }
 
@@ -303,7 +336,16 @@ struct IMPBLink: ConnectionLink {
 
     mutating func deadlineReached(now: NIODeadline, effects: inout Effects) {
         inbox.deadlineReached(now: now, output: &outputs)
+        skipHole(now: now)
         try? drain(&effects)
+    }
+
+    /// Reports the missing entries up to `passed` as missed, if the tracker asks for them and the client acknowledges
+    /// implicitly. Such a client cannot pull: from the first pull on, its frames would acknowledge nothing.
+    private mutating func skipHole(now: NIODeadline) {
+        guard configuration.acknowledgement == .implicit else { return }
+        guard outputs.contains(where: { if case .synchronize = $0 { true } else { false } }) else { return }
+        inbox.synchronized(epoch: inbox.epoch, head: 0, oldest: passed + 1, now: now, output: &outputs)
     }
 
     private mutating func drain(_ effects: inout Effects) throws {
@@ -378,6 +420,10 @@ extension IMPBLink.Request {
 }
 
 extension HermesClientError {
+    /// The server's number for an end after which the client may log in again, for example because no heartbeat arrived
+    /// in time.
+    static let notAuthenticatedOnServer: UInt32 = 1001
+
     init(_ reply: IMPB_CommonRespon) {
         self.init(
             Code(rawValue: reply.error.code),

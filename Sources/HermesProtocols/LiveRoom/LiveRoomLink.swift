@@ -26,6 +26,14 @@ struct LiveRoomLink: ConnectionLink {
     let user: RoomUser?
     private var backlog = 0
     private var backlogBytes = 0
+    /// Whether the room has sent a frame on the present connection. If so, the viewer was let in.
+    private var hasHeard = false
+    /// When the viewer sent its enter frame.
+    private var enteredAt: NIODeadline?
+
+    /// A viewer that needs a token and has none is refused directly after it enters. The server ends the connection of
+    /// a silent viewer later; its default is 10 s.
+    private static let refusalTime = TimeAmount.seconds(5)
 
     init(room: String?, token: String?, device: String?, user: RoomUser?, maxFrameBytes: Int) {
         self.room = room
@@ -40,6 +48,8 @@ struct LiveRoomLink: ConnectionLink {
     private var hasEntered: Bool { room != nil || token != nil }
 
     mutating func connected(effects: inout Effects) throws {
+        hasHeard = false
+        enteredAt = nil
         if hasEntered {
             var enter = LiveRoom_Enter()
             if let room { enter.room = room }
@@ -51,17 +61,29 @@ struct LiveRoomLink: ConnectionLink {
         effects.append(.authenticated(()))
     }
 
+    mutating func becameLive(now: NIODeadline, effects: inout Effects) { enteredAt = now }
+
     mutating func received(_ frame: LiveRoomFrame, now: NIODeadline, effects: inout Effects) throws {
         if frame.type == .kicked, hasEntered {
-            let kicked = try LiveRoom_Kicked(wire: frame.body)
+            let kicked = try LiveRoom_Kicked(wire: frame.body, maxParts: nil)
             append(RoomEvent(room: room ?? "", user: nil, kind: .kicked(reason: kicked.reason)), &effects)
             let error = HermesClientError(ending: kicked.code, kicked.reason)
-            effects.append(.kicked(error, mayReturn: kicked.code >= 3000, advice: nil))
+            effects.append(.kicked(error, mayReturn: mayReturn(after: kicked.code, now: now), advice: nil))
             return
         }
+        hasHeard = true
         // A frame that does not parse is ignored, because the boundaries of the next frames are intact.
         guard let event = try? RoomEvent(frame, room: room ?? "", hasEntered: hasEntered) else { return }
         append(event, &effects)
+    }
+
+    /// Whether the viewer may enter again after the server ended the connection with this code.
+    ///
+    /// The code 1001 has two meanings: no heartbeat arrived in time, or the room requires a token. With a token, the
+    /// answer to the next enter frame decides.
+    private func mayReturn(after code: UInt32, now: NIODeadline) -> Bool {
+        guard code == HermesClientError.notAuthenticatedOnServer else { return code >= 3000 }
+        return token != nil || hasHeard || enteredAt.map { now - $0 >= Self.refusalTime } ?? false
     }
 
     mutating func write(_ request: LiveRoomFrame, id: UInt64, into buffer: inout ByteBuffer) throws {

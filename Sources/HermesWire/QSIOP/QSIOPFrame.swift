@@ -48,18 +48,22 @@ package struct QSIOPFrame: WireFrame {
 
     /// Parses the properties of a frame from a device.
     ///
-    /// - Throws: WireError `.badBody` if they have more lines than ``maxLines``; otherwise as ``properties()``.
+    /// - Throws: WireError `.badBody` if they have more lines than ``maxLines``; `.badText` if they are not UTF-8, or
+    ///   hold too many combining marks in a row (``StreamSafeText``).
     package func deviceProperties() throws(WireError) -> QSIOPProperties {
         guard lineCount <= Self.maxLines else {
             throw WireError(.badBody, "the properties have more than \(Self.maxLines) lines")
         }
-        return try properties()
+        return try QSIOPProperties(parsing: body)
     }
 
-    /// Parses the properties, without a limit for their lines: a server may send more lines than a device.
+    /// Parses the properties of a frame from a server, without a limit for their lines and their combining marks: a
+    /// server may send more than a device, and a device that refuses a push would get it again and again.
     ///
-    /// - Throws: WireError `.badText` if they are not UTF-8, or hold too many combining marks in a row.
-    package func properties() throws(WireError) -> QSIOPProperties { try QSIOPProperties(parsing: body) }
+    /// - Throws: WireError `.badText` if they are not UTF-8.
+    package func properties() throws(WireError) -> QSIOPProperties {
+        try QSIOPProperties(parsing: body, isFromServer: true)
+    }
 
     package var encodedBytes: Int { Self.headerBytes + body.readableBytes }
 

@@ -62,10 +62,11 @@ extension QSIOPProperties {
     /// Parses lines of `key:value`. A line is split at its first colon; without a colon, its value is empty. Empty
     /// lines are ignored.
     ///
+    /// - Parameter isFromServer: whether a server sent the text. If so, the marks are not checked.
     /// - Throws: WireError `.badText` if the text is not UTF-8, or holds too many combining marks in a row
     ///   (``StreamSafeText``).
-    package init(parsing buffer: ByteBuffer) throws(WireError) {
-        guard StreamSafeText.isSafe(buffer) else {
+    package init(parsing buffer: ByteBuffer, isFromServer: Bool = false) throws(WireError) {
+        guard isFromServer || StreamSafeText.isSafe(buffer) else {
             throw WireError(.badText, "a text in the properties \(StreamSafeText.problem)")
         }
         // LF and colon are ASCII. So the whole text is valid UTF-8 exactly if each part is.

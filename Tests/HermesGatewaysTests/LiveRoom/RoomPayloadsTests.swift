@@ -92,6 +92,12 @@ import Testing
         #expect(LiveRoomTranslation.frame(of: hi) == LiveRoomTranslation.frame(of: said))
         let bytes = Publication(topic: topic, payload: ByteBuffer(bytes: [0xFF]), kind: .plain)
         #expect(LiveRoomTranslation.frame(of: bytes).readableBytes == 0)
+        for (count, isSafe) in [(StreamSafeText.maxRun, true), (StreamSafeText.maxRun + 1, false)] {
+            let marks = ByteBuffer(string: String(repeating: "\u{301}", count: count))
+            let text = Publication(topic: topic, payload: marks, kind: .plain)
+            #expect((RoomEvent(text) != nil) == isSafe)
+            #expect((LiveRoomTranslation.frame(of: text).readableBytes > 0) == isSafe)
+        }
     }
 
     @Test(arguments: 0...17 as ClosedRange<UInt16>)

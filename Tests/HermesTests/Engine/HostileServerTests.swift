@@ -58,6 +58,7 @@ struct HostileServerTests {
         var waiting: [Link.Event] = []
         var bytes = 0
         var sent = 0
+        var last: Link.Request?
         var mostWaiting = 0
         var outbound = ByteBuffer()
 
@@ -77,6 +78,7 @@ struct HostileServerTests {
                     link.backlogChanged(0, bytes: 0)
                 case .send(let request, let id):
                     sent += 1
+                    last = request
                     outbound.clear()
                     try? link.write(request, id: id, into: &outbound)
                 case .authenticated, .refused, .answer, .kicked, .shutdownAnnounced, .reconnectAdvised:
@@ -282,37 +284,107 @@ struct HostileServerTests {
         #expect(bench.mostWaiting <= Backlog.maxEvents + 2 * InboxTracker<String>.maxAhead)
     }
 
+    private static func frame(_ body: Hermes_V1_Packet.OneOf_Body, id: UInt64 = 0) throws -> PacketDecoder.Frame {
+        var packet = Hermes_V1_Packet()
+        packet.id = id
+        packet.body = body
+        return .delimited(try DelimitedFrame(packet))
+    }
+
+    /// The answer to a login.
+    private static func session(epoch: UInt64, head: UInt64 = 0) throws -> PacketDecoder.Frame {
+        var result = Hermes_V1_Result()
+        result.session.uid = 7
+        result.session.epoch = epoch
+        result.session.headSeq = head
+        return try frame(.result(result), id: 1)
+    }
+
+    /// An entry that is no text, because a debug build takes a third of a second to read a text of this length.
+    private static func entry(_ seq: UInt64, bytes: Int = 1 << 20) throws -> PacketDecoder.Frame {
+        var event = Hermes_V1_Event()
+        event.seq = seq
+        event.message.content.custom.data = Data(repeating: 1, count: bytes)
+        return try frame(.event(event))
+    }
+
     @Test func `entries and texts of whatever length wait within the bound of bytes`() throws {
         var bench = Self.delimited()
         bench.connect()
-        var result = Hermes_V1_Result()
-        result.session.uid = 7
-        result.session.epoch = 1
-        var packet = Hermes_V1_Packet()
-        packet.id = 1
-        packet.body = .result(result)
-        bench.receive(.delimited(try DelimitedFrame(packet)))
-        let long = String(repeating: "x", count: 1 << 20)
-        packet.id = 0
+        bench.receive(try Self.session(epoch: 1))
         var notice = Hermes_V1_Notice()
-        notice.message = long
-        packet.body = .notice(notice)
-        let texts = try DelimitedFrame(packet)
+        notice.message = String(repeating: "x", count: 1 << 20)
+        let texts = try Self.frame(.notice(notice))
         for seq in UInt64(1)...80 {
-            var event = Hermes_V1_Event()
-            event.seq = seq
-            // A debug build takes a third of a second to read a text of this length.
-            event.message.content.custom.data = Data(repeating: 1, count: long.utf8.count)
-            packet.body = .event(event)
-            bench.receive(.delimited(try DelimitedFrame(packet)))
-            if seq % 10 == 0 { bench.receive(.delimited(texts)) }
+            bench.receive(try Self.entry(seq))
+            if seq % 10 == 0 { bench.receive(texts) }
         }
-        #expect(bench.bytes <= Backlog.maxBytes + 2 * (long.utf8.count + 1000))
+        // Receipts fill the hole at which the inbox pauses, those of no request excepted. What waits behind it stays.
+        for round in UInt64(0)..<6 {
+            let hole = bench.link.inbox.received + 1
+            for seq in hole + 1...hole + 15 { bench.receive(try Self.entry(seq)) }
+            let isSent = round % 2 == 0
+            if isSent { bench.link.sending[100 + round] = "mine" }
+            var result = Hermes_V1_Result()
+            result.receipt.inboxSeq = hole
+            bench.receive(try Self.frame(.result(result), id: 100 + round))
+            #expect(bench.link.inbox.received == (isSent ? hole : hole - 1))
+        }
+        #expect(bench.bytes <= Backlog.maxBytes + 2 * ((1 << 20) + 1000))
         // What was not kept is asked for once there is room.
         let before = bench.sent
         while !bench.waiting.isEmpty { bench.take() }
         bench.pass(.seconds(10))
         #expect(bench.sent > before)
+    }
+
+    /// The second login is to another epoch, or to the same after the server has lost all entries.
+    @Test(arguments: [2, 1] as [UInt64])
+    func `an inbox that was full when its seqs became invalid goes on once there is room`(epoch: UInt64) throws {
+        var bench = Self.delimited()
+        bench.connect()
+        bench.receive(try Self.session(epoch: 1))
+        for seq in UInt64(1)...66 { bench.receive(try Self.entry(seq)) }
+        bench.connect()
+        bench.receive(try Self.session(epoch: epoch, head: epoch - 1))
+        let waiting = bench.waiting.count
+        let first = try Self.entry(1, bytes: 1)
+        bench.receive(first)
+        #expect(bench.waiting.count == waiting)
+        while !bench.waiting.isEmpty { bench.take() }
+        guard case .synchronize(let request) = bench.last else {
+            Issue.record("it does not ask for the entry")
+            return
+        }
+        #expect(request.afterSeq == 0)
+        bench.receive(first)
+        #expect(bench.waiting.map(\.seq) == [1])
+    }
+
+    @Test func `an IMPB inbox that broadcasts had filled goes on once there is room`() throws {
+        var link = IMPBLink(IMPBClient.Configuration(device: DeviceDescription(id: "d")))
+        link.logIn(.token("t"))
+        var bench = Bench(link: link)
+        bench.connect()
+        var login = IMPB_login_response()
+        login.uid = 7
+        login.epoch = 1
+        var reply = IMPB_CommonRespon()
+        reply.isSuc = true
+        reply.respon = try login.wireBytes()
+        bench.receive(IMPBFrame(seq: 1, type: .request, body: try reply.wireBuffer()))
+        var message = IMPB_base_msg()
+        message.type = .broadcast
+        bench.receive(IMPBFrame(seq: 0, type: .message, body: try message.wireBuffer()))
+        // As if many more were waiting.
+        bench.link.backlogChanged(bench.waiting.count, bytes: Backlog.maxBytes + 1)
+        var notification = IMPB_Notification_msg()
+        notification.seq = 1
+        bench.receive(IMPBFrame(seq: 0, type: .notification, body: try notification.wireBuffer()))
+        #expect(bench.waiting.map(\.seq) == [0])
+        let before = bench.sent
+        bench.take()
+        #expect(bench.sent == before + 1)
     }
 
     @Test(arguments: 0..<4) func `IMPB frames`(seed: Int) throws {

@@ -122,6 +122,32 @@ import Testing
         #expect(probe.delivered == Array(1...count))
     }
 
+    @Test func `a pause ends the delivery of what waits behind a hole, and loses nothing`() {
+        var probe = Probe()
+        probe.arrive(1, 3, 4)
+        probe.tracker.isFull = true
+        probe.arrive(2, own: true)
+        #expect(probe.delivered == [1])
+        probe.tracker.isFull = false
+        probe.take(1)
+        #expect(probe.synchronized == [2])
+        probe.arrive(3, 4)
+        #expect(probe.delivered == [1, 3, 4])
+    }
+
+    @Test func `a pause also ends when the app takes the last event of another inbox`() {
+        var probe = Probe()
+        probe.tracker.isFull = true
+        probe.arrive(1)
+        probe.tracker.isFull = false
+        probe.take(0)
+        #expect(probe.synchronized == [0])
+        probe.arrive(1)
+        #expect(probe.delivered == [1])
+        probe.pass(.seconds(1))
+        #expect(probe.acknowledged.isEmpty)
+    }
+
     @Test func `after a reconnect the cursor is what was taken, and what comes again is dropped`() {
         var probe = Probe()
         probe.arrive(1, 2, 3)

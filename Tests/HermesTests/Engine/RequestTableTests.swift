@@ -32,6 +32,18 @@ import Testing
         #expect(table.count == 1)
     }
 
+    @Test func `what the link sends by itself has no bytes here and is not blamed`() {
+        var table = Table()
+        let ids = (0..<2).map { table.insert("\($0)", replay: .always, deadline: Self.start, waiter: $0) }
+        for id in ids { table.markWritten(id, bytes: 0) }
+        #expect(table.longestBytes == 0)
+        #expect(table.blameLongest(isSure: true) == nil)
+        table.markWritten(ids[1], bytes: 20)
+        #expect(table.longestBytes == 20)
+        #expect(table.blameLongest(isSure: true)?.id == ids[1])
+        #expect(table.count == 1)
+    }
+
     @Test func `a lost connection fails what may not be sent twice, and keeps the rest`() {
         var table = Table()
         let once = table.insert("once", replay: .never, deadline: Self.start, waiter: 1)

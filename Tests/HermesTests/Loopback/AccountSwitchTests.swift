@@ -185,6 +185,41 @@ struct AccountSwitchTests {
         try await server.stop()
     }
 
+    @Test(arguments: [false, true])
+    func `a login that succeeds after its cancellation leaves the other account's cursor out of the next login`(
+        isFirst: Bool
+    ) async throws {
+        let held = Log<(FakeHermesServer.Connection, UInt64)>()
+        let told = Log<UInt64>()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            guard case .authenticate(let login) = packet.body else { return }
+            guard Self.uid(of: login) == 7 else { return held.append((connection, packet.id)) }
+            told.append(login.acknowledgedSeq)
+            connection.accept(id: packet.id, head: 3, token: "token-7")
+            for seq in UInt64(1)...3 { connection.event(seq, "ann's \(seq)") }
+        }
+        let store = MemoryLocalStore()
+        var configuration = HermesClient.Configuration.fake(server)
+        configuration.localStore = store
+        let client = try HermesClient(configuration)
+        if !isFirst { _ = try await client.logIn(.password(nickName: "ann", password: "a")) }
+        let login = Task { try await client.logIn(.password(nickName: "cay", password: "c")) }  // Awaited below.
+        while held.all.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+        login.cancel()
+        await #expect(throws: CancellationError.self) { try await login.value }
+        let (connection, id) = try #require(held.all.first)
+        connection.accept(id: id, head: 199, acknowledged: 199, token: "token-9", uid: 9)
+        while await client.session?.uid != 9 { try await Task.sleep(for: .milliseconds(2)) }
+        // The store knows at once whose inbox it is.
+        #expect(InboxJournal(store: store, records: store.records(), maxEntries: 10).account?.uid == 9)
+        #expect(try await client.logIn(.token("token-7")).uid == 7)
+        try #require(told.all.last == 0)
+        let events = client.events.makeAsyncIterator()
+        for seq in 1...3 { #expect(await events.next()?.message?.text == "ann's \(seq)") }
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `what waits in the outbox goes out under its own account alone`() async throws {
         let sent = Log<(UInt32, String)>()
         let accounts = Log<(Int, UInt32)>()

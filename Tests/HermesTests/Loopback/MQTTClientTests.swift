@@ -98,6 +98,46 @@ struct MQTTClientTests {
         try await server.stop()
     }
 
+    @Test func `a message that the app was not done with comes again when the same client connects again`()
+        async throws
+    {
+        let server = try await FakeMQTTServer.scripted { packet, connection in
+            switch packet {
+            case .connect:
+                let isAgain = connection.number > 1
+                connection.accept(sessionPresent: isAgain)
+                let message = MQTTPublish(
+                    topic: "t",
+                    payload: ByteBuffer(string: "1"),
+                    qos: .atLeastOnce,
+                    packetID: 5,
+                    isDuplicate: isAgain
+                )
+                connection.send(.publish(message))
+            case .pingreq: connection.send(.pingresp)
+            default: return
+            }
+        }
+        let client = try MQTTClient(.fake(server))
+        try await client.connect()
+        #expect(await client.messages.makeAsyncIterator().next()?.text == "1")
+        await client.close(takingLastMessage: false)
+        try await client.connect()
+        #expect(await client.messages.makeAsyncIterator().next()?.text == "1")
+        // The server's repetition arrives before the answer to the ping.
+        _ = try await client.ping()
+        await client.close()
+        let acknowledgement = await server.firstPacket { _, packet in
+            if case .puback = packet { true } else { false }
+        }
+        guard case .puback(let puback) = acknowledgement else {
+            Issue.record("no acknowledgement")
+            return
+        }
+        #expect(puback.packetID == 5)
+        try await server.stop()
+    }
+
     @Test func `a lost session is subscribed to again`() async throws {
         let server = try await FakeMQTTServer.scripted { packet, connection in
             switch packet {

@@ -49,18 +49,28 @@ struct RestartOfTheAppTests {
         return texts
     }
 
-    @Test func `a cancelled run leaves the entry that the app may not be done with`() async throws {
+    private static func cancelRun(of client: HermesClient) async throws {
+        let run = Task { try await client.run() }  // Awaited below.
+        run.cancel()
+        try await run.value
+    }
+
+    @Test(arguments: [false, true])
+    func `a cancelled run leaves the entry that the app may not be done with`(hasStore: Bool) async throws {
         try await withServer { server in
             let port = server.port("delimited")
             let ann = try HermesClient(Self.configuration(port: port, device: "ann"))
             _ = try await ann.logIn(.register(nickName: "ann", password: "secret"))
-            let bob = try HermesClient(Self.configuration(port: port, device: "bob"))
+            let store: (any LocalStore)? = hasStore ? MemoryLocalStore() : nil
+            let bob = try HermesClient(Self.configuration(port: port, device: "bob", store: store))
             let session = try await bob.logIn(.register(nickName: "bob", password: "secret"))
             try await ann.send("1", to: .user(session.uid)).receipt()
             #expect(await Self.texts(1, from: bob) == ["1"])
-            let run = Task { try await bob.run() }
-            run.cancel()
-            try await run.value
+            try await Self.cancelRun(of: bob)
+            // The same client gets it again, and then another client.
+            _ = try await bob.logIn(.token(session.token))
+            #expect(await Self.texts(1, from: bob) == ["1"])
+            try await Self.cancelRun(of: bob)
             let again = try HermesClient(Self.configuration(port: port, device: "bob"))
             _ = try await again.logIn(.token(session.token))
             #expect(await Self.texts(1, from: again) == ["1"])

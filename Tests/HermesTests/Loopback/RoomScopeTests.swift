@@ -210,6 +210,51 @@ struct RoomScopeTests {
         try await server.stop()
     }
 
+    @Test func `a room that kicked the client is entered again only if the app asks for it`() async throws {
+        let entries = Log<Int>()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate: connection.accept(id: packet.id)
+            case .room(let request):
+                guard case .enter = request.request else { return }
+                entries.append(connection.number)
+                connection.send(.result(Hermes_V1_Result()), id: packet.id)
+                guard connection.number == 1 else { return }
+                var kick = Hermes_V1_Ephemeral()
+                kick.room.room = request.room
+                kick.room.kicked.reason = "go"
+                connection.send(.ephemeral(kick))
+            case .ping(let ping):
+                var pong = Hermes_V1_Pong()
+                pong.clientTimeMs = ping.clientTimeMs
+                connection.send(.pong(pong), id: packet.id)
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        let user = RoomUser(name: "Ann")
+        try await client.enterRoom("lobby", as: user) { events in
+            for await event in events {
+                #expect(event.room?.kind == .kicked(reason: "go"))
+                break
+            }
+            #expect(await client.driver.link.rooms.isEmpty)
+            // A further scope enters the room itself.
+            try await client.enterRoom("lobby", as: user) { events in
+                for await event in events where event.room?.kind == .kicked(reason: "go") { break }
+            }
+            #expect(entries.all == [1, 1])
+            server.closeConnection()
+            while server.connectionCount < 2 { try await Task.sleep(for: .milliseconds(2)) }
+            // Requests to enter a room again precede the app's.
+            _ = try await client.ping()
+            #expect(entries.all == [1, 1])
+        }
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `the end of another account's scope leaves this account's room alone`() async throws {
         let server = try await Self.server(unanswered: 0, Log())
         let client = try HermesClient(.fake(server))

@@ -159,6 +159,69 @@ struct TooLongTests {
         try await server.stop()
     }
 
+    @Test func `over MQTT in a WebSocket, what the server closes for its length goes once, and the rest is answered`()
+        async throws
+    {
+        let published = Log<String>()
+        let server = try await FakeWebSocketServer { number, channel, accept in
+            channel.writeAndFlush(FakeWebSocketServer.answer(accept), promise: nil)
+            let packets = MQTTPackets { packet, channel in
+                switch packet {
+                case .connect:
+                    MQTTPackets.send(.connack(MQTTConnack(sessionPresent: number > 1, reason: .success)), channel)
+                case .publish(let publish):
+                    let isLong = publish.payload.readableBytes > 1000
+                    published.append("\(number) \(isLong ? "long" : "short")")
+                    if isLong {
+                        var close = ByteBuffer()
+                        WebSocketOutput.writeClose(1009, into: &close)
+                        channel.writeAndFlush(close, promise: nil)
+                    } else if number > 1, let packetID = publish.packetID {
+                        MQTTPackets.send(.puback(MQTTAcknowledgement(packetID: packetID)), channel)
+                    }
+                default: break
+                }
+            }
+            try? channel.pipeline.syncOperations.addHandler(packets, position: .first)
+        }
+        var configuration = MQTTClient.Configuration(server: ServerAddress(port: server.port), clientID: "test")
+        configuration.server.webSocketPath = "/mqtt"
+        configuration.version = .v311
+        configuration.cleanStart = false
+        configuration.conditions = DeviceConditions()
+        configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(5)], jitter: 0)
+        let client = try MQTTClient(configuration)
+        try await client.connect()
+        async let short = client.publish("short", to: "a", qos: .atLeastOnce)
+        while published.all.isEmpty { await Task.yield() }
+        let error = await #expect(throws: HermesClientError.self) {
+            try await client.publish(Self.long, to: "a", qos: .atLeastOnce)
+        }
+        #expect(error?.code == .notEncodable)
+        #expect(error?.message.contains("does not accept") == true)
+        let outcome = try await short
+        #expect(outcome == .success)
+        #expect(published.all == ["1 short", "1 long", "2 short"])
+        await client.close()
+        try await server.stop()
+    }
+
+    @Test func `over MQTT what is shorter than another packet, or was not sent, is not given up`() throws {
+        var machine = MQTTOutbound()
+        let outgoing = try MQTTOutgoing(MQTTMessage(topic: "a", text: "s", qos: .atLeastOnce), version: .v311)
+        let bytes = outgoing.frame.encodedBytes
+        _ = machine.connected(sessionPresent: false, receiveMaximum: 10, maxPacketBytes: nil)
+        #expect(machine.published(outgoing, id: 16).count == 1)
+        #expect(machine.refusedForLength(atLeast: bytes + 1).isEmpty)
+        machine.lost()
+        #expect(machine.refusedForLength().isEmpty, "no connection refused it")
+        _ = machine.connected(sessionPresent: true, receiveMaximum: 10, maxPacketBytes: nil)
+        #expect(machine.refusedForLength().isEmpty, "it was not sent over this connection")
+        #expect(machine.resumed().count == 1)
+        #expect(machine.refusedForLength(atLeast: bytes).count == 1)
+        #expect(machine.inflight.isEmpty)
+    }
+
     @Test func `over MQTT what was sent once and is above the limit of the next connection fails`() throws {
         var machine = MQTTOutbound()
         _ = machine.connected(sessionPresent: false, receiveMaximum: 10, maxPacketBytes: nil)
@@ -194,5 +257,39 @@ struct TooLongTests {
         }
         #expect(connections == 3)
         #expect(machine.inflight.isEmpty)
+    }
+}
+
+/// Reads the MQTT 3.1.1 packets in a client's WebSocket messages.
+private final class MQTTPackets: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private var input = WebSocketInput()
+    private var decoder = MQTTFrameDecoder()
+    private var frames = ByteBuffer()
+    private var packets = ByteBuffer()
+    private let received: (MQTTPacket, any Channel) -> Void
+
+    init(_ received: @escaping (MQTTPacket, any Channel) -> Void) { self.received = received }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        frames.writeImmutableBuffer(unwrapInboundIn(data))
+        do {
+            while try input.take(from: &frames, into: &packets) != nil {}
+            while let frame = try decoder.next(from: &packets) {
+                received(try MQTTPacket(frame, version: .v311), context.channel)
+            }
+        } catch {
+            context.close(promise: nil)
+        }
+    }
+
+    static func send(_ packet: MQTTPacket, _ channel: any Channel) {
+        var body = ByteBuffer()
+        guard (try? packet.write(into: &body, version: .v311)) != nil else { return }
+        var frame = ByteBuffer()
+        WebSocketOutput.writeHeader(of: body.readableBytes, into: &frame)
+        frame.writeBuffer(&body)
+        channel.writeAndFlush(frame, promise: nil)
     }
 }

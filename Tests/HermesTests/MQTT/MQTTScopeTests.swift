@@ -112,6 +112,100 @@ struct MQTTScopeTests {
         try await server.stop()
     }
 
+    /// A server that resumes a session with 256 messages of QoS 1 to "home/1" and so on, and sends another one when all
+    /// are acknowledged. It refuses the filter "bad/#".
+    private static func server(
+        _ version: MQTTVersion,
+        identifiers: [Int],
+        _ acknowledged: Log<UInt16>
+    ) async throws -> FakeMQTTServer {
+        // They are not sent with MQTT 3.1.1.
+        let properties = MQTTProperties(identifiers.map { MQTTProperty.subscriptionIdentifier($0) })
+        @Sendable func message(_ packetID: UInt16) -> MQTTPacket {
+            .publish(
+                MQTTPublish(
+                    topic: "home/\(packetID)",
+                    payload: ByteBuffer(string: "\(packetID)"),
+                    qos: .atLeastOnce,
+                    packetID: packetID,
+                    properties: properties
+                )
+            )
+        }
+        return try await FakeMQTTServer.scripted(version: version) { packet, connection in
+            switch packet {
+            case .connect:
+                connection.send(.connack(MQTTConnack(sessionPresent: true, reason: .success)), version: version)
+                for packetID in UInt16(1)...256 { connection.send(message(packetID), version: version) }
+            case .puback(let acknowledgement):
+                guard acknowledged.count(adding: acknowledgement.packetID) == 256 else { return }
+                connection.send(message(257), version: version)
+            case .subscribe(let request):
+                let reasons: [MQTTReasonCode] = request.subscriptions.map {
+                    $0.filter == "bad/#" ? .unspecifiedError : .grantedQoS1
+                }
+                let answer = MQTTSuback(packetID: request.packetID, reasons: reasons)
+                connection.send(.suback(answer), version: version)
+            case .unsubscribe(let request):
+                let reasons = request.filters.map { _ in MQTTReasonCode.success }
+                let answer = MQTTUnsuback(packetID: request.packetID, reasons: reasons)
+                connection.send(.unsuback(answer), version: version)
+            default: return
+            }
+        }
+    }
+
+    @Test(arguments: [(.v311, []), (.v5, []), (.v5, [7])] as [(MQTTClient.Version, [Int])])
+    func `a scope gets the messages of an earlier run that its filter matches, and acknowledges them`(
+        version: MQTTClient.Version,
+        identifiers: [Int]
+    ) async throws {
+        let acknowledged = Log<UInt16>()
+        let server = try await Self.server(version.wire, identifiers: identifiers, acknowledged)
+        var configuration = MQTTClient.Configuration.fake(server)
+        configuration.version = version
+        let client = try MQTTClient(configuration)
+        try await client.connect()
+        while await client.driver.link.backlog < 256 { await Task.yield() }
+        let other = try await client.subscribe(to: "other/#", qos: .atLeastOnce) { _ in
+            await client.driver.link.backlog
+        }
+        #expect(other == 256, "they are not this scope's")
+        let texts = try await client.subscribe(to: "home/+", qos: .atLeastOnce) { messages in
+            var texts: [String] = []
+            for await message in messages {
+                texts.append(message.text ?? "")
+                if texts.count == 257 { break }
+            }
+            return texts
+        }
+        #expect(texts == (1...257).map { "\($0)" })
+        // The server has answered all that came before.
+        _ = try await client.subscribe(to: "fence")
+        #expect(acknowledged.all == Array(UInt16(1)...257))
+        #expect(await client.driver.link.backlogBytes == 0)
+        await client.close()
+        try await server.stop()
+    }
+
+    @Test func `messages of an earlier run stay for the app if it reads them, or the scope is refused`() async throws {
+        let acknowledged = Log<UInt16>()
+        let server = try await Self.server(.v5, identifiers: [], acknowledged)
+        let client = try MQTTClient(.fake(server))
+        try await client.connect()
+        while await client.driver.link.backlog < 256 { await Task.yield() }
+        await #expect(throws: HermesClientError.self) {
+            try await client.subscribe(to: "bad/#") { _ in Issue.record("the body does not run") }
+        }
+        try await client.subscribe(to: "home/#", qos: .atLeastOnce)
+        try await client.subscribe(to: "home/+", qos: .atLeastOnce) { _ in }
+        #expect(await client.driver.link.backlog == 256)
+        #expect(await client.messages.makeAsyncIterator().next()?.text == "1")
+        #expect(acknowledged.all.isEmpty)
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `a refused subscription throws, and a scope of a closed client ends`() async throws {
         let server = try await FakeMQTTServer.scripted { packet, connection in
             switch packet {

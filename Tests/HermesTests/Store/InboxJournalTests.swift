@@ -183,7 +183,7 @@ struct InboxJournalTests {
     @Test func `an entry counts as recorded only once the write that another call has begun ends`() async throws {
         let store = Holding()
         let journal = try Self.journal(store)
-        await journal.loggedIn(Self.session)
+        journal.loggedIn(Self.session)
         store.hold()
         let first = Task { await journal.taken(Self.event(1), of: Self.session) }  // Awaited below.
         while store.heldCount == 0 { try await Task.sleep(for: .milliseconds(2)) }
@@ -264,11 +264,11 @@ struct InboxJournalTests {
         #expect(await journal.taken(Self.event(5), of: Self.session))
         var session = Self.session
         session.epoch = 2
-        await journal.loggedIn(session)
+        journal.loggedIn(session)
         #expect(journal.cursor == nil)
         #expect(Self.texts(try Self.journal(store)) == ["5"])
         session.uid = 8
-        await journal.loggedIn(session)
+        journal.loggedIn(session)
         #expect(try Self.journal(store).recent.isEmpty)
         #expect(store.records().map(\.key) == ["account"])
     }
