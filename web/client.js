@@ -82,6 +82,8 @@ export class HermesClient extends Requests {
     #lastState = "";
     /** @type {Map<string, any>} Changes for the store that say what the app has taken, and are not stored yet. */
     #owed = new Map();
+    /** @type {{ epoch: string, seq: number } | null} What the store records as taken; null if it records nothing. */
+    #cursor = null;
     /** @type {any} The entry that the app has taken last. */
     #lastTaken;
     /** @type {any} */
@@ -154,7 +156,10 @@ export class HermesClient extends Requests {
         this.#session.statistics.kind = network;
         this.#session.statistics.restore(records.get("statistics") ?? []);
         // Without its account, nobody knows whose inbox the cursor is of.
-        if (cursor && this.#account) this.#session.inbox = new InboxTracker(cursor.epoch, cursor.seq);
+        if (cursor && this.#account) {
+            this.#session.inbox = new InboxTracker(cursor.epoch, cursor.seq);
+            this.#cursor = cursor;
+        }
         this.#deliveries = new Deliveries({
             handlers: () => this.handlers("entry"),
             taken: (delivery) => this.#taken(delivery),
@@ -167,7 +172,7 @@ export class HermesClient extends Requests {
             limits: options.outboxLimits ?? standardOutboxLimits,
             submit: async (send) => (await this.request({ send }, true, 60_000)).receipt,
             changed: (entry) => this.emit("outbox", entry),
-            place: () => this.#session.inbox.taken,
+            place: (uid) => this.#place(uid),
         });
         this.#follow();
     }
@@ -430,11 +435,13 @@ export class HermesClient extends Requests {
                     this.#deliveries.clear();
                     this.#owed.clear();
                     clearTimeout(this.#keepTimer);
+                    this.#cursor = null;
                     this.#write([["cursor", undefined]]);
                     break;
                 case "keepCursor":
                     this.#owed.delete("cursor");
-                    this.#write([["cursor", { epoch: this.#session.inbox.epoch, seq: effect.seq }]]);
+                    this.#cursor = { epoch: this.#session.inbox.epoch, seq: effect.seq };
+                    this.#write([["cursor", this.#cursor]]);
                     break;
                 case "loggedIn":
                     this.#loggedIn(effect, now);
@@ -630,7 +637,11 @@ export class HermesClient extends Requests {
             this.emit("storeError", error);
             return;
         }
-        for (const [key, value] of changes) if (this.#owed.get(key) === value) this.#owed.delete(key);
+        for (const [key, value] of changes) {
+            if (this.#owed.get(key) !== value) continue;
+            this.#owed.delete(key);
+            if (key === "cursor") this.#cursor = value;
+        }
         this.#turn((now, effects) => {
             this.#session.taken(delivery, now, Date.now(), effects);
             // Browsers let the timers of a hidden page come late, by a minute and more.
@@ -639,6 +650,17 @@ export class HermesClient extends Requests {
             if (this.#machine.state.is === "live") return;
             this.#apply(effects.splice(0).filter(({ do: what }) => what !== "send"));
         });
+    }
+
+    /**
+     * Returns the last seq that the store records as taken in an account's inbox; 0 if none is. If another account is
+     * logged in, the epoch is unknown, "0".
+     *
+     * @param {number} uid
+     */
+    #place(uid) {
+        const epoch = uid === this.#session.owner ? this.#session.inbox.epoch : "0";
+        return { epoch, seq: this.#cursor?.epoch === epoch ? this.#cursor.seq : 0 };
     }
 
     /**

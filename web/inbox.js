@@ -189,6 +189,8 @@ export class InboxTracker {
             this.#accept(entry, to, bytes, output);
             for (let next; (next = this.#ahead.get(this.received + 1)); ) {
                 this.#removeAhead(this.received + 1);
+                // The entry is dropped, and requested again later. If it stayed, its repetition would be a duplicate.
+                if (this.#isPaused && next.entry !== null) break;
                 this.#accept(next.entry, next.to, next.bytes, output);
             }
             this.#dropPassed();
@@ -235,7 +237,8 @@ export class InboxTracker {
     }
 
     /**
-     * The app has taken the entries up to this one.
+     * The app has taken the entries up to this one; 0: an event that is no entry of this inbox. In either case, there
+     * may be room again for dropped entries.
      *
      * @param {number} seq
      * @param {number} now

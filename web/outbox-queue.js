@@ -309,42 +309,53 @@ export class OutboxQueue {
 const maxSent = 1000;
 
 /**
- * Sent messages whose entries in this account's inbox the app has not reached. In the next run the server delivers
- * these entries, and they must be known as this device's own. Does no I/O.
+ * The entry of a sent message in its account's own inbox.
+ *
+ * @typedef {{ seq: number, uid: number, epoch: string }} SentEntry
+ */
+
+/**
+ * Sent messages whose entries in their account's own inbox the app has not reached. After a later login of the account
+ * the server delivers these entries, and they must be known as this device's own. Does no I/O.
  */
 export class SentMessages {
-    /** @type {Map<string, number>} The seqs by client id, in the order of sending. */
-    #seqs;
+    /** @type {Map<string, SentEntry>} By client id, in the order of sending. */
+    #entries;
 
-    /** @param {Iterable<[string, number]>} seqs Those of an earlier run. */
-    constructor(seqs = []) {
-        this.#seqs = new Map(seqs);
+    /**
+     * @param {Iterable<[string, any]>} entries Those of an earlier run. An earlier version stored bare seqs, whose
+     *   inbox is unknown; these are dropped only if there are too many.
+     */
+    constructor(entries = []) {
+        this.#entries = new Map(entries);
     }
 
     /** @param {string} clientId */
     has(clientId) {
-        return this.#seqs.has(clientId);
+        return this.#entries.has(clientId);
     }
 
     /**
-     * The server committed a message, which has this seq in the account's own inbox.
+     * The server committed a message.
      *
      * @param {string} clientId
-     * @param {number} seq
-     * @param {number} place The last seq that the app has taken.
+     * @param {SentEntry} entry
+     * @param {number} place The last seq that the app has taken in the entry's inbox; 0 if unknown.
      * @returns {{ kept: boolean, dropped: string[] }} Whether the message is remembered, and which no longer are.
      */
-    sent(clientId, seq, place) {
+    sent(clientId, entry, place) {
         /** @type {string[]} */
         const dropped = [];
-        for (const [id, other] of this.#seqs) if (other <= place) dropped.push(id);
-        const kept = seq > place && !this.#seqs.has(clientId);
-        if (kept) this.#seqs.set(clientId, seq);
-        if (this.#seqs.size - dropped.length > maxSent) {
-            const [oldest] = [...this.#seqs.keys()].filter((id) => !dropped.includes(id));
+        for (const [id, { seq, uid, epoch }] of this.#entries) {
+            if (uid === entry.uid && epoch === entry.epoch && seq <= place) dropped.push(id);
+        }
+        const kept = entry.seq > place && !this.#entries.has(clientId);
+        if (kept) this.#entries.set(clientId, entry);
+        if (this.#entries.size - dropped.length > maxSent) {
+            const [oldest] = [...this.#entries.keys()].filter((id) => !dropped.includes(id));
             dropped.push(oldest);
         }
-        for (const id of dropped) this.#seqs.delete(id);
+        for (const id of dropped) this.#entries.delete(id);
         return { kept, dropped };
     }
 }

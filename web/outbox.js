@@ -54,11 +54,12 @@ export class Outbox {
      * @param {import("./outbox-queue.js").OutboxLimits} options.limits
      * @param {(send: any) => Promise<any>} options.submit Sends a message and returns its receipt.
      * @param {(entry: OutboxEntry) => void} options.changed Called at each change.
-     * @param {() => number} options.place Returns the last seq that the app has taken.
+     * @param {(uid: number) => { epoch: string, seq: number }} options.place Returns the last seq that the store
+     *   records as taken in this account's inbox, 0 if none is, and the inbox's epoch, "0" if it is unknown.
      */
     constructor({ store, records, uid, limits, submit, changed, place }) {
         const items = [];
-        /** @type {[string, number][]} */
+        /** @type {[string, any][]} */
         const sent = [];
         for (const [key, value] of records) {
             if (key.startsWith(prefix)) items.push(value);
@@ -208,13 +209,15 @@ export class Outbox {
      * @param {any} receipt
      */
     #committed(entry, receipt) {
-        const { number, send } = entry.item;
+        const { number, send, uid } = entry.item;
         this.#queue.removed(number);
         /** @type {[string, any][]} */
         const changes = [[keyOf(number), undefined]];
         if (receipt.inboxSeq > 0) {
-            const { kept, dropped } = this.#sent.sent(send.clientId, receipt.inboxSeq, this.#place());
-            if (kept) changes.push([sentPrefix + send.clientId, receipt.inboxSeq]);
+            const { epoch, seq } = this.#place(uid);
+            const own = { seq: receipt.inboxSeq, uid, epoch };
+            const { kept, dropped } = this.#sent.sent(send.clientId, own, seq);
+            if (kept) changes.push([sentPrefix + send.clientId, own]);
             for (const id of dropped) changes.push([sentPrefix + id, undefined]);
         }
         // Should this be lost, the message is sent again and the server recognizes it, for a day.

@@ -309,6 +309,13 @@ export function gapEvent(from, to, epoch) {
 export function entryName(event) {
     // A message to oneself is two entries with one id.
     const { type, message, push } = event;
-    if (type === "message" && message.id) return `${message.own ? "own" : "message"} ${message.id}`;
+    if (type === "message" && message.id) return message.own ? ownName(message.id) : `message ${message.id}`;
     return type === "push" && push.id ? `push ${push.id}` : null;
 }
+
+/**
+ * Names the entry of a message in its sender's own inbox.
+ *
+ * @param {string} id
+ */
+export const ownName = (id) => `own ${id}`;

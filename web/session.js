@@ -4,7 +4,7 @@
 import { ErrorCode, HermesError } from "./errors.js";
 import { longestInterval } from "./heartbeat.js";
 import { InboxTracker, SeenEntries } from "./inbox.js";
-import { entryName, gapEvent, inboxEvent, violation } from "./packet.js";
+import { entryName, gapEvent, inboxEvent, ownName, violation } from "./packet.js";
 import { ClockOffset, DeliveryCounter, TopicTracker } from "./statistics.js";
 
 /**
@@ -206,8 +206,8 @@ export class Session {
     }
 
     /**
-     * Applies a request by the server's rules. If more accounts were remembered than the server watches, it would refuse
-     * the request of the next connection, and nothing would be watched.
+     * Applies a request by the server's rules. If more accounts were remembered than the server watches, it would
+     * refuse the request of the next connection, and nothing would be watched.
      *
      * @param {{ watchUids?: number[], unwatchUids?: number[] }} request
      */
@@ -282,8 +282,10 @@ export class Session {
      * @param {Effect[]} effects
      */
     taken(delivery, now, date, effects) {
-        if (!this.isCurrent(delivery)) return;
-        this.#track((out) => this.inbox.tookUpTo(delivery.event.seq, now, out), date, effects);
+        // An event without a valid seq takes no entry, but the tracker may have room again for the entries that it has
+        // dropped.
+        const seq = this.isCurrent(delivery) ? delivery.event.seq : 0;
+        this.#track((out) => this.inbox.tookUpTo(seq, now, out), date, effects);
     }
 
     /**
@@ -472,7 +474,7 @@ export class Session {
             effects.push({ do: "live", type: "room", event: { room, user: null, uid: 0, ...news } });
             return;
         }
-        this.#sending.delete(id);
+        const wasSend = this.#sending.delete(id);
         const entered = this.#entering.get(id);
         this.#entering.delete(id);
         if (result.error) {
@@ -480,9 +482,13 @@ export class Session {
             return;
         }
         if (entered) this.#rooms.set(entered.room, entered.user);
-        const seq = result.receipt?.inboxSeq ?? 0;
-        // The client's own message is also an entry, for which this device gets only the receipt.
-        if (seq > 0) this.#track((out) => this.inbox.arrived(null, seq, seq, 0, now, out), date, effects);
+        const { inboxSeq: seq = 0, messageId = "" } = result.receipt ?? {};
+        if (wasSend && seq > 0) {
+            // The client's own message is also an entry, for which this device gets only the receipt. The entry itself
+            // can arrive after the server has begun a new inbox.
+            this.seen.insert(ownName(messageId));
+            this.#track((out) => this.inbox.arrived(null, seq, seq, 0, now, out), date, effects);
+        }
         effects.push({ do: "answer", id, result });
     }
 

@@ -132,6 +132,7 @@ const waiting = new WeakMap();
  */
 export function whenReleased(part, draw) {
     if (!part.querySelector("button:active")) {
+        waiting.delete(part);
         draw();
         return;
     }

@@ -278,7 +278,7 @@ export class Lines {
         const today = new Date(now).toDateString();
         let nextEnd = Infinity;
         const holes = account.chats.holes(chat);
-        const open = holes.filter(({ before }) => !chat.asked.has(before));
+        const open = holes.filter((hole) => account.chats.mayFill(chat, hole));
         const place = first.hidden ? null : open[0];
         const firstRow = { key: "first", signature: /** @type {any[]} */ ([]), make: () => first };
         const rows = all.slice(this.#start, this.#end).flatMap((line) => {

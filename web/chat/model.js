@@ -260,7 +260,17 @@ export class Chats {
      * @param {Chat} chat
      */
     hole(chat) {
-        return this.holes(chat).find(({ before }) => !chat.asked.has(before));
+        return this.holes(chat).find((hole) => this.mayFill(chat, hole));
+    }
+
+    /**
+     * Whether the server may have the messages of a hole.
+     *
+     * @param {Chat} chat
+     * @param {{ before: number }} hole
+     */
+    mayFill(chat, { before }) {
+        return !chat.asked.has(before);
     }
 
     /**

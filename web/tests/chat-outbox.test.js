@@ -19,7 +19,8 @@ function open(submit) {
     const changes = [];
     const limits = standardOutboxLimits;
     const changed = (/** @type {any} */ entry) => changes.push(entry.status);
-    const outbox = new Outbox({ store, records: new Map(), uid: 1, limits, submit, changed, place: () => 0 });
+    const place = () => ({ epoch: "9", seq: 0 });
+    const outbox = new Outbox({ store, records: new Map(), uid: 1, limits, submit, changed, place });
     return { outbox, store, changes };
 }
 const full = async () => Promise.reject(new DOMException("no room", "QuotaExceededError"));

@@ -46,10 +46,16 @@ const message = (seq, text, extra = {}) => ({
         message: { id: `m${seq}`.padEnd(26, "0"), conversation: { uid: 7 }, fromUid: 7, content: { text }, ...extra },
     },
 });
-const receipt = (packet, seq) => ({
-    id: packet.id,
-    result: { receipt: { messageId: "m", clientId: packet.send.clientId, inboxSeq: String(seq) } },
-});
+const receipt = (packet, seq) => {
+    const { id: messageId } = message(seq).event.message;
+    return { id: packet.id, result: { receipt: { messageId, clientId: packet.send.clientId, inboxSeq: String(seq) } } };
+};
+/** Sends a message through the outbox, and waits for its receipt. */
+const send = async (client, text) => {
+    const sent = next(client, "outbox", (entry) => entry.status === "sent" && entry.content.text === text);
+    await client.outbox.send(text, { uid: 7 });
+    return (await sent).clientId;
+};
 
 describe("login", () => {
     test("asks for JSON, and keeps the token and the device's id for the next run", async () => {
@@ -352,6 +358,85 @@ describe("outbox", () => {
         const entry = next(second, "entry");
         await second.resume();
         await server.until(() => server.connections.length === 2);
+        server.connections[1].send(message(1, "hello", { own: true, clientId }));
+        server.connections[1].send(message(2, "from Bob"));
+        assert.equal((await entry).seq, 2);
+    });
+
+    test("a sent message stays its own when the server begins another inbox", async () => {
+        const client = await open();
+        const seen = [];
+        client.on("entry", (event) => void seen.push(event.message?.id[1] ?? event.type));
+        await client.logIn({ nickName: "ann", password: "secret" });
+        let seq = 1;
+        server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, seq));
+        const clientIds = [await send(client, "one")];
+        server.connections[0].send(message(2, "from Bob"));
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "2"));
+        // The app has passed the first message, so the outbox forgets it now.
+        seq = 3;
+        clientIds.push(await send(client, "three"));
+        seq = 4;
+        clientIds.push((await client.send("four", { uid: 7 })).clientId);
+        server.session = { ...server.session, epoch: "10", headSeq: "8", acknowledgedSeq: "4" };
+        server.connections[0].socket.destroy();
+        await server.packet("authenticate", 1);
+        for (const [index, old] of [1, 3, 4].entries()) {
+            const { event } = message(old, "", { own: true, clientId: clientIds[index] });
+            server.connections[1].send({ event: { ...event, seq: String(5 + index) } });
+        }
+        server.connections[1].send(message(8, "of another device", { own: true, clientId: "other" }));
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "8"));
+        assert.deepEqual(seen, ["2", "inboxReset", "8"]);
+    });
+
+    test("a sent message stays its own while another account is logged in, until the app has passed it", async () => {
+        const store = new MemoryStore();
+        // As an earlier version stored it.
+        await store.write([["sent/old", 1]]);
+        const client = await open({ store });
+        const seen = [];
+        client.on("entry", ({ message: { content } }) => void seen.push(content.text));
+        const kept = () => [...store.records.keys()].filter((key) => key.startsWith("sent/")).sort();
+        const taken = (seq) => server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === seq));
+        let seq = 1;
+        server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, seq));
+        const { session } = server;
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const anns = await send(client, "Ann's");
+        // The connection ends before the acknowledgement. Bob's inbox is longer.
+        server.connections[0].socket.destroy();
+        server.session = { ...session, uid: 2, nickName: "bob", token: "u", headSeq: "100", acknowledgedSeq: "100" };
+        await client.logIn({ nickName: "bob", password: "secret" });
+        server.connections.at(-1).send(message(101, "for Bob"));
+        await taken("101");
+        seq = 102;
+        const bobs = await send(client, "Bob's");
+        assert.deepEqual(kept(), ["sent/old", `sent/${anns}`, `sent/${bobs}`].sort());
+        assert.deepEqual(store.records.get(`sent/${anns}`), { seq: 1, uid: 1, epoch: "9" });
+        server.session = { ...session, headSeq: "2" };
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.connections.at(-1).send(message(1, "Ann's", { own: true, clientId: anns }));
+        server.connections.at(-1).send(message(2, "for Ann"));
+        await taken("2");
+        assert.deepEqual(seen, ["for Bob", "for Ann"]);
+        seq = 3;
+        const last = await send(client, "Ann's last");
+        assert.deepEqual(kept(), ["sent/old", `sent/${bobs}`, `sent/${last}`].sort());
+    });
+
+    test("a sent message stays its own if the page is killed before its entry is acknowledged", async () => {
+        const store = new MemoryStore();
+        const first = await open({ store });
+        await first.logIn({ nickName: "ann", password: "secret" });
+        server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, 1));
+        const clientId = await send(first, "hello");
+        const left = new MemoryStore();
+        left.records = await store.load();
+        await first.close();
+        const second = await open({ store: left });
+        const entry = next(second, "entry");
+        await second.resume();
         server.connections[1].send(message(1, "hello", { own: true, clientId }));
         server.connections[1].send(message(2, "from Bob"));
         assert.equal((await entry).seq, 2);
