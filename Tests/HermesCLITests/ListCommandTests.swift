@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import Foundation
 import Hermes
 import HermesTestKit
 import Testing
@@ -22,6 +23,15 @@ struct ListCommandTests {
 
     @Test func `what clients choose does not reach the terminal's controls`() {
         #expect(ViewFormat.line(["a\u{202E}b", "\u{1B}[2J", "x\ty\n"]) == "a?b\t?[2J\tx?y?")
+    }
+
+    @Test func `JSON has the values of strangers, and none of their control characters`() throws {
+        let values = ["a\u{9B}2J\u{202E}", "\t\n\u{7F}\u{2028}", "\u{E0001}\u{F0000}", "Zoë 漢 😀"]
+        let json = try ViewFormat.json(values)
+        let harmful: Set<Unicode.GeneralCategory> = [.control, .format, .lineSeparator, .privateUse]
+        #expect(json.unicodeScalars.allSatisfy { $0 == "\n" || !harmful.contains($0.properties.generalCategory) })
+        #expect(json.contains("Zoë 漢 😀") && json.contains("\\udb40\\udc01"))
+        #expect(try JSONDecoder().decode([String].self, from: Data(json.utf8)) == values)
     }
 
     @Test func `lists of a running server are shown, and what is not there is an error`() async throws {

@@ -125,6 +125,30 @@ struct OutputTests {
         await #expect(throws: OutputFailure(number: EPIPE)) { try await printer.print(message) }
     }
 
+    @Test func `a result that cannot be printed is an error, which says what the command has changed`() throws {
+        let pipe = try Pipe()
+        close(pipe.reader)
+        #expect(throws: CommandOutput.failed) {
+            try CommandOutput.print("secret", after: "the key was created", to: pipe.output)
+        }
+        // A list that `head` has had enough of.
+        #expect(throws: ExitCode.failure) { try CommandOutput.print("a line", to: pipe.output) }
+        close(pipe.output.descriptor)
+        let (closed, full) = (OutputFailure(number: EPIPE), OutputFailure(number: ENOSPC))
+        #expect(CommandOutput.message(closed, after: nil) == nil)
+        #expect(CommandOutput.message(closed, after: "the key was created")?.hasSuffix("; the key was created") == true)
+        #expect(CommandOutput.message(full, after: "the key was created") == "\(full.reason); the key was created")
+        #expect(CommandOutput.message(full, after: nil) == full.reason)
+        #if os(Linux)
+        let descriptor = open("/dev/full", O_WRONLY)
+        try #require(descriptor >= 0)
+        defer { close(descriptor) }
+        #expect(throws: CommandOutput.failed) {
+            try CommandOutput.print("a line", to: StandardOutput(descriptor: descriptor))
+        }
+        #endif
+    }
+
     @Test func `pub with QoS 0 fails where the server reads nothing`() async throws {
         // Accepts the connection, and that is all.
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)

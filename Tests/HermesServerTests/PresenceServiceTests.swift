@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Hermes
-import HermesServer
+import HermesCore
 import HermesTestKit
 import Testing
+
+@testable import HermesServer
 
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct PresenceServiceTests {
     @Test func `whoever comes and goes too often is told of a second later by the running server, which ends`()
@@ -42,5 +44,41 @@ import Testing
             await bob.close()
             await ann.close()
         }
+    }
+
+    @Test func `the last change of whoever comes and goes too often is stored for the back end when the server stops`()
+        async throws
+    {
+        // Nothing leaves the queue.
+        let backEnd = try await FakeEndpoint.start { _, _ in FakeEndpoint.Answer(503) }
+        let clock = ManualClock()
+        func configure(_ settings: inout ServerSettings) { settings.webhooks.url = backEnd.url + "/events" }
+        typealias Rest = (any WebhookStore, HermesClient)
+        let (store, last) = try await withServer(time: clock, configure: configure) { server -> Rest in
+            func client() throws -> HermesClient {
+                let address = ServerAddress(port: server.port("delimited"))
+                let device = Hermes.DeviceDescription(id: "phone")
+                var configuration = HermesClient.Configuration(server: address, device: device)
+                configuration.reconnect = .never
+                return try HermesClient(configuration)
+            }
+            var bob = try client()
+            let account = try await bob.logIn(.register(nickName: "bob", password: "secret-1"))
+            // Four changes in another second, in which the clock stands still. The fifth is the end of the server.
+            clock.advance(by: .seconds(2))
+            for _ in 0..<2 {
+                await bob.close()
+                while try server.connectedDevices() > 0 { await Task.yield() }
+                bob = try client()
+                _ = try await bob.logIn(.token(account.token))
+            }
+            let outbox = try #require(try server.assembly().outbound.outbox)
+            return (outbox.store, bob)
+        }
+        await last.close()
+        await backEnd.stop()
+        let stored = try await store.dueWebhooks(now: clock.now().advanced(by: .seconds(3_600)), limit: 100)
+        let areOffline = stored.map { String(decoding: $0.event.body, as: UTF8.self).contains(#""type":"offline""#) }
+        #expect(areOffline == [false, true, false, true, false, true])
     }
 }

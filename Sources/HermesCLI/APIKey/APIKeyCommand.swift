@@ -46,7 +46,10 @@ struct APIKeyCreate: AsyncParsableCommand {
     func run() async throws {
         let response = try await Administrator(data).ask(.createAPIKey(name: name, scopes: scopes))
         guard case .apiKeyCreated(let secret) = response else { return }
-        print(secret)
+        try CommandOutput.print(
+            secret,
+            after: "the key \(name) was created, but nobody has it; revoke it with \"hermes apikey revoke \(name)\""
+        )
     }
 }
 
@@ -63,7 +66,7 @@ struct APIKeyList: AsyncParsableCommand {
         guard case .apiKeys(let keys) = try await Administrator(data).ask(.listAPIKeys) else { return }
         for key in keys {
             let used = key.lastUsedAt.map { "used \(Day.text($0))" } ?? "never used"
-            print(ViewFormat.line([key.name, "\(key.scopes)", Day.text(key.createdAt), used]))
+            try CommandOutput.print(ViewFormat.line([key.name, "\(key.scopes)", Day.text(key.createdAt), used]))
         }
     }
 }
@@ -82,6 +85,6 @@ struct APIKeyRevoke: AsyncParsableCommand {
 
     func run() async throws {
         _ = try await Administrator(data).ask(.revokeAPIKey(name: name))
-        print("\(name) is revoked")
+        try CommandOutput.confirm("\(name) is revoked")
     }
 }

@@ -52,7 +52,7 @@ struct AdminAdd: AsyncParsableCommand {
         guard case .administrators(let made) = try await Administrator(data).ask(request), let made = made.first else {
             return
         }
-        print("created \(made.name), \(made.role)")
+        try CommandOutput.confirm("created \(made.name), \(made.role)")
     }
 }
 
@@ -70,7 +70,7 @@ struct AdminList: AsyncParsableCommand {
         for one in all {
             let factor = one.hasSecondFactor ? "second factor" : "password alone"
             let login = one.lastLoginAt.map { "logged in \(Day.text($0))" } ?? "never logged in"
-            print(ViewFormat.line([one.name, one.role, factor, Day.text(one.createdAt), login]))
+            try CommandOutput.print(ViewFormat.line([one.name, one.role, factor, Day.text(one.createdAt), login]))
         }
     }
 }
@@ -92,7 +92,7 @@ struct AdminPassword: AsyncParsableCommand {
     func run() async throws {
         let secret = try PasswordInput.read(file: password.passwordFile, isNew: true)
         _ = try await Administrator(data).ask(.setAdministratorPassword(name: name, password: secret))
-        print("\(name) has a new password")
+        try CommandOutput.confirm("\(name) has a new password")
     }
 }
 
@@ -113,7 +113,7 @@ struct AdminRole: AsyncParsableCommand {
 
     func run() async throws {
         _ = try await Administrator(data).ask(.setAdministratorRole(name: name, role: role))
-        print("\(name) is \(role)")
+        try CommandOutput.confirm("\(name) is \(role)")
     }
 }
 
@@ -144,11 +144,15 @@ struct AdminTOTP: AsyncParsableCommand {
         let request = off ? ControlRequest.removeSecondFactor(name: name) : .newSecondFactor(name: name)
         switch try await Administrator(data).ask(request) {
         case .secondFactor(let address, let secret, let recovery):
-            print("\(address)\n")
-            print("secret, to type into an app: \(secret)\n")
-            print("recovery codes, each valid once:")
-            for code in recovery { print("  \(code)") }
-        default: print("\(name) logs in with the password alone")
+            let lines = [
+                "\(address)\n", "secret, to type into an app: \(secret)\n", "recovery codes, each valid once:",
+            ]
+            try CommandOutput.print(
+                (lines + recovery.map { "  \($0)" }).joined(separator: "\n"),
+                after: "\(name) has a new second factor, which nobody knows; "
+                    + "take it away with \"hermes admin totp \(name) --off\""
+            )
+        default: try CommandOutput.confirm("\(name) logs in with the password alone")
         }
     }
 }
@@ -167,7 +171,7 @@ struct AdminRemove: AsyncParsableCommand {
 
     func run() async throws {
         _ = try await Administrator(data).ask(.removeAdministrator(name: name))
-        print("\(name) is removed")
+        try CommandOutput.confirm("\(name) is removed")
     }
 }
 
@@ -190,7 +194,7 @@ struct AdminAudit: AsyncParsableCommand {
             let time = Date(timeIntervalSince1970: Double(entry.time) / 1000).formatted(.iso8601)
             let columns = [time, entry.who, entry.address, entry.action, entry.target, entry.result]
             // The entries include the names from failed logins, which anybody can choose.
-            print(ViewFormat.line(columns))
+            try CommandOutput.print(ViewFormat.line(columns))
         }
     }
 }

@@ -28,6 +28,6 @@ struct Backup: AsyncParsableCommand {
             throw Report.failure("\"\(path)\" exists already; choose another name")
         }
         _ = try await Administrator(data).ask(.backup(path: path))
-        print("wrote \(path)")
+        try CommandOutput.confirm("wrote \(path)")
     }
 }

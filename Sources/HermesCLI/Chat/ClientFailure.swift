@@ -62,7 +62,10 @@ func reportingFailures(
 
 /// Writes to stderr at once.
 enum StandardError {
-    static func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+    static func write(_ text: String) {
+        // Without standard error the text is lost.
+        try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
+    }
 
     /// Writes a line without control characters, because its text may come from a server.
     static func tell(_ text: String, as speaker: String = "hermes") { write(line(text, as: speaker)) }

@@ -77,9 +77,11 @@ struct OutputFailure: Error, Hashable, CustomStringConvertible {
     /// Whether the reader has closed the pipe. This is not an error: `head` always closes its pipe.
     var isClosed: Bool { number == EPIPE }
 
+    /// What has failed, without advice.
+    var reason: String { "cannot print: \(String(cString: strerror(number)))" }
+
     var description: String {
-        "cannot print: \(String(cString: strerror(number))); "
-            + "messages that were not printed are shown at the next start if the server stores them"
+        "\(reason); messages that were not printed are shown at the next start if the server stores them"
     }
 }
 

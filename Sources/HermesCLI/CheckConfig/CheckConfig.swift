@@ -40,18 +40,19 @@ struct CheckConfig: AsyncParsableCommand {
 
     func run() async throws {
         if printAnnotated || printReference {
-            print(printAnnotated ? ConfigurationText.annotatedFile() : ConfigurationText.reference(), terminator: "")
-            return
+            let text = printAnnotated ? ConfigurationText.annotatedFile() : ConfigurationText.reference()
+            return try CommandOutput.print(text, terminator: "")
         }
+        let text: String
         do throws(ServerFailure) {
-            let text = try await HermesServer.checkConfiguration(
+            text = try await HermesServer.checkConfiguration(
                 arguments: settings,
                 file: config,
                 readsFiles: !skipFiles
             )
-            print(show ? text : "the configuration is valid\n", terminator: "")
         } catch {
             throw Report.failure(error)
         }
+        try CommandOutput.print(show ? text : "the configuration is valid\n", terminator: "")
     }
 }

@@ -56,11 +56,11 @@ struct ClientsList: AsyncParsableCommand {
             let request = ControlRequest.listClients(after: after, text: text, limit: Self.pageSize)
             guard case .clients(let page) = try await administrator.ask(request) else { return }
             all += json ? page : []
-            for client in page where !json { print(ViewFormat.text(client)) }
+            for client in page where !json { try CommandOutput.print(ViewFormat.text(client)) }
             guard page.count == Self.pageSize, let last = page.last else { break }
             after = last.number
         }
-        if json { print(try ViewFormat.json(all)) }
+        if json { try CommandOutput.print(ViewFormat.json(all)) }
     }
 }
 
@@ -83,7 +83,7 @@ struct ClientsDisconnect: AsyncParsableCommand {
     func run() async throws {
         let response = try await Administrator(data).ask(.disconnectClient(number: number))
         guard case .disconnected(let clientID) = response else { return }
-        print("disconnected \(ViewFormat.printable(clientID))")
+        try CommandOutput.confirm("disconnected \(ViewFormat.printable(clientID))")
     }
 }
 

@@ -43,7 +43,11 @@ struct InvitationCreate: AsyncParsableCommand {
     func run() async throws {
         let request = ControlRequest.createInvitation(name: name, uses: uses, days: days)
         guard case .invitationCreated(let code) = try await Administrator(data).ask(request) else { return }
-        print(code)
+        try CommandOutput.print(
+            code,
+            after: "the invitation \(name) was created, but nobody has its code; "
+                + "revoke it with \"hermes invitation revoke \(name)\""
+        )
     }
 }
 
@@ -61,7 +65,7 @@ struct InvitationList: AsyncParsableCommand {
         for invitation in list {
             let end = invitation.expiresAt.map { "until \(Day.text($0))" } ?? "no end"
             let uses = "\(invitation.used) of \(invitation.uses) used"
-            print(ViewFormat.line([invitation.name, uses, Day.text(invitation.createdAt), end]))
+            try CommandOutput.print(ViewFormat.line([invitation.name, uses, Day.text(invitation.createdAt), end]))
         }
     }
 }
@@ -80,6 +84,6 @@ struct InvitationRevoke: AsyncParsableCommand {
 
     func run() async throws {
         _ = try await Administrator(data).ask(.revokeInvitation(name: name))
-        print("\(name) is revoked")
+        try CommandOutput.confirm("\(name) is revoked")
     }
 }

@@ -102,7 +102,8 @@ struct PushCommand: AsyncParsableCommand {
             var headers = [("Authorization", "Bearer \(key)"), ("Content-Type", "application/json")]
             if let idempotencyKey { headers.append(("Idempotency-Key", idempotencyKey)) }
             let answer = try await endpoint.post(Array(try request().utf8), headers: headers)
-            print(try PushAnswer(answer, server: server).id.printable)
+            let id = try PushAnswer(answer, server: server).id.printable
+            try CommandOutput.print(id, after: "the push was accepted; its id is \(id)")
         } catch let failure as ClientFailure {
             StandardError.tell(failure.message)
             throw failure.exitCode

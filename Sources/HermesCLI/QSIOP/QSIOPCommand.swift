@@ -58,7 +58,8 @@ struct QSIOPPing: AsyncParsableCommand {
                 try await client.connect()
                 for number in 1...count {
                     let time = try await client.ping()
-                    print("pong \(number): \(time.formatted(.units(allowed: [.milliseconds, .microseconds])))")
+                    let text = time.formatted(.units(allowed: [.milliseconds, .microseconds]))
+                    try CommandOutput.print("pong \(number): \(text)")
                 }
             } catch {
                 await client.close()
@@ -173,7 +174,7 @@ struct QSIOPReport: AsyncParsableCommand {
         try await reportingFailures(server: identity.server.address(defaultPort: 7979)) {
             let client = try await identity.connect()
             await client.close()
-            print("accepted")
+            try CommandOutput.confirm("accepted")
         }
     }
 }

@@ -56,14 +56,15 @@ struct SendCommand: AsyncParsableCommand {
             let login = Login(name: from, server: address, options: login, deviceSuffix: "-send")
             let device = login.device
             let client = try login.makeClient(reconnect: .never, device: device)
+            let id: String
             do {
-                let id = try await deliver(text, client) { try await login.logIn(client, device: device) }
-                await client.close()
-                print(id)
+                id = try await deliver(text, client) { try await login.logIn(client, device: device) }
             } catch {
                 await client.close()
                 throw error
             }
+            await client.close()
+            try CommandOutput.print(id, after: "the message was sent; its id is \(id)")
         }
     }
 

@@ -64,7 +64,7 @@ struct UserAdd: AsyncParsableCommand {
         let secret = try PasswordInput.read(file: password.passwordFile, isNew: true)
         let response = try await Administrator(data).ask(.addUser(nickName: name, password: secret))
         guard case .users(let users) = response, let user = users.first else { return }
-        print("created \(user.nickName) with user id \(user.id)")
+        try CommandOutput.confirm("created \(user.nickName) with user id \(user.id)")
     }
 }
 
@@ -83,7 +83,8 @@ struct UserList: AsyncParsableCommand {
         while case .users(let users) = try await administrator.ask(.listUsers(after: after)), let last = users.last {
             for user in users {
                 let state = user.isDisabled ? "disabled" : user.isOnline ? "online" : "offline"
-                print(ViewFormat.line(["\(user.id)", user.nickName, state, Day.text(user.createdAt)]))
+                let line = ViewFormat.line(["\(user.id)", user.nickName, state, Day.text(user.createdAt)])
+                try CommandOutput.print(line)
             }
             after = last.id
         }
@@ -106,7 +107,7 @@ struct UserPassword: AsyncParsableCommand {
     func run() async throws {
         let secret = try PasswordInput.read(file: password.passwordFile, isNew: true)
         _ = try await Administrator(data).ask(.setPassword(nickName: name, password: secret))
-        print("\(name) has a new password")
+        try CommandOutput.confirm("\(name) has a new password")
     }
 }
 
@@ -124,7 +125,7 @@ struct UserDisable: AsyncParsableCommand {
 
     func run() async throws {
         _ = try await Administrator(data).ask(.setDisabled(nickName: name, isDisabled: true))
-        print("\(name) is disabled")
+        try CommandOutput.confirm("\(name) is disabled")
     }
 }
 
@@ -142,7 +143,7 @@ struct UserEnable: AsyncParsableCommand {
 
     func run() async throws {
         _ = try await Administrator(data).ask(.setDisabled(nickName: name, isDisabled: false))
-        print("\(name) is enabled")
+        try CommandOutput.confirm("\(name) is enabled")
     }
 }
 
@@ -172,14 +173,15 @@ struct UserDevices: AsyncParsableCommand {
         let administrator = Administrator(data)
         if let remove {
             _ = try await administrator.ask(.removeDevice(nickName: name, device: remove))
-            print("removed \(remove)")
+            try CommandOutput.confirm("removed \(remove)")
             return
         }
         guard case .devices(let devices) = try await administrator.ask(.listDevices(nickName: name)) else { return }
         for device in devices {
             let state = device.isOnline ? "online" : "last seen \(Day.text(device.lastSeenAt))"
             let about = [device.name, device.platform].filter { !$0.isEmpty }.joined(separator: ", ")
-            print(ViewFormat.line([device.id, state, "received up to entry \(device.cursor)", about]))
+            let line = ViewFormat.line([device.id, state, "received up to entry \(device.cursor)", about])
+            try CommandOutput.print(line)
         }
     }
 }

@@ -42,8 +42,8 @@ struct UserConversations: AsyncParsableCommand {
             after = next
         } while after != nil
         all.sort { ($0.lastAt ?? 0) > ($1.lastAt ?? 0) }
-        if json { return print(try ViewFormat.json(all)) }
-        for conversation in all { print(ViewFormat.text(conversation)) }
+        if json { return try CommandOutput.print(ViewFormat.json(all)) }
+        for conversation in all { try CommandOutput.print(ViewFormat.text(conversation)) }
     }
 }
 

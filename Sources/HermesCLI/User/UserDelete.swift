@@ -33,7 +33,7 @@ struct UserDelete: AsyncParsableCommand {
     func run() async throws {
         guard try yes || Self.isConfirmed(name) else { throw Report.failure("nothing was deleted") }
         _ = try await Administrator(data).ask(.deleteUser(nickName: name))
-        print("\(name) is deleted")
+        try CommandOutput.confirm("\(name) is deleted")
     }
 
     private static func isConfirmed(_ name: String) throws -> Bool {

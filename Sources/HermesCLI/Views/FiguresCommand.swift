@@ -42,7 +42,7 @@ struct FiguresCommand: AsyncParsableCommand {
     func run() async throws {
         let request = ControlRequest.figureHistory(names: names, isMonth: month)
         guard case .figureHistory(let history) = try await Administrator(data).ask(request) else { return }
-        print(json ? try ViewFormat.json(history) : ViewFormat.text(history))
+        try CommandOutput.print(json ? ViewFormat.json(history) : ViewFormat.text(history))
     }
 }
 

@@ -65,14 +65,14 @@ struct StatsCommand: AsyncParsableCommand {
         guard deliveries else {
             let answer = try await Administrator(data).ask(.stats(period: period.rawValue))
             guard case .stats(let stats) = answer else { return }
-            return print(json ? try ViewFormat.json(stats) : ViewFormat.text(stats, period))
+            return try CommandOutput.print(json ? ViewFormat.json(stats) : ViewFormat.text(stats, period))
         }
         let answer = try await Administrator(data).ask(.deliveries(period: period.rawValue))
         guard case .deliveries(let all) = answer else { return }
         let wanted = all.filter {
             (appVersion ?? $0.appVersion) == $0.appVersion && (network ?? $0.network) == $0.network
         }
-        print(json ? try ViewFormat.json(wanted) : ViewFormat.text(wanted, period))
+        try CommandOutput.print(json ? ViewFormat.json(wanted) : ViewFormat.text(wanted, period))
     }
 }
 

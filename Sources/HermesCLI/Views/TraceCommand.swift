@@ -31,13 +31,13 @@ struct TraceCommand: AsyncParsableCommand {
 
     func run() async throws {
         guard case .traces(let found) = try await Administrator(data).ask(.trace(id: id)) else { return }
-        if json { return print(try ViewFormat.json(found)) }
+        if json { return try CommandOutput.print(ViewFormat.json(found)) }
         guard !found.isEmpty else {
             throw Report.failure(
                 "no message with this id is among the last 10,000 messages and pushes that the server remembers"
             )
         }
-        for trace in found { print(ViewFormat.text(trace)) }
+        for trace in found { try CommandOutput.print(ViewFormat.text(trace)) }
     }
 }
 
@@ -46,7 +46,21 @@ enum ViewFormat {
     static func json(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(value), as: UTF8.self)
+        return escaped(String(decoding: try encoder.encode(value), as: UTF8.self))
+    }
+
+    /// Returns JSON with its control characters escaped, so that they do not control the terminal. The line ends that
+    /// the encoder has made stay; it has escaped all others.
+    private static func escaped(_ json: String) -> String {
+        var result = ""
+        for scalar in json.unicodeScalars {
+            if scalar != "\n", scalar.properties.isControl {
+                for unit in String(scalar).utf16 { result += String(format: "\\u%04x", unit) }
+            } else {
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
     }
 
     static func text(_ trace: ControlTrace) -> String {

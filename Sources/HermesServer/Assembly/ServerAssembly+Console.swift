@@ -45,7 +45,6 @@ extension ServerAssembly {
                 events: core.api.events,
                 administrators: administrators,
                 cookie: core.cookie,
-                forwarded: port.listener.gate.forwarded,
                 logger: logger
             ),
             pages: Pages(.console),

@@ -9,7 +9,6 @@ import HermesWire
 import Hummingbird
 import Logging
 import NIOCore
-import NIOHTTP1
 
 /// The HTTP side of the console: registers its routes, with their common checks.
 struct Console: Sendable {
@@ -19,7 +18,6 @@ struct Console: Sendable {
 
     let administrators: AdministratorService
     let cookie: ConsoleCookie
-    let forwarded: ForwardedClient
     let routes: [ConsoleRoute]
     let events: EventStreams
     let logger: Logger
@@ -29,14 +27,12 @@ struct Console: Sendable {
         events: EventStreams,
         administrators: AdministratorService,
         cookie: ConsoleCookie,
-        forwarded: ForwardedClient,
         logger: Logger
     ) {
         self.routes = routes
         self.events = events
         self.administrators = administrators
         self.cookie = cookie
-        self.forwarded = forwarded
         self.logger = logger
     }
 
@@ -57,7 +53,7 @@ struct Console: Sendable {
 
     private func respond(to request: Request, _ context: HTTPContext, _ route: ConsoleRoute) async -> Response {
         var caller = ConsoleCaller(
-            address: address(of: request, context),
+            address: context.client(of: request.headers)?.ipAddress ?? "",
             token: cookie.token(in: request.headers[values: .cookie]),
             session: nil
         )
@@ -151,16 +147,6 @@ struct Console: Sendable {
         throw APIProblem(.forbidden, .forbidden, "Pages of other origins cannot use the console.")
     }
 
-    private func address(of request: Request, _ context: HTTPContext) -> String {
-        let peer = context.channel.remoteAddress
-        var headers = HTTPHeaders()
-        for name in HTTPField.Name.forwardedFields {
-            for value in request.headers[values: name] { headers.add(name: name.canonicalName, value: value) }
-        }
-        if case .client(let client) = forwarded.client(of: headers, from: peer) { return client.ipAddress ?? "" }
-        return peer?.ipAddress ?? ""
-    }
-
     // MARK: The audit log
 
     private func note(
@@ -248,7 +234,6 @@ extension HTTPField.Name {
     // These names are constants and valid, so the fields after `??` are never used.
     static let requestToken = HTTPField.Name("X-CSRF-Token") ?? .ifMatch
     static let fetchSite = HTTPField.Name("Sec-Fetch-Site") ?? .ifMatch
-    static let forwardedFields = ["X-Forwarded-For", "Forwarded"].compactMap { HTTPField.Name($0) }
     /// The fields that proxies add. Only ``forwardedFields`` are read for a client's address.
     static let proxyFields =
         forwardedFields

@@ -29,10 +29,8 @@ struct ConsoleRoute: Sendable {
     /// often as it may change something.
     func searches(_ request: Request) -> Bool {
         guard !isPolled, route.query.contains(where: { $0.name == "text" }) else { return false }
-        // The names are decoded as by API.call(_:_:_:_:). The framework's dictionary has the names as they were sent.
-        return (request.uri.query ?? "").split(separator: "&").contains { pair in
-            String(pair.prefix { $0 != "=" }).removingPercentEncoding == "text"
-        }
+        // The framework's dictionary has the names as they were sent, not decoded.
+        return (request.uri.query ?? "").split(separator: "&").contains { API.decoded($0)?.name == "text" }
     }
 }
 

@@ -86,7 +86,7 @@ struct ConsoleService: Service {
     let listening: @Sendable (Int) -> Void
 
     func run() async throws {
-        let conversation = HTTPConversation(router(), logger: logger)
+        let conversation = HTTPConversation(router(), forwarded: listener.gate.forwarded, logger: logger)
         let origins = WebOrigins([], isAnonymousAllowed: false, isLoopback: true)
         listener.gate.open(HTTPGate.Site(webSockets: [], origins: origins))
         listening(listener.port)
@@ -104,7 +104,9 @@ struct ConsoleService: Service {
     private func router() -> Router<HTTPContext> {
         let router = Router(context: HTTPContext.self)
         router.add(middleware: hosts)
-        router.get("/") { _, _ in Pages.redirect(to: "/console/") }
+        for method in [HTTPRequest.Method.get, .head] {
+            router.on("/", method: method) { _, _ in Pages.redirect(to: "/console/") }
+        }
         console.register(on: router)
         pages.register(on: router)
         return router

@@ -7,22 +7,52 @@ import Hummingbird
 import HummingbirdCore
 import Logging
 import NIOCore
+import NIOHTTP1
 import NIOHTTPTypes
 import Synchronization
 
 /// The context of a request.
 struct HTTPContext: RequestContext {
+    /// The parts of a context that do not depend on the request.
+    struct Source: RequestContextSource {
+        let logger: Logger
+        let channel: any Channel
+        let peer: SocketAddress?
+        let forwarded: ForwardedClient
+    }
+
     /// The type of a stream of events (HTML, section 9.2).
     static let eventStream = "text/event-stream"
 
     var coreContext: CoreRequestContextStorage
     /// The connection of the request.
     let channel: any Channel
+    /// The connection's peer, or the client that a PROXY header gave.
+    let peer: SocketAddress?
+    private let forwarded: ForwardedClient
 
-    init(source: ApplicationRequestContextSource) {
+    init(source: Source) {
         coreContext = CoreRequestContextStorage(source: source)
         channel = source.channel
+        peer = source.peer
+        forwarded = source.forwarded
     }
+
+    /// Returns the client of a request with these fields: the one that a trusted proxy names, or else ``peer``.
+    func client(of fields: HTTPFields) -> SocketAddress? {
+        guard forwarded.trusts(peer) else { return peer }
+        var headers = HTTPHeaders()
+        for name in HTTPField.Name.forwardedFields {
+            for value in fields[values: name] { headers.add(name: name.canonicalName, value: value) }
+        }
+        if case .client(let client) = forwarded.client(of: headers, from: peer) { return client }
+        return peer
+    }
+}
+
+extension HTTPField.Name {
+    /// The fields in which a proxy names its client.
+    static let forwardedFields = ["X-Forwarded-For", "Forwarded"].compactMap { HTTPField.Name($0) }
 }
 
 /// Passes the requests of a connection to the routes, and answers them in order. ``HTTPGuardHandler`` ends the
@@ -35,15 +65,23 @@ struct HTTPConversation: HTTPChannelHandler {
 
     private struct NotSetUpHere: Error {}
 
-    let responder: Responder
+    private let routes: RouterResponder<HTTPContext>
+    private let forwarded: ForwardedClient
     private let logger: Logger
+    private let date = HTTPDate()
+    /// The peer of the served connection, or the client that a PROXY header gave.
+    private var peer: SocketAddress?
 
-    init(_ router: Router<HTTPContext>, logger: Logger) {
-        let routes = router.buildResponder()
-        let date = HTTPDate()
+    init(_ router: Router<HTTPContext>, forwarded: ForwardedClient, logger: Logger) {
+        routes = router.buildResponder()
+        self.forwarded = forwarded
         self.logger = logger
-        responder = { request, writer, channel in
-            let context = HTTPContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
+    }
+
+    var responder: Responder {
+        { [routes, forwarded, logger, date, peer] request, writer, channel in
+            let source = HTTPContext.Source(logger: logger, channel: channel, peer: peer, forwarded: forwarded)
+            let context = HTTPContext(source: source)
             var response: Response
             do {
                 response = try await routes.respond(to: request, context: context)
@@ -59,13 +97,17 @@ struct HTTPConversation: HTTPChannelHandler {
             response.headers[.date] = date.now()
             response.headers[.server] = "hermes"
             // The answer to HEAD has no body (RFC 9110, section 9.3.2).
-            if request.method == .head { response.body = .init() }
+            if request.method == .head { response = response.createHeadResponse() }
             try await writer.write(response: response.head, body: response.body)
         }
     }
 
     /// Serves a connection. Returns when the connection is closed.
-    func serve(_ connection: HTTPListener.Exchange) async { await handleHTTP(asyncChannel: connection, logger: logger) }
+    func serve(_ connection: HTTPListener.Connection) async {
+        var conversation = self
+        conversation.peer = connection.peer
+        await conversation.handleHTTP(asyncChannel: connection.exchange, logger: logger)
+    }
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         channel.eventLoop.makeFailedFuture(NotSetUpHere())

@@ -113,6 +113,17 @@ package struct HTTPExchange: Sendable {
         if !head.isKeepAlive || head.headers.contains(name: "upgrade") { isLast = true }
     }
 
+    /// Whether the client may hold back the body of the request, whose head was just received, until it is told to
+    /// continue (RFC 9110, section 10.1.1). This cannot be told while an earlier answer is owed, because the client
+    /// would take it for a part of that answer.
+    func isAskedToContinue(by head: HTTPRequestHead) -> Bool {
+        guard owed == 1, head.version == .http1_1,
+            head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" })
+        else { return false }
+        let length = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
+        return length > 0 || head.headers.contains(name: "transfer-encoding")
+    }
+
     /// - Throws: if the body is too large.
     mutating func bodyReceived(_ bytes: Int) throws(LastWord) {
         guard case .body(let received) = reading else { return }

@@ -98,6 +98,10 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         passed.append(try gate.begin(head, from: peer, isWebSocket: isWebSocket, now: now))
         schedule()
         isHandedOver = isWebSocket
+        if exchange.isAskedToContinue(by: head) {
+            let word = HTTPResponseHead(version: .http1_1, status: .continue)
+            context.writeAndFlush(wrapOutboundOut(.head(word)), promise: nil)
+        }
         guard !isWebSocket, head.headers.contains(name: "upgrade") else {
             return context.fireChannelRead(wrapInboundOut(.head(head)))
         }

@@ -28,6 +28,13 @@ final class HTTPListener: Sendable {
         case webSocket
     }
 
+    /// A connection whose first request has arrived and needs an answer.
+    struct Connection: Sendable {
+        let exchange: Exchange
+        /// The connection's peer, or the client that a PROXY header gave.
+        let peer: SocketAddress?
+    }
+
     private struct State {
         var channels: [ObjectIdentifier: any Channel] = [:]
         var isStopping = false
@@ -35,10 +42,9 @@ final class HTTPListener: Sendable {
         var waiter: CheckedContinuation<Void, Never>?
     }
 
-    /// Connections whose first request has arrived and needs an answer.
-    let requests: AsyncStream<Exchange>
+    let requests: AsyncStream<Connection>
     let gate: HTTPGate
-    private let requested: AsyncStream<Exchange>.Continuation
+    private let requested: AsyncStream<Connection>.Continuation
     private let counter: ConnectionCounter
     private let settings: ListenerSettings
     private let tls: TLSContextBox?
@@ -201,7 +207,8 @@ final class HTTPListener: Sendable {
         upgrade.upgradeResultFuture.whenComplete { [self] result in
             switch result {
             case .success(.http(let exchange)):
-                if case .terminated = requested.yield(exchange) { drop(exchange) }
+                let connection = Connection(exchange: exchange, peer: peer)
+                if case .terminated = requested.yield(connection) { drop(exchange) }
             // The gateway closes a WebSocket when the server stops.
             case .success(.webSocket): forget(id)
             case .failure: channel.close(promise: nil)

@@ -28,7 +28,7 @@ struct HTTPService: Service {
     let listening: @Sendable (Int) -> Void
 
     func run() async throws {
-        let conversation = HTTPConversation(router(), logger: logger)
+        let conversation = HTTPConversation(router(), forwarded: listener.gate.forwarded, logger: logger)
         listener.gate.open(site)
         listening(listener.port)
         await withDiscardingTaskGroup { group in
@@ -45,7 +45,8 @@ struct HTTPService: Service {
     }
 
     private func router() -> Router<HTTPContext> {
-        let router = Router(context: HTTPContext.self)
+        // Each path that answers GET also answers HEAD (RFC 9110, section 9.1), unless it registers HEAD itself.
+        let router = Router(context: HTTPContext.self, options: .autoGenerateHeadEndpoints)
         router.get("/healthz") { _, _ in "ok\n" }
         router.get("/readyz") { [health, readiness] _, _ -> Response in
             guard health.current == .ready else { return Self.text(.serviceUnavailable, "\(health.text)\n") }

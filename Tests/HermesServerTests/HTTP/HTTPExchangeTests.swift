@@ -129,6 +129,27 @@ import Testing
         #expect(busy.answered(now: .zero) == true)
     }
 
+    @Test func `only who announces a body is told to continue, and only if no earlier answer is owed`() throws {
+        func isAsked(_ head: HTTPRequestHead, after earlier: HTTPRequestHead? = nil) throws -> Bool {
+            var exchange = exchange()
+            if let earlier {
+                try exchange.headReceived(earlier, now: .zero)
+                exchange.endReceived(now: .zero)
+            }
+            try exchange.headReceived(head, now: .zero)
+            return exchange.isAskedToContinue(by: head)
+        }
+        let sized = Self.head(["expect": "100-continue", "content-length": "1"])
+        #expect(try isAsked(sized))
+        #expect(try isAsked(Self.head(["expect": "100-Continue", "transfer-encoding": "chunked"])))
+        #expect(try !isAsked(sized, after: Self.head()))
+        #expect(try !isAsked(Self.head(["expect": "100-continue"])))
+        #expect(try !isAsked(Self.head(["expect": "100-continue", "content-length": "0"])))
+        #expect(try !isAsked(Self.head(["expect": "more", "content-length": "1"])))
+        #expect(try !isAsked(Self.head(["content-length": "1"])))
+        #expect(try !isAsked(Self.head(["expect": "100-continue", "content-length": "1"], version: .http1_0)))
+    }
+
     private static let broken: [(HTTPHeaders, UInt)] = [
         (["host": "a, b"], 400), (["host": "a/b"], 400), (["host": "u@a"], 400),
         (["content-length": "+1"], 400), (["content-length": "0x1"], 400), (["content-length": "-1"], 400),

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HTTPTypes
 import Hermes
 import HermesCore
 import HermesGateways
@@ -157,6 +158,56 @@ import Testing
             // HTTP/1.0 ends without being asked.
             let old = try await Self.answers(server, "GET /healthz HTTP/1.0\r\n\r\n")
             #expect(old == [200])
+        }
+    }
+
+    @Test func `HEAD is answered as GET is, but without the body, and the connection stays open`() async throws {
+        try await withServer { server in
+            let client = try await WebSocketClient.connect(port: server.port("http"))
+            for path in ["/healthz", "/readyz", "/metrics", "/mqtt", "/v1/users", "/nothing"] {
+                try await client.send("HEAD \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                let head = try await client.head()
+                // What was left of a body would stand before the head of the next answer.
+                #expect(head.text.hasPrefix("http/1.1 "), "\(path): \(head.text)")
+                let expected = ["/mqtt": 426, "/v1/users": 405, "/nothing": 404][path] ?? 200
+                #expect(head.status == expected, "\(path)")
+                // The length is that of the answer to GET (RFC 9110, section 8.6).
+                if expected == 200 { #expect(!head.text.contains("content-length: 0\r\n"), "\(path)") }
+            }
+            try await client.send(Self.get("/healthz", "Connection: close\r\n"))
+            let last = await client.rest()
+            #expect(last.hasPrefix("HTTP/1.1 200 ") && last.hasSuffix("\r\n\r\nok\n"))
+        }
+    }
+
+    @Test(arguments: [
+        ("Expect: 100-continue\r\nContent-Length: 19\r\n", "{\"nick_name\":\"ann\"}"),
+        ("Expect: 100-Continue\r\nTransfer-Encoding: chunked\r\n", "13\r\n{\"nick_name\":\"ann\"}\r\n0\r\n\r\n"),
+    ])
+    func `whoever holds back a body until the server wants it is told to continue`(
+        fields: String,
+        body: String
+    ) async throws {
+        try await withServer { server in
+            let key = try await APIClient(server).key
+            let client = try await WebSocketClient.connect(port: server.port("http"))
+            func head(_ fields: String) -> String {
+                "POST /v1/users HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(key)\r\n"
+                    + "Content-Type: application/json\r\n\(fields)\r\n"
+            }
+            // Twice: the connection stays open.
+            for _ in 1...2 {
+                try await client.send(head(fields))
+                let word = try await client.head()
+                #expect(word.status == 100 && word.text == "http/1.1 100 continue")
+                try await client.send(body)
+                let answer = try await client.head()
+                #expect(answer.text.hasPrefix("http/1.1 422 "), "the password is missing")
+                try await client.skipBody(of: answer.text)
+            }
+            // Nobody asked.
+            try await client.send(head("Content-Length: 2\r\nConnection: close\r\n") + "{}")
+            #expect(Self.statuses(await client.rest()) == [422])
         }
     }
 
@@ -319,6 +370,29 @@ import Testing
             try await bare.send(Self.get("/healthz"))
             #expect(await bare.rest() == "")
         }
+    }
+
+    @Test func `the client of a request is whom a trusted proxy names, and otherwise whom a PROXY header names`()
+        async throws
+    {
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0)
+            .get()
+        let forwarded = ForwardedClient(proxies: ["127.0.0.1"].compactMap(IPNetwork.init))
+        func client(_ peer: String, _ fields: HTTPFields) throws -> String? {
+            let source = HTTPContext.Source(
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+                channel: channel,
+                peer: try SocketAddress(ipAddress: peer, port: 1),
+                forwarded: forwarded
+            )
+            return HTTPContext(source: source).client(of: fields)?.ipAddress
+        }
+        let field = try #require(HTTPField.Name("X-Forwarded-For"))
+        #expect(try client("127.0.0.1", [field: "192.0.2.1"]) == "192.0.2.1")
+        #expect(try client("127.0.0.1", [:]) == "127.0.0.1")
+        #expect(try client("203.0.113.5", [field: "192.0.2.1"]) == "203.0.113.5")
+        try await channel.close()
     }
 
     // MARK: Pages

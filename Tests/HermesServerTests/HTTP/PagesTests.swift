@@ -4,7 +4,9 @@
 #if Pages
 import Crypto
 import Foundation
+import HermesGateways
 import HermesTestKit
+import HermesWire
 import NIOCore
 import Synchronization
 import Testing
@@ -374,6 +376,25 @@ extension HomePage {
         try await withServer { server in
             let page = try await HTTPProbe.get("/", port: server.port("http"))
             #expect(page.status == 200 && !page.text.contains("apikey"))
+        }
+    }
+
+    @Test func `the visitor is whom a PROXY header names, even if the proxy is on this machine`() async throws {
+        func proxied(_ settings: inout ServerSettings) { settings.http.proxyProtocol = .v2 }
+        try await withServer(store: .sqlite, configure: proxied) { server in
+            let option = LocalProgram(executable: nil, searchPath: "", dataDirectory: server.dataDirectory).dataOption
+            func page(_ header: [UInt8]) async throws -> String {
+                let client = try await WebSocketClient.connect(port: server.port("http"))
+                try await client.send(ProxyHeader.signature + header)
+                try await client.send("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                return await client.rest()
+            }
+            let stranger = try await page([0x21, 0x11, 0, 12, 203, 0, 113, 5, 127, 0, 0, 1, 1, 1, 2, 2])
+            #expect(stranger.contains("apikey create shop &gt; shop.key"))
+            #expect(!stranger.contains(HTML.escaped(option)))
+            // The proxy's own check of the server.
+            let proxy = try await page([0x20, 0, 0, 0])
+            #expect(proxy.contains("apikey create shop\(HTML.escaped(option)) &gt; shop.key"))
         }
     }
 

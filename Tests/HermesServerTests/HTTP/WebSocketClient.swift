@@ -77,6 +77,14 @@ final class WebSocketClient {
         }
     }
 
+    /// Skips the body that a head in lower case announces.
+    func skipBody(of head: String) async throws {
+        let field = head.split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }
+        guard let length = field.flatMap({ Int($0.dropFirst("content-length: ".count)) }) else { return }
+        while bytes.readableBytes < length { try await more() }
+        bytes.moveReaderIndex(forwardBy: length)
+    }
+
     /// All that comes until the end.
     func rest() async -> String {
         while let more = await arrivals.next(isolation: #isolation) { bytes.writeImmutableBuffer(more) }

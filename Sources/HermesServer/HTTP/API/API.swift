@@ -166,7 +166,8 @@ struct API: Sendable {
         }
         let key: APIKey
         do {
-            key = try await core.keys.check(secret, from: CommitSource(host: context.channel.remoteAddress?.ipAddress))
+            let client = context.client(of: request.headers)
+            key = try await core.keys.check(secret, from: CommitSource(host: client?.ipAddress))
         } catch {
             if error.code == .invalidToken { known.refused(fields[0]) }
             throw error
@@ -272,6 +273,15 @@ struct API: Sendable {
         return best.isAccepted
     }
 
+    /// Decodes one parameter of a query, as `name=value`. Returns nil if it is badly encoded.
+    static func decoded(_ pair: Substring) -> (name: String, value: String)? {
+        let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        let value = parts.count > 1 ? parts[1].replacing("+", with: " ") : ""
+        guard let name = String(parts[0]).removingPercentEncoding, let value = String(value).removingPercentEncoding
+        else { return nil }
+        return (name, value)
+    }
+
     /// - Returns: the single parameters, and those that may be repeated.
     private static func query(
         _ text: String,
@@ -280,10 +290,9 @@ struct API: Sendable {
         var query: [String: String] = [:]
         var lists: [String: [String]] = [:]
         for pair in text.split(separator: "&") {
-            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            let value = parts.count > 1 ? parts[1].replacing("+", with: " ") : ""
-            guard let name = String(parts[0]).removingPercentEncoding, let value = String(value).removingPercentEncoding
-            else { throw APIProblem(.badRequest, .invalidArgument, "The query is badly encoded.") }
+            guard let (name, value) = decoded(pair) else {
+                throw APIProblem(.badRequest, .invalidArgument, "The query is badly encoded.")
+            }
             guard let parameter = route.query.first(where: { $0.name == name }) else {
                 let allowed = route.query.map(\.name).joined(separator: ", ")
                 throw APIProblem(
