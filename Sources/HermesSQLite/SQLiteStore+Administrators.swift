@@ -119,10 +119,12 @@ extension SQLiteStore: AdministratorStore {
                     """,
                 arguments: [event.isRefused, event.isRefused ? limits.maxRefused : limits.maxDone]
             )
-            try db.execute(
-                sql: "DELETE FROM audit WHERE time < ?",
-                arguments: [now.advanced(by: .zero - limits.age).rawValue]
-            )
+            if let age = limits.age {
+                try db.execute(
+                    sql: "DELETE FROM audit WHERE time < ?",
+                    arguments: [now.advanced(by: .zero - age).rawValue]
+                )
+            }
         }
     }
 

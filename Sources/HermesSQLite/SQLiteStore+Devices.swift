@@ -95,7 +95,7 @@ extension SQLiteStore {
             db,
             """
             INSERT INTO known_network (user, network, seen_at) SELECT ?1, ?2, ?3
-            WHERE EXISTS (SELECT 1 FROM account WHERE id = ?1)
+            WHERE EXISTS (SELECT 1 FROM account WHERE id = ?1 AND is_disabled <> \(AccountRow.leaving))
             ON CONFLICT (user, network) DO UPDATE SET seen_at = max(seen_at, excluded.seen_at)
             """
         )

@@ -24,9 +24,11 @@ extension SQLiteStore: WebhookStore {
                 )
             }
             for (user, seq) in marks {
+                // The account may have been deleted meanwhile, or its deletion may have begun.
                 try db.execute(
                     sql: """
-                        INSERT INTO webhook_mark (user, reported_up_to) VALUES (?, ?)
+                        INSERT INTO webhook_mark (user, reported_up_to)
+                        SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM inbox_head WHERE user = ?1)
                         ON CONFLICT (user) DO UPDATE SET reported_up_to = max(reported_up_to, excluded.reported_up_to)
                         """,
                     arguments: [user.rawValue, Int64(clamping: seq)]

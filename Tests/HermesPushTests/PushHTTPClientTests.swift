@@ -83,6 +83,29 @@ struct PushHTTPClientTests {
         await endpoint.stop()
     }
 
+    private func retryAfter(_ text: String, at now: TimeInterval) -> Duration? {
+        let answer = PushHTTPClient.Answer(status: 503, headers: ["retry-after": text], body: Data())
+        return answer.retryAfter(at: Date(timeIntervalSince1970: now))
+    }
+
+    @Test
+    func `a wait that is asked for is a number of seconds or a date, and at most a day`() {
+        #expect(retryAfter("120", at: 0) == .seconds(120))
+        #expect(retryAfter("1000000", at: 0) == .seconds(86_400))
+        #expect(retryAfter("Sun, 06 Nov 1994 08:51:37 GMT", at: 784_111_777) == .seconds(120))
+        #expect(retryAfter("Thu, 29 Feb 2024 00:00:00 GMT", at: 1_709_164_740) == .seconds(60))
+        #expect(retryAfter("Thu, 01 Jan 1970 00:00:10 GMT", at: 0) == .seconds(10))
+        #expect(retryAfter("Sun, 06 Nov 1994 08:49:36 GMT", at: 784_111_777) == .zero)
+        #expect(retryAfter("Fri, 06 Nov 2093 08:49:37 GMT", at: 784_111_777) == .seconds(86_400))
+    }
+
+    @Test(arguments: [
+        "", "soon", "-1", "Sun, 06 Nov 1994 08:51:37", "Sun, 06 Nov 1994 08:51:37 CET", "Sun, 6 Nov 1994 08:51:37 GMT",
+        "Sun, 06 Abc 1994 08:51:37 GMT", "Sun, 00 Nov 1994 08:51:37 GMT", "Sun, 06 Nov 1994 24:51:37 GMT",
+        "Sun, 06 Nov 1994 08:51 GMT", "Sun, 06 Nov +994 08:51:37 GMT", "Sun,  06 Nov 1994 08:51:37 GMT",
+    ])
+    func `what is neither asks for no wait`(text: String) { #expect(retryAfter(text, at: 784_111_777) == nil) }
+
     @Test
     func `there are as many connections as sends may be under way`() {
         let settings = PushHandOff.Settings()

@@ -23,6 +23,8 @@ struct WebhookTests {
         let store = MemoryStore()
         let outbox: WebhookOutbox
         let poster: WebhookPoster
+        private let configuration: WebhookPoster.Configuration
+        private let http: PushHTTPClient
 
         init(
             _ url: String,
@@ -36,6 +38,13 @@ struct WebhookTests {
             if let backoff { configuration.backoff = backoff }
             outbox = WebhookOutbox(store: store, kinds: [.online, .offline], limit: limit, time: clock)
             poster = try WebhookPoster(configuration, outbox: outbox, http: http, time: clock)
+            self.configuration = configuration
+            self.http = http
+        }
+
+        /// Returns the poster of a server that has just started: its clock is not confirmed yet.
+        func restarted() throws -> WebhookPoster {
+            try WebhookPoster(configuration, outbox: outbox, http: http, time: SteadyTime(clock))
         }
 
         func note(_ users: Int32...) async throws {
@@ -374,6 +383,26 @@ struct WebhookTests {
             _ = try await world.poster.postDue()
             #expect(endpoint.received.count == 1)
             #expect(world.poster.statistics.givenUp == 1)
+            #expect(try await world.store.webhookQueue().count == 0)
+        }
+    }
+
+    @Test
+    func `a server that starts with its clock ahead gives up no event of an earlier run`() async throws {
+        let failing: Answer = { _, _ in .init(500) }
+        try await withWorld(answer: failing) { world, endpoint in
+            try await world.note(1)
+            world.clock.jump(by: .seconds(25 * 3600))
+            let later = try world.restarted()
+            #expect(try await later.postDue() == .init(posted: 0, failed: 1))
+            #expect(endpoint.received.count == 1)
+            #expect(later.statistics.givenUp == 0)
+            #expect(try await world.store.webhookQueue().count == 1)
+            // From now on the clock is confirmed.
+            world.clock.advance(by: .seconds(600))
+            _ = try await later.postDue()
+            #expect(endpoint.received.count == 1)
+            #expect(later.statistics.givenUp == 1)
             #expect(try await world.store.webhookQueue().count == 0)
         }
     }

@@ -62,6 +62,87 @@ struct DamageTests {
         try again.close()
     }
 
+    /// Makes the row of an inbox impossible, while the store is closed.
+    private func damageInbox(of person: Principal, in directory: TemporaryDirectory) async throws {
+        try await DatabaseQueue(path: directory.database).write { db in
+            try db.execute(sql: "UPDATE inbox_head SET head = -1 WHERE user = ?", arguments: [person.user.rawValue])
+        }
+    }
+
+    @Test
+    func `a push for several reaches everybody whose inbox is not damaged`() async throws {
+        let directory = try TemporaryDirectory()
+        let told = Count()
+        let store = try open(directory, told)
+        let world = try await StoreWorld(store: store, people: 3)
+        let (users, push) = (world.people.map(\.user), world.push("sale"))
+        for target in [PushJob.Target.everyone, .users(users)] {
+            _ = try world.push(.accept(PushJob(push: Push(push, id: StoreWorld.nextID()), target: target), claim: nil))
+        }
+        let jobs = try await store.pushJobs()
+        try store.close()
+        try await damageInbox(of: world[1], in: directory)
+        let again = try open(directory, told)
+        let later = StoreWorld(store: again, people: world.people)
+        let before = told.value
+        for job in jobs {
+            let outcome = try later.push(.fanOut(job, limit: 500))
+            #expect(outcome.isDone)
+            #expect(outcome.deliveries.map(\.user) == [users[0], users[2]])
+        }
+        #expect(jobs.count == 2)
+        #expect(try await again.pushJobs().isEmpty)
+        let few = try later.push(.append(later.push("few"), recipients: users, claim: nil))
+        #expect(few.deliveries.map(\.user) == [users[0], users[2]])
+        #expect(told.value == before + 1, "once each")
+        let one = PushOperation.append(later.push("one"), recipients: [users[1]], claim: nil)
+        #expect(try later.refusal(.push(one)) == .internalError, "nobody would get it")
+        #expect(try await later.inbox(2) == ["1:push sale", "2:push sale", "3:push few"])
+        try again.close()
+    }
+
+    @Test
+    func `a damaged push for many is not tried again and again, and stays in the database`() async throws {
+        let directory = try TemporaryDirectory()
+        let told = Count()
+        let store = try open(directory, told)
+        let world = try await StoreWorld(store: store)
+        let push = world.push("sale")
+        _ = try world.push(.accept(PushJob(push: push, target: .everyone), claim: nil))
+        try await store.pool.write { try $0.execute(sql: "UPDATE push_job SET cursor = -1") }
+        let outcome = try world.push(.fanOut(push.id, limit: 500))
+        #expect(outcome.isDone && outcome.deliveries.isEmpty)
+        #expect(told.value == 1)
+        #expect(try await store.pushJobs() == [push.id])
+        try store.close()
+    }
+
+    @Test
+    func `an account can be deleted although the inbox of a contact and group member is damaged`() async throws {
+        let directory = try TemporaryDirectory()
+        let told = Count()
+        let store = try open(directory, told)
+        let world = try await StoreWorld(store: store, people: 3)
+        _ = try world.commit(.contact(.request, by: world[1], peer: world[0].user, message: ""))
+        let create = GroupCommand.create(name: "g", members: [world[1].user, world[2].user])
+        _ = try world.commit(.group(create, by: world[0].user))
+        try store.close()
+        try await damageInbox(of: world[1], in: directory)
+        let again = try open(directory, told)
+        let later = StoreWorld(store: again, people: world.people)
+        var reached: Set<UserID> = []
+        var isDone = false
+        while !isDone {
+            guard case .deleted(let deliveries, let done) = try later.commit(.deleteAccount(world[0].user)) else {
+                throw ConformanceFailure(description: "refused")
+            }
+            reached.formUnion(deliveries.map(\.user))
+            isDone = done
+        }
+        #expect(reached == [world[2].user])
+        try again.close()
+    }
+
     @Test
     func `a page names it as a hole; a purge goes on past it, and leaves it`() async throws {
         let directory = try TemporaryDirectory()
@@ -267,6 +348,25 @@ struct DamageTests {
         #expect(try await world.queue(id) == ["2:2"])
         #expect(try await world.retainedTexts() == ["2"])
         #expect(told.value == 3)
+        try store.close()
+    }
+
+    @Test func `a session ends although the number of a shared entry is damaged`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try open(directory, Count())
+        let world = SessionWorld(store)
+        let id = try world.open("c").id
+        try world.publish(
+            world.publication("1"),
+            [PublicationTarget(session: id, qos: .atLeastOnce, share: "$share/g/t")]
+        )
+        try await store.pool.write { try $0.execute(sql: "UPDATE session_queue_fresh SET seq = 1 << 61") }
+        let page = try await store.shared(of: id, after: 0, limit: 10, maxBytes: .max)
+        #expect(page.isEmpty && page.isAtEnd && page.upTo == 0)
+        guard case .moved(_, let hasEnded) = try world.commit(.move(QueueMove(from: id, [], endsBehind: 0))) else {
+            throw ConformanceFailure(description: "not moved")
+        }
+        #expect(hasEnded)
         try store.close()
     }
 

@@ -116,8 +116,8 @@ package final class ClusterMember: BusReceiver {
     /// Tells another node which entries it must hand off to push services.
     func tell(_ dues: [HandOffDue], to node: NodeID) { bus.publish(.handOff(dues), to: NodeSet(node)) }
 
-    /// Claims keys in the record (``PlaceStore/claim(_:number:on:)``). While nodes join and leave, two nodes may both own
-    /// a user.
+    /// Claims keys in the record (``PlaceStore/claim(_:number:on:)``). While nodes join and leave, two nodes may both
+    /// own a user.
     ///
     /// - Returns: the claimed keys; none if this process has been removed.
     func claim(_ keys: [HandOffKey], number: UInt64) async throws(HermesError) -> Set<HandOffKey> {
@@ -159,7 +159,7 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Renews the lease while `work` runs, however long that takes.
+    /// Renews the lease while `work` runs, however long that takes. Ends the connections if the renewal takes too long.
     private func renewing(_ work: () async -> Void) async {
         await withDiscardingTaskGroup { group in
             group.addTask { [self] in
@@ -169,8 +169,24 @@ package final class ClusterMember: BusReceiver {
                     await pause.wait(atMost: Self.renewal)
                 }
             }
+            group.addTask { [self] in await watchRenewal() }
             await work()
             group.cancelAll()
+        }
+    }
+
+    /// Until the task is cancelled, ends the connections while the last renewal of the lease is longer ago than
+    /// ``patience``, even if the record gives no answer at all. Looks twice, with ``renewal`` in between, so that a
+    /// process that was frozen for a moment can renew its lease first.
+    private func watchRenewal() async {
+        let pause = WakeUp()
+        var wasLate = false
+        while !Task.isCancelled {
+            await pause.wait(atMost: Self.renewal)
+            let uptime = time.uptime()
+            let isLate = state.withLock { !$0.isOut && uptime - $0.renewedAt > Self.patience }
+            if isLate, wasLate { endAll() }
+            wasLate = isLate
         }
     }
 
@@ -208,7 +224,7 @@ package final class ClusterMember: BusReceiver {
         }
         wills.leave()
         state.withLock { $0.isOut = true }
-        while !(await clear(roster.node, .yes)) {}
+        while !(await clear(roster.node, .yes, until: time.uptime() + Self.renewal)) {}
         bus.stop()
     }
 
@@ -225,13 +241,20 @@ package final class ClusterMember: BusReceiver {
             }
             let seenAt = time.uptime()
             view(leases)
+            var silent: [(node: NodeIdentity, removal: LeaseRemoval)] = []
+            var unclear: [(node: NodeIdentity, removal: LeaseRemoval)] = []
             for lease in leases {
                 let silence = state.withLock { $0.silence(of: lease, from: uptime, to: seenAt) }
                 if lease.isIn, silence >= Self.expulsion {
-                    _ = await clear(lease.node, .ifNotRenewed(since: lease.renewals))
+                    silent.append((lease.node, .ifNotRenewed(since: lease.renewals)))
                 } else if lease.mustClear {
-                    _ = await clear(lease.node, .no)
+                    unclear.append((lease.node, .no))
                 }
+            }
+            // One time is for all of them, so that this node's own lease is renewed soon, however many there are.
+            let end = seenAt + Self.renewal
+            for (node, removal) in silent + unclear where time.uptime() < end {
+                _ = await clear(node, removal, until: end)
             }
         } catch {
             if state.withLock({ uptime - $0.renewedAt > Self.patience }) { endAll() }
@@ -242,10 +265,10 @@ package final class ClusterMember: BusReceiver {
 
     /// Clears the places of a process that is gone, or those of its node's earlier processes.
     ///
+    /// - Parameter end: the uptime at which the lease must be renewed.
     /// - Returns: false if some places remain, because it is time to renew this node's lease. A later call, by this
     ///   node or by another node, clears the remaining places.
-    private func clear(_ node: NodeIdentity, _ kind: LeaseRemoval) async -> Bool {
-        let end = time.uptime() + Self.renewal
+    private func clear(_ node: NodeIdentity, _ kind: LeaseRemoval, until end: Duration) async -> Bool {
         // A step that fails is repeated at the next renewal.
         while let removal = try? await stores.places.remove(
             node,

@@ -116,7 +116,10 @@ package enum AccountEnd: Sendable, Hashable {
     var elsewhere: AccountEnd {
         switch self {
         case .devices(let user, let reason, .allBut): .devices(user, reason, .all)
+        case .devices(let user, let reason, .onlyBut(let device, _)): .devices(user, reason, .only(device))
         case .topicClients(let user, let name, let reason, .allBut): .topicClients(user, name: name, reason, .all)
+        case .topicClients(let user, let name, let reason, .onlyBut(let device, _)):
+            .topicClients(user, name: name, reason, .only(device))
         case .devices, .topicClients, .renamed, .hidden: self
         }
     }

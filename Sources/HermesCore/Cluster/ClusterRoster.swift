@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Crypto
+import Foundation
 import Synchronization
 
 /// What this node has recorded about its connections and the other nodes: the places of its devices, which accounts are
@@ -51,12 +53,22 @@ package final class ClusterRoster: Sendable {
 
     // MARK: Places
 
+    /// Returns the key of an attachment's place in the record. An attachment that takes no events is not a device of
+    /// the account, whatever device id it has, so it has a place of its own. The key of this place has a valid device
+    /// id, too, which no device has by chance.
+    private static func placeKey(of attachment: any Attachment) -> DeviceKey {
+        let (user, device) = (attachment.principal.user, attachment.principal.device)
+        guard !attachment.takesEvents else { return DeviceKey(user, device) }
+        let hash = SHA256.hash(data: Data(device.rawValue.utf8)).prefix(28).hexDigits
+        return DeviceKey(user, DeviceID("viewer:\(hash)") ?? device)
+    }
+
     /// Takes note that a device is connected.
     ///
     /// - Parameter connection: the number of the connection, which is higher than those of the device's earlier
     ///   connections. A call with a lower number is too late: that connection has been replaced.
     func attached(_ attachment: any Attachment, connection: UInt64) {
-        let key = DeviceKey(attachment.principal.user, attachment.principal.device)
+        let key = Self.placeKey(of: attachment)
         places.withLock { places in
             if let known = places.held[key], known.connection > connection { return }
             places.held[key] = Held(key: key, attachment: attachment, connection: connection)
@@ -67,7 +79,7 @@ package final class ClusterRoster: Sendable {
 
     /// Takes note that a device is no longer connected; has no effect if another connection has its place.
     func detached(_ attachment: any Attachment) {
-        let key = DeviceKey(attachment.principal.user, attachment.principal.device)
+        let key = Self.placeKey(of: attachment)
         let isHeld = places.withLock { places in
             guard let held = places.held[key], held.attachment === attachment else { return false }
             places.held[key] = nil

@@ -48,8 +48,10 @@ struct MemoryAdministrators: Sendable {
     mutating func record(_ event: AuditEvent, at now: Timestamp, keeping limits: AuditLimits) {
         lastID += 1
         log.append(AuditEntry(id: lastID, time: now, event: event))
-        let oldest = now.advanced(by: .zero - limits.age)
-        log.removeAll { $0.time < oldest }
+        if let age = limits.age {
+            let oldest = now.advanced(by: .zero - age)
+            log.removeAll { $0.time < oldest }
+        }
         let most = event.isRefused ? limits.maxRefused : limits.maxDone
         var excess = log.count { $0.event.isRefused == event.isRefused } - most
         log.removeAll { entry in

@@ -36,7 +36,7 @@ extension MemoryState {
             pushJobs.append(StoredPushJob(job: job, lastUser: lastUser))
             return PushOutcome()
         case .fanOut(let id, let limit):
-            return fanOut(id, limit: max(1, limit), now: now)
+            return fanOut(id, limit, now: now)
         case .claim(let claim):
             let key = PushClaimKey(owner: claim.owner, key: claim.key)
             let first = try take(claim, now: now)
@@ -67,30 +67,32 @@ extension MemoryState {
 
     /// Returns the record of an earlier push that took the same claim; nil if there is none.
     private func taken(_ claim: PushClaim, now: Timestamp) throws(HermesError) -> StoredPushClaim? {
-        guard let first = pushClaims[PushClaimKey(owner: claim.owner, key: claim.key)], first.expiresAt > now else {
-            return nil
-        }
+        guard let first = pushClaims[PushClaimKey(owner: claim.owner, key: claim.key)],
+            !claim.comesAfter(first.expiresAt, now: now)
+        else { return nil }
         guard first.claim.contentHash == claim.contentHash else { throw PushClaim.conflict }
         return first
     }
 
-    private mutating func fanOut(_ id: MessageID, limit: Int, now: Timestamp) -> PushOutcome {
+    private mutating func fanOut(_ id: MessageID, _ limit: FanOutLimit, now: Timestamp) -> PushOutcome {
         guard let index = pushJobs.firstIndex(where: { $0.job.push.id == id }) else { return PushOutcome() }
         let stored = pushJobs[index]
         guard stored.job.push.expiresAt > now else {
+            guard limit.ends(stored.job.push, now: now) else { return .heldBack }
             pushJobs.remove(at: index)
             return PushOutcome()
         }
+        let most = max(1, limit.recipients)
         let recipients: [UserID]
         let isDone: Bool
         switch stored.job.target {
         case .users(let users):
-            recipients = Array(users.dropFirst(stored.cursor).prefix(limit))
+            recipients = Array(users.dropFirst(stored.cursor).prefix(most))
             pushJobs[index].cursor += recipients.count
             isDone = pushJobs[index].cursor >= users.count
         case .everyone:
             let rest = records.keys.filter { $0.rawValue > stored.cursor && $0.rawValue <= stored.lastUser }.sorted()
-            let looked = rest.prefix(limit)
+            let looked = rest.prefix(most)
             recipients = looked.filter { records[$0]?.stored.account.isDisabled == false }
             pushJobs[index].cursor = Int(looked.last?.rawValue ?? stored.lastUser)
             isDone = looked.count == rest.count

@@ -133,7 +133,9 @@ extension MemoryState {
                 .init(number: webhooks.lastNumber, event: event, attempts: 0, due: event.createdAt)
             )
         }
-        webhooks.marks.merge(marks, uniquingKeysWith: max)
+        // An account may have been deleted meanwhile.
+        let known = marks.filter { records[$0.key] != nil }
+        webhooks.marks.merge(known, uniquingKeysWith: max)
         let before = webhooks.items.count
         for user in Set(events.compactMap(\.user)) {
             let line = webhooks.items.filter { $0.event.user == user && $0.attempts < WebhookEvent.attemptsInOrder }

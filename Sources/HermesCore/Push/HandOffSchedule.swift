@@ -26,6 +26,10 @@ package struct HandOffDue: Sendable, Hashable {
 ///
 /// The schedule contains only the keys for which something was committed, and the times of their checks. The entries to
 /// push are then read from the store, and the whole schedule can be derived from the store again.
+///
+/// Keys that cannot be sent now are *held*: they wait for a retry, or for a service that is paused or busy. They get at
+/// most half of the room, so that a service that fails does not delay the others. If there are more such keys, those
+/// that would wait longest are dropped.
 package struct HandOffSchedule: Sendable {
     private struct Item: Sendable {
         /// The time at which the oldest waiting entry is due.
@@ -46,11 +50,27 @@ package struct HandOffSchedule: Sendable {
     private var items: [HandOffKey: Item] = [:]
     /// The keys of the items that are not being checked.
     private var waiting = DueKeys<HandOffKey, Duration>()
+    /// The held keys that are not being checked, by their negative due times: the first key is the one that is due
+    /// last.
+    private var held = DueKeys<HandOffKey, Duration>()
+    /// The number of keys that are being checked and wait until their service has room for another batch.
+    private var blockedCount = 0
     /// Whether a key was left out for lack of room, so that everything must be derived from the store again.
     package private(set) var hasOverflowed = false
+    /// Whether a held key was dropped, so that everything must be derived from the store again.
+    package private(set) var hasDropped = false
+    /// Whether a key was dropped because very many keys wait for their services to have room for another batch.
+    private var hasDroppedBlocked = false
 
-    /// Whether a key was left out, and a quarter of the room is free again.
-    package var hasRoomAfterOverflow: Bool { hasOverflowed && items.count <= capacity - capacity / 4 }
+    /// Whether less than a quarter of the room is free. This rest is only for new entries, not for keys that are
+    /// derived from the store.
+    package var isCrowded: Bool { items.count > capacity - capacity / 4 }
+
+    /// Whether a key was left out, and a quarter of the room is free again. If a service was too busy for the key, at
+    /// most a quarter of the keys must still wait for such services.
+    package var hasRoomAfterOverflow: Bool {
+        !isCrowded && (hasOverflowed || hasDroppedBlocked && blockedCount <= capacity / 4)
+    }
 
     /// - Parameter capacity: the largest number of keys.
     package init(capacity: Int = 200_000) { self.capacity = max(1, capacity) }
@@ -78,7 +98,7 @@ package struct HandOffSchedule: Sendable {
         let isEarlier = due < item.due && item.attempts == 0 && !item.isTaken
         if isEarlier { item.due = due }
         items[key] = item
-        if isEarlier { waiting.set(key, dueAt: due) }
+        if isEarlier { set(key, dueAt: due) }
     }
 
     /// Records that a device has set a token, for which all entries may wait. Failures of an earlier token do not delay
@@ -89,7 +109,7 @@ package struct HandOffSchedule: Sendable {
             item.isRenewed = item.isTaken
             if !item.isTaken {
                 item.due = min(item.due, due)
-                waiting.set(key, dueAt: item.due)
+                set(key, dueAt: item.due)
             }
             items[key] = item
         }
@@ -102,8 +122,7 @@ package struct HandOffSchedule: Sendable {
     package mutating func acknowledged(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool = true) {
         for key in [HandOffKey(user, device), HandOffKey(user, nil)] where isProven || key.device != nil {
             guard let item = items[key], item.lastSeq <= seq, !item.isTaken else { continue }
-            items[key] = nil
-            waiting.remove(key)
+            remove(key)
         }
     }
 
@@ -112,6 +131,7 @@ package struct HandOffSchedule: Sendable {
         var taken: [HandOffKey] = []
         while taken.count < limit, let key = waiting.popDue(now: now) {
             items[key]?.isTaken = true
+            held.remove(key)
             taken.append(key)
         }
         return taken
@@ -131,9 +151,11 @@ package struct HandOffSchedule: Sendable {
     ) {
         guard var item = items[key], item.isTaken else { return }
         item.isTaken = false
+        var isHeld = false
         if let retryAt, !item.isRenewed {
             item.attempts += 1
             item.due = retryAt
+            isHeld = true
         } else if let due = item.isAgain || item.isRenewed ? now : moreAt {
             item.attempts = 0
             item.due = due
@@ -144,7 +166,7 @@ package struct HandOffSchedule: Sendable {
         item.isAgain = false
         item.isRenewed = false
         items[key] = item
-        waiting.set(key, dueAt: item.due)
+        set(key, dueAt: item.due, isHeld: isHeld)
     }
 
     /// Records that a key was not checked, and lets the key wait until `due`. If the device set a token during the
@@ -156,12 +178,57 @@ package struct HandOffSchedule: Sendable {
         item.isAgain = false
         item.isRenewed = false
         items[key] = item
-        waiting.set(key, dueAt: item.due)
+        set(key, dueAt: item.due, isHeld: item.due > now)
     }
+
+    /// Records that a key that is being checked waits until its service has room for another batch.
+    /// ``unblocked(_:)`` must follow.
+    ///
+    /// - Returns: false if the key was dropped instead, because very many keys wait so.
+    package mutating func blocked(_ key: HandOffKey) -> Bool {
+        guard blockedCount < capacity / 2 else {
+            items[key] = nil
+            hasDroppedBlocked = true
+            return false
+        }
+        blockedCount += 1
+        dropSurplus()
+        return true
+    }
+
+    /// Records that this number of keys no longer waits for the service (``blocked(_:)``).
+    package mutating func unblocked(_ count: Int) { blockedCount -= count }
 
     /// Returns the number of a key's failures so far.
     package func attempts(of key: HandOffKey) -> Int { items[key]?.attempts ?? 0 }
 
-    /// Clears ``hasOverflowed``. The caller then derives everything from the store again.
-    package mutating func clearOverflow() { hasOverflowed = false }
+    /// Forgets that keys were left out or dropped. The caller then derives everything from the store again.
+    package mutating func clearOverflow() {
+        hasOverflowed = false
+        hasDropped = false
+        hasDroppedBlocked = false
+    }
+
+    /// Sets when a key of an item that is not being checked is due.
+    private mutating func set(_ key: HandOffKey, dueAt due: Duration, isHeld: Bool = false) {
+        waiting.set(key, dueAt: due)
+        guard isHeld else { return held.remove(key) }
+        held.set(key, dueAt: .zero - due)
+        dropSurplus()
+    }
+
+    /// Drops held keys, those first that are due last, until the keys that cannot be sent now have at most half of the
+    /// room.
+    private mutating func dropSurplus() {
+        while held.count + blockedCount > capacity / 2, let key = held.popDue(now: .zero) {
+            remove(key)
+            hasDropped = true
+        }
+    }
+
+    private mutating func remove(_ key: HandOffKey) {
+        items[key] = nil
+        waiting.remove(key)
+        held.remove(key)
+    }
 }

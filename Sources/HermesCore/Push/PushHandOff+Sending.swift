@@ -49,7 +49,8 @@ extension PushHandOff {
     }
 
     /// Divides candidates by their services, which must be the operator's. If the allowed number of batches is already
-    /// under way to a service, its candidates are left out and wait.
+    /// under way to a service, its candidates are left out and wait. If very many keys already wait so, the candidates
+    /// are dropped, and derived from the store later.
     ///
     /// - Returns: the batches to send. Batches with a service now count as being sent. The batch without a service has
     ///   the candidates without notifications.
@@ -61,7 +62,9 @@ extension PushHandOff {
             parts.filter { service, candidates in
                 guard let service else { return true }
                 guard state.sending[service, default: 0] < settings.lanes else {
-                    state.blocked[service, default: []].append(contentsOf: candidates.map(\.key))
+                    for candidate in candidates where state.schedule.blocked(candidate.key) {
+                        state.blocked[service, default: []].append(candidate.key)
+                    }
                     return false
                 }
                 state.sending[service, default: 0] += 1
@@ -104,7 +107,10 @@ extension PushHandOff {
         guard !ready.isEmpty else { return }
         guard let sender else {
             // Another node has reported devices with tokens, but this node has no push service.
-            for candidate in ready { settle(candidate.key) }
+            for candidate in ready {
+                release(candidate)
+                settle(candidate.key)
+            }
             return
         }
         // If the candidates have places, the places already limit the sends.

@@ -70,14 +70,14 @@ package final class PushHandOff: Sendable {
         var blocked: [PushToken.Service: Deque<HandOffKey>] = [:]
         /// The times at which the due keys must be derived from the store.
         var recoveriesDue: [Duration] = []
-        /// The earliest time for the recovery after an overflow.
-        var overflowRecoveryAt = Duration.zero
-
-        /// The time of the next recovery; nil: none is due. After an overflow, none is due before there is room.
-        var nextRecovery: Duration? {
-            let afterOverflow = schedule.hasRoomAfterOverflow ? overflowRecoveryAt : nil
-            return [recoveriesDue.min(), afterOverflow].compactMap(\.self).min()
-        }
+        /// What the present recovery has not read yet, for lack of room or because the store failed; empty: nothing.
+        var unread: [UnreadUsers] = []
+        /// The earliest time at which a recovery continues, or at which one begins after an overflow.
+        var recoveryAt = Duration.zero
+        /// The earliest time for the recovery of held keys that were dropped (``HandOffSchedule/hasDropped``).
+        var droppedRecoveryAt = Duration.zero
+        /// The number of recoveries in a row that began because held keys were dropped.
+        var drops = 0
 
         /// Removes and returns keys of a service that has room for another batch.
         mutating func takeBlocked(_ settings: Settings) -> [HandOffKey] {
@@ -85,6 +85,7 @@ package final class PushHandOff: Sendable {
                 guard var keys = blocked.removeValue(forKey: service) else { continue }
                 let taken = Array(keys.prefix(settings.batch))
                 keys.removeFirst(taken.count)
+                schedule.unblocked(taken.count)
                 if !keys.isEmpty { blocked[service] = keys }
                 return taken
             }
@@ -94,8 +95,6 @@ package final class PushHandOff: Sendable {
 
     /// The pause before a recovery that failed is tried again.
     static let recoveryPause = Duration.seconds(5)
-    /// The least time between two recoveries after overflows. Each one reads all users for whom entries wait.
-    private static let overflowPause = Duration.seconds(10)
 
     let settings: Settings
     let tokens: PushTokenService
@@ -161,7 +160,7 @@ package final class PushHandOff: Sendable {
         self.report = report
     }
 
-    private var reportsUndelivered: Bool { webhooks?.wants(.messageUndelivered) == true }
+    var reportsUndelivered: Bool { webhooks?.wants(.messageUndelivered) == true }
 
     /// The number of devices and users that wait for a check.
     package var waiting: Int { state.withLock { $0.schedule.count } }
@@ -257,56 +256,6 @@ package final class PushHandOff: Sendable {
         wakeUp.signal()
     }
 
-    /// Derives the due keys from the store, after a start, an overflow, or a change of the nodes. Devices get one
-    /// deadline in which to reconnect by themselves. Each node derives the keys of its own users.
-    package func recover() async throws(HermesError) {
-        let now = time.uptime()
-        state.withLock { state in
-            state.schedule.clearOverflow()
-            state.overflowRecoveryAt = now + Self.overflowPause
-            state.recoveriesDue.removeAll { $0 <= now }
-        }
-        if sender != nil {
-            try await recover { (last) throws(HermesError) in
-                let users = try await tokens.store.usersToPush(after: last, limit: StoreSettings.maxPageEntries)
-                let own = users.filter(owns)
-                let devices = tokens.devices(of: own)
-                return (users.last, own.flatMap { user in devices[user, default: []].map { HandOffKey(user, $0) } })
-            }
-        }
-        guard reportsUndelivered, let webhooks else { return }
-        try await recover { (last) throws(HermesError) in
-            let users = try await webhooks.store.usersWithUndelivered(after: last, limit: StoreSettings.maxPageEntries)
-            return (users.last, users.filter(owns).map { HandOffKey($0, nil) })
-        }
-    }
-
-    /// Whether ``recover()`` is due.
-    var mustRecover: Bool {
-        let now = time.uptime()
-        return state.withLock { $0.nextRecovery.map { $0 <= now } ?? false }
-    }
-
-    private func owns(_ user: UserID) -> Bool { cluster?.owns(user) ?? true }
-
-    private func recover(
-        _ page: (UserID?) async throws(HermesError) -> (last: UserID?, keys: [HandOffKey])
-    ) async throws(HermesError) {
-        var last: UserID?
-        while true {
-            let found = try await page(last)
-            guard let end = found.last else { return }
-            last = end
-            let due = time.uptime() + settings.deadline
-            let isFull = state.withLock { state in
-                for key in found.keys { state.schedule.committed(key, upTo: .max, due: due) }
-                return state.schedule.hasOverflowed
-            }
-            // The other keys follow when there is room.
-            if isFull { return }
-        }
-    }
-
     // MARK: Working
 
     /// Runs until the task is cancelled.
@@ -333,17 +282,6 @@ package final class PushHandOff: Sendable {
         }
         // After a restart, the results would be unknown, and the notifications would be sent again.
         await recordKept()
-    }
-
-    private func recoverReporting() async {
-        await releaseUnneededClaims()
-        do throws(HermesError) {
-            try await recover()
-        } catch {
-            report(.failed(error))
-            let due = time.uptime() + Self.recoveryPause
-            state.withLock { $0.recoveriesDue.append(due) }
-        }
     }
 
     /// Takes the next batch of keys that are due; empty: no key is due, or all lanes are busy. ``look(at:)`` must
@@ -511,11 +449,9 @@ extension PushHandOff {
         guard last > target.pushedUpTo else { return .nothing }
         var nextIn: Duration? = last < page.position.head && !page.entries.isEmpty ? .zero : nil
         var end = UInt64.max
-        // If the device is awake on this node, each entry has its own deadline. Otherwise, all entries are due
+        // If the device may take the entries by itself, each entry has its own deadline. Otherwise, all entries are due
         // together.
-        if devices.awakeDevices(of: user).contains(device),
-            let fresh = entries.firstIndex(where: { rest(of: $0) > .zero })
-        {
+        if mayTake(user)(device), let fresh = entries.firstIndex(where: { rest(of: $0) > .zero }) {
             let rest = max(rest(of: entries[fresh]), leastRest)
             end = entries[..<fresh].last?.lastSeq ?? taken
             guard end > target.pushedUpTo else { return .nothingYet(rest) }
@@ -559,10 +495,13 @@ extension PushHandOff {
         let fresh = page.entries.firstIndex { rest(of: $0) > .zero }
         let nextIn = fresh.map { max(rest(of: page.entries[$0]), leastRest) }
         guard let last = page.entries[..<(fresh ?? page.entries.endIndex)].last?.lastSeq else { return nextIn }
-        let oldest = expiryTime.now.advanced(by: .zero - settings.reportedAge)
         let entries = page.withoutExpired(at: expiryTime).entries.filter { $0.lastSeq <= last }
         let worthy = HandOffPlan.pushWorthy(entries, for: user, nil)
-        let notices = worthy.filter { $0.committedAt >= oldest }.map { WebhookNotice.messageUndelivered(user, $0) }
+        let recent = worthy.filter { entry in
+            let end = entry.committedAt.advanced(by: settings.reportedAge)
+            return !expiryTime.isOver(end, storedAt: entry.committedAt)
+        }
+        let notices = recent.map { WebhookNotice.messageUndelivered(user, $0) }
         try await webhooks.append(notices, marks: [user: last])
         for notice in notices { events.note(.notice(notice), .messageUndelivered) }
         return nextIn ?? (last < page.position.head ? .zero : nil)

@@ -7,9 +7,11 @@ package enum PushOperation: Sendable {
     case append(Push, recipients: [UserID], claim: PushClaim?)
     /// Stores a push to many recipients as a job. ``fanOut(_:limit:)`` then appends it to their inboxes.
     case accept(PushJob, claim: PushClaim?)
-    /// Appends a stored push to the inboxes of the next `limit` recipients and moves the job's cursor past them; the
-    /// last step removes the job. Does nothing if there is no such job, and ends the job if its push has expired.
-    case fanOut(MessageID, limit: Int)
+    /// Appends a stored push to the inboxes of the next recipients and moves the job's cursor past them; the last step
+    /// removes the job. Does nothing if there is no such job, and ends the job if its push has expired. If the clock
+    /// cannot be trusted with the job (``FanOutLimit/storedSince``), an expired push is held back instead
+    /// (``PushOutcome/isHeldBack``).
+    case fanOut(MessageID, limit: FanOutLimit)
     /// Takes the claim and leaves it open. No push is stored. Until the claim is settled, taking it again yields
     /// ``PushOutcome/openAnswer``.
     case claim(PushClaim)
@@ -26,6 +28,26 @@ package enum PushOperation: Sendable {
         case .fanOut: 4_096
         case .claim(let claim), .settle(let claim), .find(let claim): claim.answer.count
         }
+    }
+}
+
+/// The limits of one step of a fan-out.
+package struct FanOutLimit: Sendable, Hashable, ExpressibleByIntegerLiteral {
+    /// The largest number of recipients.
+    package let recipients: Int
+    /// Only jobs that were accepted at this time or later can expire; nil: all jobs can (``ExpiryTime``).
+    package let storedSince: Timestamp?
+
+    package init(_ recipients: Int, storedSince: Timestamp? = nil) {
+        self.recipients = recipients
+        self.storedSince = storedSince
+    }
+
+    package init(integerLiteral recipients: Int) { self.init(recipients) }
+
+    /// Whether the job of an expired push has ended; false: the push is held back.
+    package func ends(_ push: Push, now: Timestamp) -> Bool {
+        ExpiryTime(now: now, storedSince: storedSince).isOver(push.expiresAt, storedAt: push.id.timestamp)
     }
 }
 
@@ -68,12 +90,21 @@ package struct PushClaim: Sendable, Hashable {
     package let contentHash: [UInt8]
     /// The answer; opaque to the core.
     package let answer: [UInt8]
+    /// Only claims that were stored at this time or later count as expired when this one is compared with them; nil:
+    /// all claims can (``ExpiryTime``).
+    package var storedSince: Timestamp?
 
     package init(owner: String, key: String, contentHash: [UInt8], answer: [UInt8]) {
         self.owner = owner
         self.key = key
         self.contentHash = contentHash
         self.answer = answer
+    }
+
+    /// Whether an earlier claim of this key has expired, which expires at `expiry`.
+    package func comesAfter(_ expiry: Timestamp, now: Timestamp) -> Bool {
+        let storedAt = expiry.advanced(by: .zero - Self.period)
+        return ExpiryTime(now: now, storedSince: storedSince).isOver(expiry, storedAt: storedAt)
     }
 
     package static let conflict = HermesError(
@@ -92,10 +123,19 @@ package struct PushOutcome: Sendable {
     package var openAnswer: [UInt8]?
     /// Whether the fan-out is complete.
     package var isDone: Bool
+    /// Whether the fan-out must be tried again later: its push has expired, unless the clock is wrong.
+    package var isHeldBack = false
 
     package init(deliveries: [InboxDelivery] = [], firstAnswer: [UInt8]? = nil, isDone: Bool = true) {
         self.deliveries = deliveries
         self.firstAnswer = firstAnswer
         self.isDone = isDone
+    }
+
+    /// The outcome of a fan-out that must be tried again later.
+    package static var heldBack: PushOutcome {
+        var outcome = PushOutcome(isDone: false)
+        outcome.isHeldBack = true
+        return outcome
     }
 }

@@ -18,14 +18,20 @@ package final class PushService: Sendable {
     package static let maxRecipients = 10_000
     /// The largest number of recipients of one fan-out step; other operations get their turn between two steps.
     static let batch = 500
+    /// The largest number of claims that are remembered because the store could not settle them.
+    private static let maxUnsettled = 10_000
+    /// The number of these claims that are tried again at once.
+    private static let unsettledPerRound = 64
 
     private struct State {
         var ids = MessageIDGenerator()
         /// Jobs that are being fanned out.
         var running: Set<MessageID> = []
-        /// Claims between ``begin(_:)`` and ``end(_:isDone:)``.
-        var underWay: Set<PushClaimKey> = []
-        /// Jobs whose last step failed.
+        /// Claims between ``begin(_:)`` and ``end(_:isDone:)``, with the answers to their pushes.
+        var underWay: [PushClaimKey: [UInt8]] = [:]
+        /// Claims whose pushes are done, although the store could not record this.
+        var unsettled: [PushClaimKey: PushClaim] = [:]
+        /// Jobs whose last step failed or was held back.
         var stalled: Set<MessageID> = []
     }
 
@@ -102,12 +108,19 @@ package final class PushService: Sendable {
             if case .users(let users) = target, users.count > Self.maxRecipients {
                 throw HermesError(.tooLarge, "a push names at most \(Self.maxRecipients) users")
             }
-            let outcome = try await submit(.accept(PushJob(push: push, target: target), claim: claim))
+            let outcome = try await submit(.accept(PushJob(push: push, target: target), claim: claim.map { timed($0) }))
             if outcome.firstAnswer == nil { start(push.id) }
             return outcome.firstAnswer
         }
         guard !users.isEmpty else { throw HermesError(.invalidArgument, "the push has no recipients") }
-        return try await submit(.append(push, recipients: users, claim: claim)).firstAnswer
+        return try await submit(.append(push, recipients: users, claim: claim.map { timed($0) })).firstAnswer
+    }
+
+    /// Returns the claim for the store. As long as the clock may be wrong, claims of an earlier process do not expire.
+    private func timed(_ claim: PushClaim) -> PushClaim {
+        var claim = claim
+        claim.storedSince = time.expiryTime().storedSince
+        return claim
     }
 
     /// The result of taking a claim.
@@ -126,16 +139,33 @@ package final class PushService: Sendable {
     ///   `.storageUnavailable`, `.shuttingDown`.
     package func begin(_ claim: PushClaim) async throws(HermesError) -> Claimed {
         let key = PushClaimKey(owner: claim.owner, key: claim.key)
-        guard state.withLock({ $0.underWay.insert(key).inserted }) else { throw Self.isUnderWay }
+        let (done, isFree) = state.withLock { state -> (PushClaim?, Bool) in
+            if let done = state.unsettled[key] { return (done, false) }
+            guard state.underWay[key] == nil else { return (nil, false) }
+            state.underWay[key] = claim.answer
+            return (nil, true)
+        }
+        if let done { return .before(try Self.answer(of: done, to: claim)) }
+        guard isFree else { throw Self.isUnderWay }
         do throws(HermesError) {
-            let outcome = try await submit(.claim(claim))
-            guard let first = outcome.firstAnswer else { return .now(outcome.openAnswer ?? claim.answer) }
-            state.withLock { _ = $0.underWay.remove(key) }
-            return .before(first)
+            let outcome = try await submit(.claim(timed(claim)))
+            if let first = outcome.firstAnswer {
+                state.withLock { $0.underWay[key] = nil }
+                return .before(first)
+            }
+            let answer = outcome.openAnswer ?? claim.answer
+            state.withLock { $0.underWay[key] = answer }
+            return .now(answer)
         } catch {
-            state.withLock { _ = $0.underWay.remove(key) }
+            state.withLock { $0.underWay[key] = nil }
             throw error
         }
+    }
+
+    /// Returns the answer to a push that is done.
+    private static func answer(of done: PushClaim, to claim: PushClaim) throws(HermesError) -> [UInt8] {
+        guard done.contentHash == claim.contentHash else { throw PushClaim.conflict }
+        return done.answer
     }
 
     /// Returns the answer to the first push with this claim; nil if there was no such push, or if it is unknown whether
@@ -143,14 +173,40 @@ package final class PushService: Sendable {
     ///
     /// - Throws: the errors of ``begin(_:)``.
     package func answer(to claim: PushClaim) async throws(HermesError) -> [UInt8]? {
-        try await submit(.find(claim)).firstAnswer
+        let key = PushClaimKey(owner: claim.owner, key: claim.key)
+        if let done = state.withLock({ $0.unsettled[key] }) { return try Self.answer(of: done, to: claim) }
+        return try await submit(.find(timed(claim))).firstAnswer
     }
 
     /// Ends a claim. If its push was not done, the claim can be taken again.
     package func end(_ claim: PushClaim, isDone: Bool) async {
-        // The push is done. If the store cannot record this, a repeated request repeats the push.
-        if isDone { _ = try? await submit(.settle(claim)) }
-        state.withLock { _ = $0.underWay.remove(PushClaimKey(owner: claim.owner, key: claim.key)) }
+        let key = PushClaimKey(owner: claim.owner, key: claim.key)
+        guard isDone else { return state.withLock { $0.underWay[key] = nil } }
+        let isSettled = (try? await submit(.settle(claim))) != nil
+        state.withLock { state in
+            let answer = state.underWay.removeValue(forKey: key) ?? claim.answer
+            // The push is done, so a repeated request must not repeat it, even if the store could not record this.
+            guard !isSettled, state.unsettled.count < Self.maxUnsettled else { return }
+            state.unsettled[key] = PushClaim(
+                owner: claim.owner,
+                key: claim.key,
+                contentHash: claim.contentHash,
+                answer: answer
+            )
+        }
+    }
+
+    /// Tries again to record that the push of a claim is done.
+    private func settle(_ claim: PushClaim) {
+        committer.submit(
+            .push(.settle(claim)) { [weak self] result in
+                if case .success = result { self?.settled(claim) }
+            }
+        )
+    }
+
+    private func settled(_ claim: PushClaim) {
+        state.withLock { $0.unsettled[PushClaimKey(owner: claim.owner, key: claim.key)] = nil }
     }
 
     private static let isUnderWay = HermesError(
@@ -164,13 +220,15 @@ package final class PushService: Sendable {
         for job in try await store.pushJobs() { start(job) }
     }
 
-    /// Continues the jobs whose last step failed; called periodically.
+    /// Continues the jobs whose last step failed or was held back, and settles claims that could not be settled; called
+    /// periodically.
     func resume() {
-        let stalled = state.withLock { state in
+        let (stalled, unsettled) = state.withLock { state -> (Set<MessageID>, [PushClaim]) in
             defer { state.stalled = [] }
-            return state.stalled
+            return (state.stalled, Array(state.unsettled.values.prefix(Self.unsettledPerRound)))
         }
         for job in stalled { start(job) }
+        for claim in unsettled { settle(claim) }
     }
 
     private func start(_ job: MessageID) {
@@ -179,9 +237,12 @@ package final class PushService: Sendable {
     }
 
     private func step(_ job: MessageID) {
+        // As long as the clock may be wrong, jobs of an earlier process do not end because of it.
+        let limit = FanOutLimit(Self.batch, storedSince: time.expiryTime().storedSince)
         committer.submit(
-            .push(.fanOut(job, limit: Self.batch)) { [weak self] result in
+            .push(.fanOut(job, limit: limit)) { [weak self] result in
                 switch result {
+                case .success(let outcome) where outcome.isHeldBack: self?.end(job, isStalled: true)
                 case .success(let outcome) where !outcome.isDone: self?.step(job)
                 case .success: self?.end(job, isStalled: false)
                 case .failure: self?.end(job, isStalled: true)

@@ -257,10 +257,49 @@ package final class PushHTTPClient: Sendable {
 }
 
 extension PushHTTPClient.Answer {
-    /// The seconds in `Retry-After` (RFC 9110, section 10.2.3), at most a day.
-    package var retryAfter: Duration? {
-        guard let text = headers["retry-after"], let seconds = Int(text), seconds >= 0 else { return nil }
+    /// The wait in `Retry-After` (RFC 9110, section 10.2.3), at most a day: a number of seconds, or the time until a
+    /// date.
+    package var retryAfter: Duration? { retryAfter(at: Date()) }
+
+    /// - Parameter now: the present time.
+    func retryAfter(at now: Date) -> Duration? {
+        guard let text = headers["retry-after"] else { return nil }
+        let untilDate = Self.time(text).map { max(0, $0 - Int(now.timeIntervalSince1970)) }
+        guard let seconds = Int(text) ?? untilDate, seconds >= 0 else { return nil }
         return .seconds(min(seconds, 86_400))
+    }
+
+    private static let months = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+
+    /// Returns the time in an IMF-fixdate (RFC 9110, section 5.6.7), such as `Sun, 06 Nov 1994 08:49:37 GMT`, in
+    /// seconds since 1970; nil: the text is not such a date. Does not check the day of the week.
+    private static func time(_ text: String) -> Int? {
+        let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+        guard parts.count == 6, parts[0].utf8.count == 4, parts[0].hasSuffix(","), parts[5] == "GMT",
+            let day = number(parts[1], digits: 2), (1...31).contains(day),
+            let month = months.firstIndex(of: String(parts[2])),
+            let year = number(parts[3], digits: 4)
+        else { return nil }
+        let clock = parts[4].split(separator: ":", omittingEmptySubsequences: false)
+        guard clock.count == 3,
+            let hour = number(clock[0], digits: 2), hour < 24,
+            let minute = number(clock[1], digits: 2), minute < 60,
+            let second = number(clock[2], digits: 2), second <= 60
+        else { return nil }
+        // Years begin in March, so that the leap day is the last day of a year (Howard Hinnant, "chrono-compatible
+        // low-level date algorithms").
+        let shiftedYear = month < 2 ? year - 1 : year
+        let dayOfYear = (153 * ((month + 10) % 12) + 2) / 5 + day - 1
+        let leapDays = shiftedYear / 4 - shiftedYear / 100 + shiftedYear / 400
+        let days = 365 * shiftedYear + leapDays + dayOfYear - 719_468
+        return ((days * 24 + hour) * 60 + minute) * 60 + second
+    }
+
+    private static func number(_ text: Substring, digits: Int) -> Int? {
+        guard text.utf8.count == digits, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int(text)
     }
 
     /// The beginning of the body, for logs.

@@ -272,8 +272,10 @@ package final class WebhookPoster: Sendable {
         var settlements: [WebhookSettlement] = []
         for webhook in line {
             if Task.isCancelled { break }
-            let now = time.now()
-            guard webhook.event.createdAt.advanced(by: configuration.maxAge) > now else {
+            // As long as the clock may be wrong, no event of an earlier process is given up because of it.
+            let (createdAt, expiryTime) = (webhook.event.createdAt, time.expiryTime())
+            let now = expiryTime.now
+            guard !expiryTime.isOver(createdAt.advanced(by: configuration.maxAge), storedAt: createdAt) else {
                 statisticsState.withLock { $0.givenUp += 1 }
                 settlements.append(.done(webhook.number))
                 continue

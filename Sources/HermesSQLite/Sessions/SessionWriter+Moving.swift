@@ -117,7 +117,11 @@ extension SessionWriter {
         for table in ["session_queue_fresh", "session_queue"] {
             let query = try PreparedStatement(
                 db,
-                "SELECT 1 FROM \(table) WHERE session = ? AND seq > ? AND share IS NOT NULL LIMIT 1"
+                // An entry with a damaged seq is never read, so it must not keep the session.
+                """
+                SELECT 1 FROM \(table) WHERE session = ? AND seq > ? AND seq <= \(PreparedStatement.maxSequence) \
+                AND share IS NOT NULL LIMIT 1
+                """
             )
             query.bind(session.rawValue, at: 1)
             query.bind(min(seq, UInt64(Int64.max)), at: 2)

@@ -100,8 +100,8 @@ extension BatchWriter {
             delete.bind(peer, at: 2)
             try delete.run()
             rows = time.isSpent ? 0 : rows - 3
-            // The peer's account may also be in deletion.
-            guard let kind = farewell, try loadInbox(of: peer) else { continue }
+            // The peer's account may also be in deletion. A damaged peer must not keep the account from being deleted.
+            guard let kind = farewell, try loadSoundInbox(of: peer) else { continue }
             let event = ContactEvent(kind: kind, user: user, nickName: name, message: "")
             guard case .eventAppended(let told) = try appendEvent(.contact(event), to: [peer]) else {
                 throw StoreFailure.damagedRow

@@ -29,6 +29,14 @@ extension BatchWriter {
         return true
     }
 
+    /// Reads an inbox's row like ``loadInbox(of:)``, for changes that concern other accounts, too: these must not fail
+    /// because the row is damaged.
+    ///
+    /// - Returns: false if there is no such account, or if the row is damaged.
+    mutating func loadSoundInbox(of user: UserID) throws -> Bool {
+        try damage.skipping("inbox of user \(user.rawValue)") { try loadInbox(of: user) } ?? false
+    }
+
     /// Whether `owner`, whose inbox is loaded, blocks `peer`. Reads one row, and none if `owner` blocks nobody.
     func blocks(_ owner: UserID, _ peer: UserID) throws -> Bool {
         guard cache.inboxes[owner]?.blocksSomebody == true else { return false }

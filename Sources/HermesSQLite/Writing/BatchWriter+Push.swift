@@ -10,13 +10,14 @@ extension BatchWriter {
         switch operation {
         case .append(let push, let recipients, let claim):
             if let first = try take(claim) { return PushOutcome(firstAnswer: first) }
-            return PushOutcome(deliveries: try append(push, to: recipients))
+            // A push to one account fails if the account's inbox is damaged.
+            return PushOutcome(deliveries: try append(push, to: recipients, skipsDamaged: recipients.count > 1))
         case .accept(let job, let claim):
             if let first = try take(claim) { return PushOutcome(firstAnswer: first) }
             try insert(job)
             return PushOutcome()
         case .fanOut(let id, let limit):
-            return try fanOut(id, limit: min(max(1, limit), 10_000))
+            return try fanOut(id, limit)
         case .claim(let claim):
             let first = try take(claim, leavesOpen: true)
             guard try isOpen(claim) else { return PushOutcome(firstAnswer: first) }
@@ -63,15 +64,14 @@ extension BatchWriter {
     private func answer(to claim: PushClaim) throws -> [UInt8]? {
         let select = try PreparedStatement(
             db,
-            "SELECT content_hash, answer FROM push_claim WHERE owner = ? AND key = ? AND expires_at > ?"
+            "SELECT content_hash, answer, expires_at FROM push_claim WHERE owner = ? AND key = ?"
         )
-        select.bind(now, at: 3)
         let first = try select.bind(claim.owner, at: 1) {
             try select.bind(claim.key, at: 2) {
-                try select.first { row in (hash: row.bytes(0), answer: row.bytes(1)) }
+                try select.first { row in (hash: row.bytes(0), answer: row.bytes(1), expiresAt: row.timestamp(2)) }
             }
         }
-        guard let first else { return nil }
+        guard let first, !claim.comesAfter(first.expiresAt, now: now) else { return nil }
         guard first.hash == claim.contentHash else { throw PushClaim.conflict }
         return first.answer
     }
@@ -125,25 +125,30 @@ extension BatchWriter {
         let lastUser: Int64
     }
 
-    private mutating func fanOut(_ id: MessageID, limit: Int) throws -> PushOutcome {
-        guard let job = try job(id) else { return PushOutcome() }
+    private mutating func fanOut(_ id: MessageID, _ limit: FanOutLimit) throws -> PushOutcome {
+        // A damaged job counts as done, so that it is not tried again each second. Its row stays in the database.
+        let found = try damage.skipping("push job \(id)") { try self.job(id) }
+        guard let job = found.flatMap({ $0 }) else { return PushOutcome() }
         guard job.push.expiresAt > now else {
+            guard limit.ends(job.push, now: now) else { return .heldBack }
             try move(job, to: nil)
             return PushOutcome()
         }
+        let most = min(max(1, limit.recipients), 10_000)
         var recipients: [UserID] = []
         var cursor: Int64? = nil
         if let users = job.users {
-            recipients = UserList.users(users, from: Int(job.cursor), limit: limit)
+            recipients = UserList.users(users, from: Int(job.cursor), limit: most)
             let next = Int(job.cursor) + recipients.count
             if 4 * next < users.count, !recipients.isEmpty { cursor = Int64(next) }
         } else {
-            let looked = try accounts(after: job.cursor, upTo: job.lastUser, limit: limit)
+            let looked = try accounts(after: job.cursor, upTo: job.lastUser, limit: most)
             recipients = looked.filter { !$0.isDisabled }.map(\.user)
-            if looked.count == limit, let last = looked.last { cursor = Int64(last.user.rawValue) }
+            if looked.count == most, let last = looked.last { cursor = Int64(last.user.rawValue) }
         }
         try move(job, to: cursor)
-        return PushOutcome(deliveries: try append(job.push, to: recipients), isDone: cursor == nil)
+        let deliveries = try append(job.push, to: recipients, skipsDamaged: true)
+        return PushOutcome(deliveries: deliveries, isDone: cursor == nil)
     }
 
     private func job(_ id: MessageID) throws -> Job? {
@@ -206,14 +211,20 @@ extension BatchWriter {
 
     // MARK: Entries
 
-    private mutating func append(_ push: Push, to recipients: [UserID]) throws -> [InboxDelivery] {
+    /// - Parameter skipsDamaged: whether recipients whose inboxes are damaged are left out, so that the others get the
+    ///   push.
+    private mutating func append(
+        _ push: Push,
+        to recipients: [UserID],
+        skipsDamaged: Bool
+    ) throws -> [InboxDelivery] {
         let (kind, payload) = (Push.storedKind.rawValue, Self.stored(push))
         let name = push.content.collapseKey.isEmpty ? nil : push.collapseName
         let statement = statements.insertEvent
         let weight = InboxBudget.weight(ofContent: push.weight)
         var deliveries: [InboxDelivery] = []
         deliveries.reserveCapacity(recipients.count)
-        for user in recipients where try loadInbox(of: user) {
+        for user in recipients where try skipsDamaged ? loadSoundInbox(of: user) : loadInbox(of: user) {
             let seq = advanceInbox(of: user)
             guard try hasReserve(in: user, by: nil, weight) else { continue }
             if let name { try collapse(name, of: user, into: seq, expiresAt: push.expiresAt) }

@@ -110,7 +110,7 @@ extension BatchWriter {
         var deliveries: [InboxDelivery] = []
         for notice in outcome.notices {
             // A member whose account is being deleted has no inbox.
-            let recipients = try notice.recipients.filter { try loadInbox(of: $0) }
+            let recipients = try notice.recipients.filter { try loadSoundInbox(of: $0) }
             guard !recipients.isEmpty else { continue }
             // Without this error, the group would change without its members being told.
             guard case .eventAppended(let told) = try appendEvent(.group(notice.event), to: recipients) else {

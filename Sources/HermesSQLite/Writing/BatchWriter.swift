@@ -89,7 +89,8 @@ extension SQLiteStore {
                 settings: settings,
                 now: now,
                 time: TimeSlice(clock, slice),
-                sweepRows: sweepRows
+                sweepRows: sweepRows,
+                damage: damage
             )
             taken = WriterCache()
             for operation in operations {
@@ -156,6 +157,7 @@ struct BatchWriter: SlicedWriter {
     var time: TimeSlice
     /// The number of fresh rows that starts a sweep.
     let sweepRows: Int
+    let damage: Damage
     let statements: Statements
     var cache: WriterCache
     var dirtyInboxes: [UserID] = []
@@ -186,10 +188,12 @@ struct BatchWriter: SlicedWriter {
         settings: StoreSettings,
         now: Timestamp,
         time: TimeSlice,
-        sweepRows: Int
+        sweepRows: Int,
+        damage: Damage
     ) throws {
         self.time = time
         self.sweepRows = sweepRows
+        self.damage = damage
         self.db = db
         self.unread = unread
         self.now = now

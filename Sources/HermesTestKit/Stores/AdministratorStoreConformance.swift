@@ -68,8 +68,12 @@ package enum AdministratorStoreConformance {
             try expectEqual(all.first?.time, StoreWorld.now)
             try expectEqual(try await store.auditLog(before: nil, limit: 2), Array(all.prefix(2)))
             try expectEqual(try await store.auditLog(before: all[1].id, limit: 2), Array(all[2...3]))
+            let ofAnyAge = AuditLimits(maxDone: 3, maxRefused: 2, age: nil)
+            try await store.record(event("later"), at: StoreWorld.later(.seconds(61)), keeping: ofAnyAge)
+            let kept = try await store.auditLog(before: nil, limit: 100)
+            try expectEqual(kept.map(\.event.target), ["later", "no 5", "done 5", "no 4", "done 4"])
             try await store.record(event("late"), at: StoreWorld.later(.seconds(61)), keeping: limits)
-            try expectEqual(try await store.auditLog(before: nil, limit: 100).map(\.event.target), ["late"])
+            try expectEqual(try await store.auditLog(before: nil, limit: 100).map(\.event.target), ["late", "later"])
         },
     ]
 

@@ -170,6 +170,43 @@ extension MessageStoreConformance {
             try expectEqual(try await world.store.pushJobs(), [])
             try expectEqual(try await world.inbox(1), [])
         },
+        ConformanceCase("While the clock may be wrong, a push for many of an earlier process is held back") {
+            makeStore in
+            let world = try await StoreWorld(makeStore)
+            let push = world.push("news", lifetime: .seconds(5))
+            _ = try world.push(.accept(PushJob(push: push, target: .everyone), claim: nil))
+            let start = StoreWorld.later(.seconds(3_600))
+            let step = PushOperation.fanOut(push.id, limit: FanOutLimit(9, storedSince: start))
+            for _ in 1...2 {
+                let early = try world.push(step, at: start)
+                try expect(early.isHeldBack && !early.isDone && early.deliveries.isEmpty)
+                try expectEqual(try await world.store.pushJobs(), [push.id])
+            }
+            let done = try world.push(step, at: StoreWorld.later(.seconds(4)))
+            try expect(done.isDone && !done.isHeldBack)
+            try expectEqual(done.deliveries.map(\.user), world.people.map(\.user))
+            let own = world.push("own", lifetime: .seconds(5))
+            _ = try world.push(.accept(PushJob(push: own, target: .everyone), claim: nil))
+            let limit = FanOutLimit(9, storedSince: StoreWorld.now)
+            let late = try world.push(.fanOut(own.id, limit: limit), at: StoreWorld.later(.seconds(5)))
+            try expect(late.isDone && late.deliveries.isEmpty, "a push of this process ends in time")
+            try expectEqual(try await world.store.pushJobs(), [])
+        },
+        ConformanceCase("While the clock may be wrong, a claim of an earlier process does not expire") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let recipients = [world[1].user]
+            var claim = PushClaim(owner: "a", key: "k", contentHash: [1], answer: [9])
+            _ = try world.push(.append(world.push("x"), recipients: recipients, claim: claim))
+            let start = StoreWorld.later(.seconds(25 * 3_600))
+            claim.storedSince = start
+            let again = PushOperation.append(world.push("y"), recipients: recipients, claim: claim)
+            for operation in [again, .claim(claim), .find(claim)] {
+                try expectEqual(try world.push(operation, at: start).firstAnswer, [9])
+            }
+            claim.storedSince = nil
+            try expectEqual(try world.push(.find(claim), at: start).firstAnswer, nil)
+            try expectEqual(try await world.inbox(1), ["1:push x"])
+        },
     ]
 }
 

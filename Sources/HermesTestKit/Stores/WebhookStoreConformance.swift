@@ -108,6 +108,13 @@ package enum WebhookStoreConformance {
                 [world[0].user, world[2].user]
             )
         },
+        ConformanceCase("An account that is gone gets no mark") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let user = world[1].user
+            _ = try world.commit(.deleteAccount(user))
+            _ = try await world.store.appendWebhooks([], marks: [user: 5], limit: 10)
+            try expectEqual(try await world.store.undeliveredMark(of: user), 0)
+        },
         ConformanceCase("What only a claimed device took is undelivered") { makeStore in
             let world = try await StoreWorld(makeStore, people: 2, devices: [StoreWorld.phone])
             let watch = StoreWorld.device("watch")

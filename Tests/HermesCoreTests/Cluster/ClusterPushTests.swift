@@ -123,6 +123,25 @@ import Testing
         await world.cluster.shutdown()
     }
 
+    @Test func `each entry for a phone that another core has has its own deadline`() async throws {
+        let world = try await World()
+        try await world.setToken(of: 2, by: 1)
+        let attachment = try world.cluster.attach(2, to: 1)
+        try await world.cluster.settle()
+        try await world.cluster.send("1", from: principal(1), to: user(2), by: 0)
+        try await world.cluster.settle()
+        world.cluster.cores[1].inbox.acknowledge(attachment.principal, upTo: 1)
+        try await world.cluster.settle()
+        try await world.wait(9)
+        try await world.cluster.send("2", from: principal(1), to: user(2), by: 0)
+        try await world.cluster.settle()
+        try await world.wait(2)
+        #expect(world.sender.sent == [])
+        try await world.wait(8)
+        #expect(world.sender.sent == ["2"])
+        await world.cluster.shutdown()
+    }
+
     @Test func `what a core commits before it hears of the token is pushed once messages pass again`() async throws {
         let world = try await World()
         world.cluster.network.set(.init(lost: 100, repeated: 0, unanswered: 100, maxDelayMilliseconds: 0))

@@ -92,6 +92,34 @@ import Testing
         await world.shutdown()
     }
 
+    @Test func `who takes no events and a device are two on all nodes, whatever they are called`() async throws {
+        let world = try await ClusterWorld(people: 2)
+        let pad = try world.attach(2, "pad", to: 1)
+        let viewers = [
+            RecordingAttachment(try principal(2, "pad"), takesEvents: false),
+            RecordingAttachment(try principal(2, "pad"), takesEvents: false),
+        ]
+        world.cores[1].devices.attach(viewers[0])
+        try await world.settle()
+        world.cores[1].devices.detach(viewers[0])
+        try await world.settle()
+        try await world.send("hello", from: try principal(1), to: try user(2), by: 0)
+        try await world.settle()
+        #expect(pad.calls.map { $0.map(\.seq) } == [[1]])
+        world.cores[2].devices.attach(viewers[1])
+        try await world.settle()
+        #expect(pad.ends.isEmpty && viewers[1].ends.isEmpty)
+        // Both count for the presence.
+        world.cores[1].devices.detach(pad)
+        try await world.settle()
+        #expect(world.cores[0].devices.isOnline(try user(2)))
+        world.cores[2].devices.detach(viewers[1])
+        try await world.settle()
+        #expect(!world.cores[0].devices.isOnline(try user(2)))
+        #expect(world.reports(of: try user(2)) == [true, false])
+        await world.shutdown()
+    }
+
     @Test func `a lost replacement is found in the record`() async throws {
         let world = try await ClusterWorld(people: 1)
         let first = try world.attach(1, to: 0)

@@ -107,6 +107,51 @@ import Testing
     }
 
     @Test
+    func `keys that only wait for a retry leave half of the room to others`() throws {
+        var schedule = HandOffSchedule(capacity: 8)
+        for number in 1...8 { schedule.committed(try key(Int32(number)), upTo: 1, due: .zero) }
+        let taken = schedule.takeDue(now: .zero, limit: 8)
+        #expect(taken.count == 8 && schedule.isCrowded && !schedule.hasDropped)
+        for key in taken { schedule.settled(key, now: .zero, retryAt: .seconds(600)) }
+        #expect(schedule.count == 4 && schedule.hasDropped && !schedule.hasOverflowed)
+        schedule.committed(try key(9), upTo: 1, due: .seconds(1))
+        #expect(schedule.takeDue(now: .seconds(1), limit: 8) == [try key(9)])
+        #expect(schedule.takeDue(now: .seconds(600), limit: 8).count == 4)
+        schedule.clearOverflow()
+        #expect(!schedule.hasDropped)
+    }
+
+    @Test
+    func `of the keys that wait, those are dropped that would wait longest`() throws {
+        var schedule = HandOffSchedule(capacity: 4)
+        for number in 1...3 { schedule.committed(try key(Int32(number)), upTo: 1, due: .zero) }
+        #expect(schedule.takeDue(now: .zero, limit: 8).count == 3)
+        schedule.settled(try key(1), now: .zero, retryAt: .seconds(600))
+        schedule.postponed(try key(2), until: .seconds(20), now: .zero)
+        schedule.postponed(try key(3), until: .seconds(10), now: .zero)
+        #expect(schedule.hasDropped)
+        #expect(schedule.takeDue(now: .seconds(600), limit: 8) == [try key(3), try key(2)])
+    }
+
+    @Test
+    func `keys whose service is busy leave half of the room to others, too`() throws {
+        var schedule = HandOffSchedule(capacity: 4)
+        for number in 1...4 { schedule.committed(try key(Int32(number)), upTo: 1, due: .zero) }
+        let taken = schedule.takeDue(now: .zero, limit: 8)
+        schedule.settled(taken[0], now: .zero, retryAt: .seconds(600))
+        var isBlocked: [Bool] = []
+        for key in taken[1...] { isBlocked.append(schedule.blocked(key)) }
+        #expect(isBlocked == [true, true, false])
+        // The two that are blocked have the half. The service may be in order, so the third one is derived again as
+        // soon as it has room.
+        #expect(schedule.count == 2 && schedule.hasDropped && !schedule.hasRoomAfterOverflow)
+        schedule.unblocked(2)
+        #expect(schedule.hasRoomAfterOverflow)
+        for key in taken[1...2] { schedule.settled(key, now: .zero, retryAt: .seconds(600)) }
+        #expect(schedule.count == 2)
+    }
+
+    @Test
     func `what comes while somebody looks is looked at again; an acknowledgement meanwhile changes nothing`() throws {
         var schedule = HandOffSchedule()
         schedule.committed(try key(1), upTo: 1, due: .zero)

@@ -16,6 +16,7 @@ import Testing
             var answers: [PushSendOutcome] = []
             var held: [CheckedContinuation<Void, Never>] = []
             var holds: @Sendable (PushDelivery) -> Bool = { _ in false }
+            var failures: [PushToken.Service: PushSendOutcome] = [:]
             var answering: @Sendable () -> Void = {}
         }
 
@@ -26,6 +27,11 @@ import Testing
 
         /// The next answers; afterwards everything is delivered.
         func answer(_ outcomes: PushSendOutcome...) { state.withLock { $0.answers = outcomes } }
+
+        /// What a service answers to everything; nil: what ``answer(_:)`` says.
+        func answer(_ outcome: PushSendOutcome?, by service: PushToken.Service) {
+            state.withLock { $0.failures[service] = outcome }
+        }
 
         /// The next notification that is to be sent.
         func next() async -> PushDelivery? {
@@ -63,6 +69,7 @@ import Testing
             state.withLock { $0.answering }()
             return state.withLock { state in
                 state.sent.append(delivery)
+                if let failure = state.failures[delivery.token.service] { return failure }
                 return state.answers.isEmpty ? .delivered(id: "1") : state.answers.removeFirst()
             }
         }
@@ -77,7 +84,14 @@ import Testing
         let handOff: PushHandOff
 
         /// Accounts 1 to 3; the second has a token on its device "phone".
-        init(_ store: MemoryStore? = nil, settings: PushHandOff.Settings = .init()) async throws {
+        ///
+        /// - Parameter ahead: how far the wall clock is ahead at the start.
+        init(
+            _ store: MemoryStore? = nil,
+            settings: PushHandOff.Settings = .init(),
+            ahead: Duration = .zero
+        ) async throws {
+            time.jump(by: ahead)
             self.store = store ?? MemoryStore()
             if store == nil { try await addAccounts(3, to: self.store) }
             messenger = Messenger(
@@ -141,6 +155,14 @@ import Testing
                 let batch = handOff.takeBatch()
                 guard !batch.isEmpty else { return }
                 await handOff.look(at: batch)
+            }
+        }
+
+        /// Lets time pass, 10 s after 10 s, and looks at what is due, as ``PushHandOff/run()`` does.
+        func work(_ rounds: Int) async throws {
+            for _ in 0..<rounds {
+                if handOff.mustRecover { try await handOff.recover() }
+                await wait(.seconds(10))
             }
         }
 
@@ -432,6 +454,17 @@ import Testing
         try await world.handOff.recover()
         await world.wait(.seconds(60))
         #expect(try await world.events().count == 2)
+        await world.messenger.shutdown()
+    }
+
+    @Test func `what no device acknowledged is told even if the server starts with its clock ahead`() async throws {
+        var world = try await World()
+        try await world.send("one")
+        await world.messenger.shutdown()
+        world = try await World(world.store, ahead: .seconds(25 * 3600))
+        try await world.handOff.recover()
+        for _ in 1...3 { await world.wait(.seconds(10)) }
+        #expect(try await world.events().contains { $0["type"] as? String == "message.undelivered" })
         await world.messenger.shutdown()
     }
 

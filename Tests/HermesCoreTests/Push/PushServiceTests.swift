@@ -16,6 +16,13 @@ struct PushServiceTests {
             try await addAccounts(accounts, to: store.base)
         }
 
+        /// Returns the messenger of the next process, which starts with its clock ahead.
+        func restart(ahead: Duration) async -> Messenger {
+            await messenger.shutdown()
+            time.jump(by: ahead)
+            return Messenger(store.base, messages: store, time: time)
+        }
+
         /// Waits until a push is in the inbox of an account.
         func waitForPush(to number: Int32) async throws {
             while try await messenger.messages.position(of: user(number)).head == 0 { await Task.yield() }
@@ -85,6 +92,88 @@ struct PushServiceTests {
         try await world.waitForPush(to: 700)
         let heads = try await (1...700).asyncMap { try await world.store.position(of: user(Int32($0))).head }
         #expect(heads.allSatisfy { $0 == 1 })
+        await world.messenger.shutdown()
+    }
+
+    @Test(arguments: [true, false])
+    func `a push for everyone is held back by a server that starts with its clock ahead`(
+        _ isSetRight: Bool
+    ) async throws {
+        let world = try await World(accounts: 700)
+        let push = try world.messenger.pushes.make(PushContent(title: "a"), expiresAfter: .seconds(600))
+        _ = try world.store.base.commit(
+            [.push(.accept(PushJob(push: push, target: .everyone), claim: nil)), .push(.fanOut(push.id, limit: 500))],
+            now: world.time.now()
+        )
+        let later = await world.restart(ahead: .seconds(3_600))
+        // The operations of pushes are committed in order, so the steps before this one have ended.
+        func waitForSteps() async throws {
+            let claim = PushClaim(owner: "a", key: "k", contentHash: [1], answer: [9])
+            _ = try await later.pushes.answer(to: claim)
+        }
+        func housekeeping() async throws {
+            let isConfirmed = later.steadyTime.isConfirmed
+            try await later.housekeeping(now: later.time.now(), isClockConfirmed: isConfirmed)
+            try await waitForSteps()
+        }
+        try await later.load()
+        try await waitForSteps()
+        try await housekeeping()
+        #expect(try await world.store.pushJobs() == [push.id])
+        if isSetRight { world.time.jump(by: .seconds(-3_600)) } else { world.time.advance(by: .seconds(600)) }
+        try await housekeeping()
+        #expect(try await world.store.pushJobs() == [])
+        let heads = try await (1...700).asyncMap { try await world.store.position(of: user(Int32($0))).head }
+        #expect(heads.reduce(0, +) == (isSetRight ? 700 : 500) && heads.allSatisfy { $0 <= 1 })
+        await later.shutdown()
+    }
+
+    @Test
+    func `a server that starts with its clock ahead forgets no idempotency key of an earlier run`() async throws {
+        let world = try await World(accounts: 1)
+        let claim = PushClaim(owner: "a", key: "k", contentHash: [1], answer: [9])
+        let push = try world.messenger.pushes.make(PushContent(title: "a"))
+        #expect(try await world.messenger.pushes.send(push, to: .users([user(1)]), claim: claim) == nil)
+        let later = await world.restart(ahead: .seconds(25 * 3_600))
+        #expect(try await later.pushes.send(push, to: .users([user(1)]), claim: claim) == [9])
+        #expect(try await later.pushes.send(push, to: .everyone, claim: claim) == [9])
+        #expect(try await later.pushes.begin(claim) == .before([9]))
+        #expect(try await later.pushes.answer(to: claim) == [9])
+        #expect(try await world.store.position(of: user(1)).head == 1)
+        // From now on the clock is confirmed.
+        world.time.advance(by: .seconds(600))
+        #expect(try await later.pushes.answer(to: claim) == nil)
+        await later.shutdown()
+    }
+
+    @Test
+    func `a push that is done is not repeated although the store could not record that it is`() async throws {
+        let world = try await World(accounts: 1)
+        let pushes = world.messenger.pushes
+        let claim = PushClaim(owner: "a", key: "k", contentHash: [1], answer: [9])
+        let again = PushClaim(owner: "a", key: "k", contentHash: [1], answer: [8])
+        let other = PushClaim(owner: "a", key: "k", contentHash: [2], answer: [7])
+        #expect(try await pushes.begin(claim) == .now([9]))
+        await pushes.end(claim, isDone: false)
+        #expect(try await pushes.begin(again) == .now([9]), "an attempt whose end nobody knows")
+        world.store.fail(1)
+        await pushes.end(again, isDone: true)
+        #expect(try await pushes.begin(again) == .before([9]))
+        #expect(try await pushes.answer(to: again) == [9])
+        #expect(await code { _ = try await pushes.begin(other) } == .clientIDConflict)
+        #expect(await code { _ = try await pushes.answer(to: other) } == .clientIDConflict)
+
+        try await world.messenger.housekeeping(now: world.time.now())
+        // The operations of pushes are committed in order, so the record was stored before this is answered.
+        let next = PushClaim(owner: "b", key: "k", contentHash: [1], answer: [])
+        #expect(try await pushes.answer(to: next) == nil)
+        let outcomes = try world.store.base.commit([.push(.find(again))], now: world.time.now())
+        guard case .pushed(let found)? = outcomes.first else {
+            Issue.record("\(outcomes)")
+            return
+        }
+        #expect(found.firstAnswer == [9])
+        #expect(try await pushes.begin(again) == .before([9]))
         await world.messenger.shutdown()
     }
 
