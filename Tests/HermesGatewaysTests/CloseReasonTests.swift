@@ -65,8 +65,19 @@ import Testing
             (MQTTReasonCode.packetTooLarge, 1009), (.malformedPacket, 1002), (.protocolError, 1002),
             (.receiveMaximumExceeded, 1002), (.topicAliasInvalid, 1002), (.unspecifiedError, 1011),
             (.notAuthorized, 1008), (.badUserNameOrPassword, 1008), (.quotaExceeded, 1008),
+            (.serverUnavailable, 1011), (.serverShuttingDown, 1001), (.qosNotSupported, 1002),
+            (.retainNotSupported, 1002), (.administrativeAction, 1008),
         ] as [(MQTTReasonCode, UInt16)] {
             #expect(CloseReason.webSocketCode(for: MQTTTranslation.code(of: reason)) == code)
+        }
+        // A refused CONNECT.
+        for (cause, code) in [
+            (.storageUnavailable, 1011), (.internalError, 1011), (.shuttingDown, 1001), (.nameTaken, 1008),
+            (.registrationClosed, 1008), (.invalidToken, 1008), (.overloaded, 1008),
+        ] as [(HermesError.Code, UInt16)] {
+            let error = HermesError(cause, "")
+            let number = MQTTTranslation.code(of: MQTTTranslation.connackReason(for: error), error)
+            #expect(CloseReason.webSocketCode(for: number) == code)
         }
         // Registered numbers alone (RFC 6455, section 7.4.1, and IANA's 1013).
         let codes = Set(Self.reasons.map(\.webSocketCode))

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// A publication that is stored in parts, for example because it is for very many sessions. Other clients' operations
 /// are committed between the parts; later publications of the same publisher are committed after all parts. The last
 /// part also retains the publication and records its identifier (QoS 2).
@@ -48,6 +50,8 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     private var tried: [String: Set<DurableSessionID>]
     /// Whether the part that is being stored is the last.
     private var isLast = false
+    /// Whether a target has the publication.
+    private(set) var isPartlyStored = false
 
     /// - Parameters:
     ///   - received: with QoS 2, the publisher's session and the packet identifier.
@@ -106,6 +110,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
             tried: tried,
             retains: retains
         )
+        isPartlyStored = seqs.contains { $0 != 0 }
     }
 
     /// Whether a publication is stored in parts: because it has so many targets, or because it is retained only after
@@ -172,6 +177,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     func committed(_ outcome: SessionOutcome) -> Bool {
         if case .published(let seqs) = outcome {
             stored?.add(PartialPublication.settled(part.targets, seqs))
+            isPartlyStored = isPartlyStored || seqs.contains { $0 != 0 }
             let refused = part.lost(seqs)
             lost += refused
             if receivedID != nil, !refused.isEmpty {
@@ -195,6 +201,22 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     }
 }
 
+/// Notes whether a publication that could not be stored for all its targets has reached some of them. Thread-safe.
+///
+/// State: an atomic.
+package final class PublicationReach: Sendable {
+    private let hasReached = Atomic(false)
+
+    package init() {}
+
+    /// After the publication has failed: whether a target has it, or whether it is retained.
+    package var isPartial: Bool { hasReached.load(ordering: .acquiring) }
+
+    func note(if hasReached: Bool) {
+        if hasReached { self.hasReached.store(true, ordering: .releasing) }
+    }
+}
+
 extension [String: Set<DurableSessionID>] {
     /// Adds members that could not take a publication, by the text of their shared subscription.
     mutating func add(_ refused: [PublicationTarget]) {
@@ -210,6 +232,7 @@ extension DurableSessions {
         received: ReceivedMark?,
         retains: Bool,
         source: CommitSource,
+        reach: PublicationReach?,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         let bytes = 512 + publication.weight + fanOut.rows * 64
@@ -218,8 +241,10 @@ extension DurableSessions {
             switch result {
             case .success:
                 hand(publication, to: fanOut.live)
-                publish(publication, insteadOf: fanOut.lost[...], completion: completion)
+                reach?.note(if: retains || fanOut.isPartlyStored || !fanOut.live.isEmpty)
+                publish(publication, insteadOf: fanOut.lost[...], reach: reach, completion: completion)
             case .failure(let error):
+                reach?.note(if: fanOut.isPartlyStored)
                 if let partial = fanOut.failed(), let received {
                     shared.state.withLock { $0.records[received.session]?.partial[received.id] = partial }
                 }

@@ -180,6 +180,7 @@ extension DurableSessions {
         _ publication: StoredPublication,
         insteadOf lost: ArraySlice<PublicationTarget>,
         tried: Set<DurableSessionID> = [],
+        reach: PublicationReach?,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         guard let first = lost.first, let share = first.share else { return completion(.success(())) }
@@ -187,7 +188,8 @@ extension DurableSessions {
         let chosen = choose(insteadOf: [first], for: publication, tried: [share: tried])
         guard let target = chosen.targets.first else {
             hand(publication, to: chosen.live)
-            return publish(publication, insteadOf: lost.dropFirst(), completion: completion)
+            reach?.note(if: !chosen.live.isEmpty)
+            return publish(publication, insteadOf: lost.dropFirst(), reach: reach, completion: completion)
         }
         let operation = SessionOperation.publish(publication, targets: [target], received: nil, retains: false)
         committer.submit(operation, isUrgent: true) { [self] result in
@@ -199,9 +201,9 @@ extension DurableSessions {
             case .success(.published([0])):
                 next = ([target] + next.lost, tried)
             case .success:
-                break
+                reach?.note(if: true)
             }
-            publish(publication, insteadOf: next.lost, tried: next.tried, completion: completion)
+            publish(publication, insteadOf: next.lost, tried: next.tried, reach: reach, completion: completion)
         }
     }
 

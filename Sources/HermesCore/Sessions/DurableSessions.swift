@@ -70,7 +70,7 @@ package final class DurableSessions: Sendable {
     }
 
     /// The retained publications; they change through
-    /// ``publish(_:targets:from:receivedID:retains:mustRetain:source:completion:)`` and
+    /// ``publish(_:targets:from:receivedID:retains:mustRetain:source:reach:completion:)`` and
     /// ``retain(_:source:completion:)``.
     package let retained: RetainedMessages
     let store: any SessionStore
@@ -230,6 +230,7 @@ package final class DurableSessions: Sendable {
     ///   - mustRetain: whether the publication is refused with `.quotaExceeded` if there is no room to retain it. If
     ///     false, the publication is only delivered in that case.
     ///   - source: the publisher, who pays for the publication while it is retained.
+    ///   - reach: notes whether some targets have the publication although it fails.
     ///   - completion: called exactly once. Success means that the publication is committed; attachments get it
     ///     afterwards. After the errors `.overloaded` and `.quotaExceeded`, nothing was stored. After
     ///     `.storageUnavailable` and `.shuttingDown`, some targets may have the publication (``DurableFanOut``,
@@ -242,6 +243,7 @@ package final class DurableSessions: Sendable {
         retains: Bool = false,
         mustRetain: Bool = false,
         source: CommitSource = .server,
+        reach: PublicationReach? = nil,
         completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
     ) {
         var publication = publication
@@ -272,6 +274,7 @@ package final class DurableSessions: Sendable {
                 received: received,
                 retains: retains,
                 source: source,
+                reach: reach,
                 completion: completion
             )
         }
@@ -310,6 +313,7 @@ package final class DurableSessions: Sendable {
                     received: mark,
                     retains: retains,
                     source: source,
+                    reach: reach,
                     completion: completion
                 )
             }
@@ -320,7 +324,8 @@ package final class DurableSessions: Sendable {
                 chosen.giveBack()
             }
             guard case .success(.published(let seqs)) = result else { return completion(result.map { _ in }) }
-            publish(publication, insteadOf: chosen.lost(seqs)[...], completion: completion)
+            reach?.note(if: retains || !chosen.live.isEmpty || seqs.contains { $0 != 0 })
+            publish(publication, insteadOf: chosen.lost(seqs)[...], reach: reach, completion: completion)
         }
     }
 

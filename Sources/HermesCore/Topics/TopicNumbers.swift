@@ -33,8 +33,10 @@ package struct TopicNumbers {
         return Place(epoch: epoch, seq: (seqs[topic] ?? 0) + 1)
     }
 
-    /// Records that a push with this place was published.
-    package mutating func used(_ place: Place, on topic: TopicName) { seqs[topic] = place.seq }
+    /// Records that a push with this place was published. A place of an earlier epoch does not count.
+    package mutating func used(_ place: Place, on topic: TopicName) {
+        if place.epoch == epoch { seqs[topic] = place.seq }
+    }
 
     /// Returns the number of a new epoch. It is random, so it does not repeat an earlier epoch even if the clock was
     /// set back. It fits into a signed number, for clients that have only signed numbers.

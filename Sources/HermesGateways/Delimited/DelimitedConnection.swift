@@ -237,7 +237,10 @@ package final class DelimitedConnection: GatewayConnection {
         link.open(after: cursor, head: max(login.position.head, cursor))
     }
 
-    package func farewell(_ reason: CloseReason) {
+    package func farewell(_ reason: CloseReason) { farewell(reason, otherwise: nil) }
+
+    /// - Parameter words: the code and the message of `kicked` if the native protocol has none for `reason`.
+    func farewell(_ reason: CloseReason, otherwise words: (code: UInt32, message: String)?) {
         if case .attachment(.revoked) = reason, let id = loggingOut {
             // The client's log-out revoked the token. Over MQTT, the revocation ends the connection before the answer
             // to the log-out arrives.
@@ -250,6 +253,11 @@ package final class DelimitedConnection: GatewayConnection {
             }
             var packet = Hermes_V1_Packet()
             packet.kicked = kicked
+            write(packet)
+        } else if let words {
+            var packet = Hermes_V1_Packet()
+            packet.kicked.code = words.code
+            packet.kicked.message = words.message
             write(packet)
         }
         if case .shuttingDown = reason { letGo(isServerStopping: true) } else { letGo() }

@@ -79,7 +79,9 @@ extension IMPBConnection {
         connection.ask { () async throws(HermesError) in
             let login = try await accounts.logIn(credential, device: device, address: address)
             // This removes the device that the registration created, so that no entries wait for it, unless another
-            // client has logged in as this device. If the removal fails, the login is valid nevertheless.
+            // client is connected as this device. Only connected clients are seen: a client that uses the device, but
+            // is not connected now, loses the device and its token. If the removal fails, the login is valid
+            // nevertheless.
             if let registration, registration.principal.user == login.principal.user,
                 registration.principal.device != login.principal.device,
                 await !devices.connectedDevices(of: login.principal.user).contains(registration.principal.device)

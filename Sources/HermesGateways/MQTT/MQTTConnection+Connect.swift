@@ -22,6 +22,7 @@ extension MQTTConnection {
         }
         version = connect.version
         phase = .connecting
+        isNative = connect.authenticationMethod == Self.nativeMethod
         connection.charge(.login)
         let authenticator = environment.authenticator
         let certificate = connection.certificateName
@@ -151,7 +152,7 @@ extension MQTTConnection {
         guard phase == .connecting else { return }
         switch result {
         case .failure(let error):
-            refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
+            refuseConnect(error)
         case .success(let outcome):
             accept(outcome, since: stamp, connect, isAssigned: isAssigned)
         }
@@ -295,6 +296,7 @@ extension MQTTConnection {
         connection.authenticated()
         environment.brokerStatistics.count(connection.listener.metrics)
         lookAtExpiry()
+        leaveRooms(client)
     }
 
     /// Returns the properties of CONNACK: the values that differ from the client's request or from the standard's
@@ -327,11 +329,18 @@ extension MQTTConnection {
         return list + nativeWelcome(client)
     }
 
+    /// Refuses CONNECT because of an error of the core.
+    func refuseConnect(_ error: HermesError) {
+        refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message), because: error)
+    }
+
     /// Writes a CONNACK that refuses the client and gives the reason, before the connection closes [MQTT-3.1.4-2].
-    func connack(refusal reason: MQTTReasonCode, _ text: String) {
-        let packet = MQTTConnack(reason: reason)
+    func connack(refusal parting: Parting) {
+        let packet = MQTTConnack(reason: parting.reason)
         var telling = packet
-        if version == .v5 { telling.properties = [.reasonString(text)] }
+        if version == .v5 {
+            telling.properties = MQTTProperties(nativeRefusal(parting) + [.reasonString(parting.text)])
+        }
         writeLast(.connack(telling), orShorter: .connack(packet))
     }
 }

@@ -39,6 +39,7 @@ extension MQTTConnection {
         isAssigned: Bool
     ) {
         defer { connection.release() }
+        if case .success(let opening) = result { found(opening, for: applicant) }
         guard let client, let link = client.link, phase == .connecting, connection.isOpen else {
             // The connection has closed meanwhile, so the session is detached again without changes.
             if case .success(let opening) = result {
@@ -51,13 +52,14 @@ extension MQTTConnection {
         switch result {
         case .failure(let error):
             client.link = nil
-            refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
+            refuseConnect(error)
         case .success(let opening):
             link.id = opening.id
             // Since the login began, the account was disabled, renamed or deleted, or the device was removed.
             if let stamp, let end = environment.messenger.durable.reason(toEnd: client.key, of: link, since: stamp) {
                 link.ends(with: end)
-                return refuse(MQTTPacketError(.notAuthorized, "the account's connections were ended; log in again"))
+                let text = "the account's connections were ended; log in again"
+                return refuse(MQTTPacketError(.notAuthorized, text), because: HermesError(.notAuthenticated, text))
             }
             // The previous connection has ended by now and has handed over its will.
             environment.wills.connected(client.key, isClean: connect.cleanStart)
@@ -329,7 +331,7 @@ extension MQTTConnection {
         switch result {
         case .success: writeAcknowledgement(.pubrel, packetID)
         // The exchange is resumed on the client's next connection.
-        case .failure: connection.end(.finished)
+        case .failure(let error): end(because: error)
         }
     }
 
@@ -406,6 +408,10 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     var head: UInt64 = 0
     /// The numbers of acknowledged messages that are not yet reported to the core.
     var completed: [UInt64] = []
+    /// An operator's removals of the client from rooms that arrived before CONNACK.
+    var expulsions: [RoomExpulsion] = []
+    /// The session's subscriptions in the store; empty before the session is attached, and after CONNACK.
+    var restored: [DurableSubscription] = []
 
     /// The client's permissions, for the core; nil for a session that ends with its connection, because then the
     /// connection itself checks the messages.

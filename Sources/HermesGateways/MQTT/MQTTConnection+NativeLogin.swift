@@ -82,15 +82,18 @@ extension MQTTConnection {
     }
 
     private func refuseNatively(_ error: HermesError) {
-        let reason = MQTTTranslation.connackReason(for: error)
+        giveReason(MQTTTranslation.connackReason(for: error), error.message, error)
+        connection.end(.finished)
+    }
+
+    /// Returns CONNACK's properties for a refused client whose CONNECT has the native protocol's authentication method;
+    /// empty for other clients.
+    func nativeRefusal(_ parting: Parting) -> [MQTTProperty] {
+        guard isNative else { return [] }
+        let error = parting.error ?? HermesError(HermesError.Code(rawValue: parting.code), parting.text)
         var result = Hermes_V1_Result()
         result.error = DelimitedTranslation.error(error)
-        let packet = MQTTConnack(reason: reason)
-        var telling = packet
-        telling.properties = MQTTProperties(native(result) + [.reasonString(error.message)])
-        writeLast(.connack(telling), orShorter: .connack(packet))
-        phase = .ended
-        connection.end(.finished)
+        return native(result)
     }
 
     private func native(_ value: Hermes_V1_Result.OneOf_Value) -> [MQTTProperty] {

@@ -171,11 +171,9 @@ extension MQTTConnection {
             }
         }
         connection.tally.messagesIn += 1
-        if publication.retain {
-            connection.charge(.levels(Self.levels(of: publication.topic)))
-            // The charge may have ended the connection.
-            guard phase == .connected else { return }
-        }
+        if publication.retain { connection.charge(.levels(Self.levels(of: publication.topic))) }
+        // A charge may have ended the connection.
+        guard phase == .connected else { return }
         switch course(of: head.qos, isRetained: publication.retain, to: target) {
         case .now:
             // A publication of QoS 0 is not acknowledged, and the client does not send it again. So connected

@@ -15,6 +15,7 @@ extension MQTTConnection {
     static let maxClosedRooms = 100
 
     package func removed(by expulsion: RoomExpulsion) -> Bool {
+        if phase == .connecting { return remember(expulsion) }
         guard phase == .connected, let client else { return false }
         // The client may have entered the room over the native protocol.
         let wasIn = client.inbox?.packets?.removed(by: expulsion) ?? false
@@ -48,8 +49,14 @@ extension MQTTConnection {
         for (text, _) in ended { client.subscriptions.end(text) }
         letGo(ended.map(\.held), of: client)
         guard client.durable != nil, let link = client.link else { return }
+        endStored(ended.map(\.text.rawValue), of: link.id, by: link.source)
+    }
+
+    /// Ends subscriptions to a room in the store.
+    private func endStored(_ filters: [String], of id: DurableSessionID, by source: CommitSource) {
+        guard !filters.isEmpty else { return }
         let logger = connection.listener.logger
-        environment.messenger.durable.unsubscribe(link.id, ended.map(\.text.rawValue), source: link.source) { change in
+        environment.messenger.durable.unsubscribe(id, filters, source: source) { change in
             // If the store fails, the subscription returns with the client's next connection. Until then the room stays
             // closed.
             guard let error = change.error else { return }
@@ -88,6 +95,57 @@ extension MQTTConnection {
     /// Returns the filter in a subscription's text, without the group of a shared subscription.
     private static func filter(of text: String) -> TopicFilter? {
         TopicFilter(MQTTTopic.sharedParts(of: text).map { String($0.filter) } ?? text)
+    }
+}
+
+/// An operator's removal of a client that is connecting.
+extension MQTTConnection {
+    /// Remembers a removal until CONNACK, because some of the session's subscriptions may not be restored yet. In the
+    /// store, the subscriptions to the room end at once, because the client may close the connection before CONNACK.
+    ///
+    /// - Returns: whether the session is known to have a subscription that matches the room.
+    private func remember(_ expulsion: RoomExpulsion) -> Bool {
+        guard let client, let link = client.link, expulsion.means(userName: client.identity.userName) else {
+            return false
+        }
+        if !link.expulsions.contains(expulsion) { link.expulsions.append(expulsion) }
+        return endStored(by: expulsion, of: link, link.id)
+    }
+
+    /// Takes note of the session's subscriptions. In the store, ends those to rooms from which the client was removed
+    /// while it waited for the session.
+    ///
+    /// - Parameter link: the link that requested the session. Its connection may have closed meanwhile.
+    func found(_ opening: DurableOpening, for link: MQTTKeptSessionLink) {
+        link.restored = opening.subscriptions
+        for expulsion in link.expulsions { _ = endStored(by: expulsion, of: link, opening.id) }
+    }
+
+    /// Carries out the removals that arrived before CONNACK.
+    func leaveRooms(_ client: MQTTClientState) {
+        guard let link = client.link else { return }
+        let expulsions = link.expulsions
+        link.expulsions = []
+        link.restored = []
+        for expulsion in expulsions { _ = removed(by: expulsion) }
+    }
+
+    /// Ends a session's stored subscriptions to a room.
+    ///
+    /// - Returns: whether the session has a subscription that matches the room.
+    private func endStored(
+        by expulsion: RoomExpulsion,
+        of link: MQTTKeptSessionLink,
+        _ id: DurableSessionID
+    ) -> Bool {
+        let topic = expulsion.room.topic
+        let matching = link.restored.compactMap { subscription in
+            Self.filter(of: subscription.filter).flatMap { filter in
+                filter.matches(topic) ? (text: subscription.filter, filter: filter) : nil
+            }
+        }
+        endStored(matching.filter { !$0.filter.hasWildcard }.map(\.text), of: id, by: link.source)
+        return !matching.isEmpty
     }
 }
 

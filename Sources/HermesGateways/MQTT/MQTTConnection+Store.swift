@@ -16,15 +16,17 @@ extension MQTTConnection {
         of client: MQTTClientState
     ) {
         let stored = StoredPublication(publication, publishedAt: now())
+        let durable = environment.messenger.durable
+        // Charged at once and not after the commit, because by then many more messages would be on their way to the
+        // store.
+        connection.charge(.queues(durable.reach(of: stored, to: targets)))
+        // The charge may have ended the connection.
+        guard phase == .connected else { return }
         let number = client.inbound.stores(head.packetID, head.qos, publication.owned())
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
         let bound = NIOLoopBound((connection: self, client: client), eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        let durable = environment.messenger.durable
-        // Charged at once and not after the commit, because by then many more messages would be on their way to the
-        // store.
-        connection.charge(.queues(durable.reach(of: stored, to: targets)))
         let receivedID = client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil
         durable.publish(
             stored,
@@ -34,8 +36,7 @@ extension MQTTConnection {
             retains: publication.retain,
             // 3.1.1 cannot refuse the message, so in 3.1.1 it is delivered even if it cannot be retained.
             mustRetain: version == .v5,
-            // Not the connection's source: the charge may have ended the connection.
-            source: client.link?.source ?? .server
+            source: source
         ) { result in
             loop.post(
                 .run { bound.value.connection.stored(number, bytes, result, receivedID, of: bound.value.client) }
@@ -89,7 +90,7 @@ extension MQTTConnection {
                 // In 3.1.1 the server cannot refuse a message. In 5.0 it must not refuse a message that is partly
                 // stored: if the client sent it again as a new message, the sessions that have it would get it twice.
                 // So the connection ends, and the client has to repeat the message over another connection.
-                giveReason(reason, error.message)
+                giveReason(reason, error.message, error)
                 connection.end(.finished)
             }
         }
@@ -128,7 +129,13 @@ extension MQTTConnection {
         switch result {
         case .success: writeAcknowledgement(.pubcomp, packetID)
         // The client repeats PUBREL over its next connection.
-        case .failure: connection.end(.finished)
+        case .failure(let error): end(because: error)
         }
+    }
+
+    /// Ends the connection because the store has failed. The client has to repeat its packet over another connection.
+    func end(because error: HermesError) {
+        giveReason(.unspecifiedError, error.message, error)
+        connection.end(.finished)
     }
 }

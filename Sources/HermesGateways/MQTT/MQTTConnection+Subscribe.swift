@@ -403,8 +403,7 @@ extension MQTTConnection {
         guard let error = change.error else { return drop(gone, unsuback, of: client) }
         guard version == .v5 else {
             // 3.1.1 has no refusal: the client has to repeat the request over another connection.
-            giveReason(.unspecifiedError, error.message)
-            return connection.end(.finished)
+            return end(because: error)
         }
         var unsuback = unsuback
         unsuback.reasons = Self.reasons(unsuback.reasons, ofFirst: change.done, else: .unspecifiedError) {

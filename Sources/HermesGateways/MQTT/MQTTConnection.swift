@@ -54,20 +54,32 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     var lastTarget: MQTTPublishTarget?
     /// The reason that the client gets for the end; nil if the ``CloseReason`` determines it.
     private(set) var parting: Parting?
+    /// Whether CONNECT has the native protocol's authentication method.
+    var isNative = false
 
     /// A reason for the end, in an object of its own: most connections never have one.
     final class Parting {
         let reason: MQTTReasonCode
         let text: String
+        /// The core's error that is the cause; nil if there is none.
+        let error: HermesError?
 
-        fileprivate init(_ reason: MQTTReasonCode, _ text: String) {
+        /// The reason's number in the catalogue of errors.
+        var code: UInt32 { MQTTTranslation.code(of: reason, error) }
+
+        fileprivate init(_ reason: MQTTReasonCode, _ text: String, _ error: HermesError?) {
             self.reason = reason
             self.text = text
+            self.error = error
         }
     }
 
     /// Sets the reason that the client gets when the connection ends.
-    func giveReason(_ reason: MQTTReasonCode, _ text: String) { parting = Parting(reason, text) }
+    ///
+    /// - Parameter error: the core's error that is the cause; nil if there is none.
+    func giveReason(_ reason: MQTTReasonCode, _ text: String, _ error: HermesError? = nil) {
+        parting = Parting(reason, text, error)
+    }
 
     init(connection: Connection, gateway: MQTTGateway) {
         self.connection = connection
@@ -166,8 +178,10 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     }
 
     /// Ends the connection because of an error. The client gets the reason if its version of MQTT allows that.
-    func refuse(_ error: MQTTPacketError) {
-        giveReason(error.reason, error.message)
+    ///
+    /// - Parameter cause: the core's error that is the cause; nil if there is none.
+    func refuse(_ error: MQTTPacketError, because cause: HermesError? = nil) {
+        giveReason(error.reason, error.message, cause)
         connection.end(.malformed(WireError(.badBody, error.message)))
     }
 
@@ -275,13 +289,13 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
             withdrawWill()
             // Before CONNECT the client's version is unknown; 3.1.1 has few codes [MQTT-3.2.2-6].
             guard let parting, version == .v5 || MQTTTranslation.hasReturnCode(parting.reason) else { return }
-            connack(refusal: parting.reason, parting.text)
+            connack(refusal: parting)
         case .connected:
             if case .attachment(.replaced) = reason { client?.isReplaced = true }
             if case .shuttingDown = reason { client?.isServerStopping = true }
             if let packets = client?.inbox?.packets {
                 // This farewell says more than DISCONNECT: when and where to connect again.
-                packets.farewell(reason)
+                packets.farewell(reason, otherwise: parting.map { ($0.error?.code.rawValue ?? $0.code, $0.text) })
                 guard !packets.hasLoggedOut else { return }
             }
             guard version == .v5, let code = parting?.reason ?? MQTTTranslation.disconnectReason(for: reason) else {
@@ -300,7 +314,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
 
     package func webSocketCode(for reason: CloseReason) -> UInt16 {
         guard let parting else { return reason.webSocketCode }
-        return CloseReason.webSocketCode(for: MQTTTranslation.code(of: parting.reason))
+        return CloseReason.webSocketCode(for: parting.code)
     }
 
     package func closed() {

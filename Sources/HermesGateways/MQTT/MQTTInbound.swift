@@ -113,13 +113,13 @@ struct MQTTInbound {
         if qos == .exactlyOnce, received.contains(packetID) {
             return receivedBeingStored.contains(packetID) ? .awaited : .repeated
         }
-        return hasRoom(for: 1) ? .new : .tooMany
+        return hasRoom(for: 1, qos) ? .new : .tooMany
     }
 
     /// Whether all packets of a run of QoS 1 or 2 are new publications: none is a repetition or exceeds a limit.
     func areNew(_ run: MQTTPublishRun, _ qos: MQTTQoS) -> Bool {
         let isExactlyOnce = qos == .exactlyOnce
-        guard hasRoom(for: isExactlyOnce ? run.count : 1) else { return false }
+        guard hasRoom(for: isExactlyOnce ? run.count : 1, qos) else { return false }
         return run.bytes.withUnsafeReadableBytes { bytes in
             var last: UInt16 = 0
             return run.bodies.allSatisfy { body in
@@ -132,9 +132,10 @@ struct MQTTInbound {
     }
 
     @inline(__always)
-    private func hasRoom(for count: Int) -> Bool {
-        let unacknowledged = version == .v311 ? 0 : acknowledgedBeingStored
-        return received.count + unacknowledged + count <= limit
+    private func hasRoom(for count: Int, _ qos: MQTTQoS) -> Bool {
+        // In 3.1.1 the limit is for the identifiers of QoS 2 messages alone.
+        if version == .v311 { return qos != .exactlyOnce || received.count + count <= limit }
+        return received.count + acknowledgedBeingStored + count <= limit
     }
 
     /// Whether acknowledgements are due. If so, publications that arrive now are published after those that are still

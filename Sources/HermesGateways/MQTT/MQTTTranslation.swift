@@ -133,13 +133,18 @@ enum MQTTTranslation {
     }
 
     /// Returns the error catalogue's number for the reason code with which the server ends a connection.
-    static func code(of reason: MQTTReasonCode) -> UInt32 {
-        switch reason {
+    ///
+    /// - Parameter error: the core's error that is the cause; nil if there is none.
+    static func code(of reason: MQTTReasonCode, _ error: HermesError? = nil) -> UInt32 {
+        // In CONNACK, 0x88 also stands for errors of the client that have no reason code, such as a name that is taken.
+        if reason == .serverUnavailable, let error, error.code != .storageUnavailable { return error.code.rawValue }
+        return switch reason {
         case .packetTooLarge: WireError.Code.frameTooLong.rawValue
         case .malformedPacket, .protocolError, .receiveMaximumExceeded, .topicAliasInvalid, .topicFilterInvalid,
-            .topicNameInvalid:
+            .topicNameInvalid, .qosNotSupported, .retainNotSupported:
             WireError.Code.badBody.rawValue
-        case .unspecifiedError: HermesError.Code.internalError.rawValue
+        case .unspecifiedError, .serverUnavailable: HermesError.Code.internalError.rawValue
+        case .serverShuttingDown: HermesError.Code.shuttingDown.rawValue
         default: HermesError.Code.forbidden.rawValue
         }
     }

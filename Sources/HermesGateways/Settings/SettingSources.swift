@@ -98,9 +98,28 @@ package struct SettingSources: Sendable {
     private func checkEnvironment(_ settings: [SettingDescriptor], _ problems: inout [String]) {
         let names = Set(settings.map(\.environmentName)).union(Self.otherVariables)
         for (name, value) in environment.sorted(by: { $0.key < $1.key })
-        where name.hasPrefix("HERMES_") && !names.contains(name) && !name.hasPrefix(Self.otherPrefix) {
+        where name.hasPrefix("HERMES_") && !names.contains(name) && !name.hasPrefix(Self.otherPrefix)
+            && !Self.isOfKubernetes(name, value)
+        {
             problems.append(Self.unknown("\(name) in the environment", "", name, value, names))
         }
+    }
+
+    /// Whether a variable is one of those by which Kubernetes tells the pods of a namespace about a Service with the
+    /// name `hermes` (kubernetes.io, "Discovering services").
+    private static func isOfKubernetes(_ name: String, _ value: String) -> Bool {
+        // Kubernetes gives an address such as "tcp://10.0.0.1:80". Somebody who takes the name for a setting gives a
+        // number.
+        if name == "HERMES_PORT" { return value.contains("://") }
+        if name == "HERMES_SERVICE_HOST" || name == "HERMES_SERVICE_PORT" { return true }
+        if name.hasPrefix("HERMES_SERVICE_PORT_") { return true }
+        let prefix = "HERMES_PORT_"
+        guard name.hasPrefix(prefix) else { return false }
+        let words = name.dropFirst(prefix.count).split(separator: "_", omittingEmptySubsequences: false)
+        guard words.count == 2 || words.count == 3 && ["PROTO", "PORT", "ADDR"].contains(words[2]) else {
+            return false
+        }
+        return UInt16(words[0]) != nil && ["TCP", "UDP", "SCTP"].contains(words[1])
     }
 
     private func fileEntries(

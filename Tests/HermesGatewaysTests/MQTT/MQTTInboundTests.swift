@@ -171,7 +171,10 @@ struct MQTTInboundTests {
         #expect(inbound.answered(1, .atLeastOnce, .success) == false)
         #expect(inbound.isFarBehind)
         for id: UInt16 in 1...4_096 { _ = inbound.answered(id, .exactlyOnce, .success) }
-        #expect(inbound.verdict(on: 4_097, .atLeastOnce) == .tooMany)
+        #expect(inbound.verdict(on: 4_097, .exactlyOnce) == .tooMany)
+        #expect(inbound.verdict(on: 4_097, .atLeastOnce) == .new)
+        #expect(!inbound.areNew(run(.exactlyOnce, [4_097]), .exactlyOnce))
+        #expect(inbound.areNew(run(.atLeastOnce, [4_097, 4_098]), .atLeastOnce))
     }
 
     @Test func `a run is new if each of its packets is`() {
@@ -212,6 +215,7 @@ struct MQTTInboundTests {
             if qos == .exactlyOnce, received.contains(id) {
                 return beingStored.contains { $0.packetID == id && $0.qos == .exactlyOnce } ? .awaited : .repeated
             }
+            if version == .v311, qos == .atLeastOnce { return .new }
             let unacknowledged = version == .v311 ? 0 : beingStored.filter { $0.qos == .atLeastOnce }.count
             return received.count + unacknowledged < limit ? .new : .tooMany
         }

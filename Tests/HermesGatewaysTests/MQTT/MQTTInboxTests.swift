@@ -287,6 +287,29 @@ import Testing
         }
     }
 
+    @Test(arguments: MQTTVersion.allCases)
+    func `an operator's end of the connection is told in a packet`(_ version: MQTTVersion) async throws {
+        try await with { pair in
+            var connect = MQTTConnect(version: version, clientID: "tablet")
+            connect.userName = "ann"
+            connect.password = ByteBuffer(string: "correct horse")
+            let (client, _) = try await pair.harness.apply(connect)
+            _ = try await client.subscribe(Self.down + "/json", qos: .atMostOnce)
+            let state = pair.harness.listener.acceptor.state
+            for loop in pair.harness.environment.loops.all {
+                try await loop.eventLoop.submit {
+                    let clients = loop.connections(of: state).compactMap { $0.events?.operated }
+                    for client in clients where client.clientID == "tablet" { client.disconnect() }
+                }.get()
+            }
+            let packets = try await client.untilEnd()
+            guard case .publish(let publish)? = packets.first else { throw Unexpected("\(packets)") }
+            let kicked = try Hermes_V1_Packet(jsonString: publish.text).kicked
+            #expect(kicked.code == HermesError.Code.forbidden.rawValue && kicked.message.contains("operator"))
+            #expect(packets.count == (version == .v5 ? 2 : 1))
+        }
+    }
+
     @Test
     func `rules that forbid it stop the inbox, and others start it again`() async throws {
         try await with { pair in

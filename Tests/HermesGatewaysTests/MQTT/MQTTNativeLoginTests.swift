@@ -159,6 +159,22 @@ import Testing
         }
     }
 
+    @Test func `a login whose session or will is refused gets the server's own error, too`() async throws {
+        let settings = DurableSettings(sessions: SharedLimit(0))
+        try await GatewayHarness.withMQTT(durableSettings: settings) { harness in
+            var kept = try connect(registration("ann"))
+            kept.properties.list.append(.sessionExpiryInterval(600))
+            let (_, full) = try await harness.apply(kept)
+            #expect(full.reason == .quotaExceeded)
+            #expect(try result(full).error.code == HermesError.Code.quotaExceeded.rawValue)
+            var willing = try connect(registration("bob"))
+            willing.will = MQTTWill(topic: "user/other/t", payload: ByteBuffer())
+            let (_, refused) = try await harness.apply(willing)
+            #expect(refused.reason == .notAuthorized)
+            #expect(try result(refused).error.code == HermesError.Code.forbidden.rawValue)
+        }
+    }
+
     @Test(arguments: ["write", "read"])
     func `whom the rules deny the topics of the packets is told so at once`(_ right: String) async throws {
         try await GatewayHarness.withMQTT { harness in

@@ -112,4 +112,35 @@ import Testing
             #expect(try await subscriber.taken().text == "kept")
         }
     }
+
+    @Test(arguments: [true, false])
+    func `a store that fails at PUBREL or PUBREC is the reason of DISCONNECT`(isPublisher: Bool) async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let client = try await harness.mqtt("client", .v5, durable: true)
+            _ = try await client.subscribe("t")
+            store.fail { operation in
+                switch operation {
+                case .released, .receivedReleased: true
+                default: false
+                }
+            }
+            if isPublisher {
+                let publish = MQTTPublish(topic: "u", payload: ByteBuffer(), qos: .exactlyOnce, packetID: 7)
+                try await client.send(.publish(publish))
+                guard case .pubrec = try await client.next() else { throw Unexpected("no PUBREC") }
+                try await client.send(.pubrel(MQTTAcknowledgement(packetID: 7)))
+            } else {
+                let publisher = try await harness.mqtt("publisher", .v5)
+                try await publisher.publish("t", "x", qos: .exactlyOnce)
+                let packetID = try #require(try await client.publication().packetID)
+                try await client.send(.pubrec(MQTTAcknowledgement(packetID: packetID)))
+            }
+            let packets = try await client.untilEnd()
+            guard case .disconnect(let disconnect)? = packets.first, packets.count == 1 else {
+                throw Unexpected("\(packets)")
+            }
+            #expect(disconnect.reason == .unspecifiedError)
+        }
+    }
 }

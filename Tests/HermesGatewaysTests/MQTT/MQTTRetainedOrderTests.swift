@@ -42,6 +42,37 @@ import Testing
         }
     }
 
+    @Test func `the newest message of each topic comes even if its live copy found no room`() async throws {
+        var settings = GatewaySettings()
+        settings[MQTTGateway.self].maxQueuedMessages = 1
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            let publisher = try await harness.mqtt("publisher", .v5)
+            // More than one search finds at once.
+            let topics = (0..<2 * MQTTRetainedQueue.pageSize).map { "r/\($0)" }
+            for topic in topics { try await publisher.publish(topic, "old", retain: true) }
+            let reader = try await harness.mqtt("reader", .v5, properties: [.receiveMaximum(10)])
+            _ = try await reader.subscribe("r/#", qos: .atLeastOnce)
+            var unacknowledged: [MQTTPublish] = []
+            for _ in 0..<10 { unacknowledged.append(try await reader.publication()) }
+            let sent = Set(unacknowledged.map(\.topic))
+            let left = Set(topics).subtracting(sent)
+            for topic in topics where left.contains(topic) { try await publisher.publish(topic, "new", retain: true) }
+            for publish in unacknowledged {
+                let packetID = try #require(publish.packetID)
+                try await reader.send(.puback(MQTTAcknowledgement(packetID: packetID)))
+            }
+            var came: Set<String> = []
+            // One of them comes live, too.
+            for _ in 0...left.count {
+                let publish = try await reader.taken()
+                #expect(publish.text == "new")
+                came.insert(publish.topic)
+            }
+            #expect(came == left)
+            #expect(try await reader.untilPong().isEmpty)
+        }
+    }
+
     /// Notes what is retained when a publication arrives.
     private final class Witness: TopicSubscriber {
         private let retained: RetainedMessages

@@ -17,8 +17,6 @@ package final class RetainedMessages: Sendable {
         var pending = 0
         /// Whether the store must be read when no write is pending any more.
         var isOutdated = false
-        /// The value of ``State/changes`` when ``seen`` changed.
-        var changedAt: UInt64 = 0
     }
 
     private struct State {
@@ -99,8 +97,10 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// A search for the retained publications that match a filter. It proceeds in parts of bounded size. It does not
-    /// find publications that were retained after the search began: a subscriber gets such publications live.
+    /// A search for the retained publications that match a filter. It proceeds in parts of bounded size. For
+    /// each topic, it finds what is retained when it reaches the topic, even if that was retained after the search
+    /// began: a subscriber may have lost its live copy because a queue was full. The search may miss topics that had no
+    /// retained publication when it began.
     package struct Search: Sendable {
         fileprivate var walk: RetainedTree.Walk
         fileprivate let before: UInt64
@@ -135,8 +135,8 @@ package final class RetainedMessages: Sendable {
             let filter = search.walk.filter
             let before = search.before
             state.tree.forEachMatch(in: &search.walk, steps: &steps) { value in
-                guard let entry = state.entries[Int(value)], entry.changedAt <= before, let seen = entry.seen,
-                    !seen.hasExpired(at: now), state.changes == before || filter.matches(entry.topic)
+                guard let entry = state.entries[Int(value)], let seen = entry.seen, !seen.hasExpired(at: now),
+                    state.changes == before || filter.matches(entry.topic)
                 else { return true }
                 found.append(seen)
                 bytes += seen.weight
@@ -190,9 +190,6 @@ package final class RetainedMessages: Sendable {
                     Self.change(topic, &state) { entry in
                         entry.seen = found[topic]
                         entry.stored = found[topic]
-                        // With `changedAt` 0, a search that is under way finds this publication. The search's
-                        // subscriber may have missed it.
-                        entry.changedAt = 0
                     }
                 }
             }
@@ -258,10 +255,8 @@ package final class RetainedMessages: Sendable {
                 }
             }
             state.changes += 1
-            let changedAt = state.changes
             Self.change(publication.topic, &state) { entry in
                 entry.seen = seen
-                entry.changedAt = changedAt
                 entry.pending += 1
             }
             return true
@@ -279,9 +274,6 @@ package final class RetainedMessages: Sendable {
                 entry.pending -= 1
                 guard entry.pending <= 0 else { return }
                 entry.seen = entry.stored
-                // With `changedAt` 0, a search that is under way finds the publication that is visible again. The
-                // search's subscriber may have missed it.
-                if !isStored { entry.changedAt = 0 }
                 swap(&entry.isOutdated, &isOutdated)
             }
             return isOutdated

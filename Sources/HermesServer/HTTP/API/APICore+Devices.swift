@@ -177,7 +177,7 @@ extension APICore {
         let user = try await account(of: call).id
         let bytes = Self.bytes(of: call.body["payload"] ?? .null)
         guard bytes.readableBytes <= Self.maxCommandBytes else {
-            throw APIProblem(.unprocessableContent, .tooLarge, "A command has at most \(Self.maxCommandBytes) bytes.")
+            throw APIProblem(.contentTooLarge, .tooLarge, "A command has at most \(Self.maxCommandBytes) bytes.")
         }
         // The command is not stored: a device that is not connected misses it.
         _ = messenger.devices.notify(user, .command(Array(bytes.readableBytesView)))

@@ -133,11 +133,14 @@ extension APICore {
         try check(call, may: .publish, room.topic)
         let account = try await account(of: call)
         let expulsion = RoomExpulsion(of: account, from: room)
-        let connections = await loops.remove(expulsion)
-        // Sessions without a connection are handled last, so that a session that loses its connection meanwhile is not
-        // missed.
-        let kept = try await messenger.durable.endSubscriptions(of: .account(account.id), to: room.topic)
-        guard try await connections + kept + removeElsewhere(expulsion) > 0 else {
+        var removed = 0
+        // In each round, sessions without a connection are handled last, so that a session that loses its connection
+        // meanwhile is not missed. The second round finds a session that got a connection during the first one.
+        for _ in 0..<2 {
+            removed += await loops.remove(expulsion)
+            removed += try await messenger.durable.endSubscriptions(of: .account(account.id), to: room.topic)
+        }
+        guard try await removed + removeElsewhere(expulsion) > 0 else {
             throw APIProblem(.notFound, .notFound, "The account is not in this room.")
         }
         return .empty

@@ -39,7 +39,8 @@ actor TopicPublisher {
     ///
     /// - Returns: whether the publication is retained; nil if the request did not ask to retain it.
     /// - Throws: `.overloaded`, `.storageUnavailable`; `.tooLarge`, `.invalidArgument` if the clients of the topic
-    ///   cannot get the publication.
+    ///   cannot get the publication. After `.storageUnavailable` and `.shuttingDown`, some kept sessions may have the
+    ///   publication; its number is then used.
     func publish(_ publication: NumberedPublication) async throws(HermesError) -> Bool? {
         if let result = await cluster?.publishElsewhere(publication) { return try result.get() }
         return try await publishHere(publication)
@@ -85,8 +86,15 @@ actor TopicPublisher {
             retain: request.retains,
             details: details
         )
-        let isRetained = try await deliver(publication)
-        // A push that was not published uses no number.
+        let reach = PublicationReach()
+        let isRetained: Bool?
+        do throws(HermesError) {
+            isRetained = try await deliver(publication, reach)
+        } catch {
+            // A push that reached nobody uses no number. If some have it already, no other push may have its number.
+            if let place, reach.isPartial { numbers.used(place, on: topic) }
+            throw error
+        }
         if let place { numbers.used(place, on: topic) }
         return isRetained
     }
@@ -104,7 +112,8 @@ actor TopicPublisher {
     ///
     /// - Returns: whether it is retained (there may be no room for it); nil if the request did not ask to retain it.
     /// - Throws: `.unsupported` if it is to be retained and retaining is switched off; `.overloaded`;
-    ///   `.storageUnavailable`. If this throws, nobody gets the publication.
+    ///   `.storageUnavailable`. If this throws, nobody gets the publication, except the kept sessions for which it was
+    ///   stored before the store failed (``PublicationReach``).
     func publish(_ publication: Publication) async throws(HermesError) -> Bool? {
         await turns.begin(publication.topic)
         defer { turns.pass(publication.topic) }
@@ -121,8 +130,12 @@ actor TopicPublisher {
     /// Publishes like a PUBLISH of MQTT: a publication that must be stored goes to connected subscribers after the
     /// commit.
     ///
+    /// - Parameter reach: notes whether somebody has the publication although this throws.
     /// - Returns: as ``publish(_:)``.
-    private func deliver(_ publication: Publication) async throws(HermesError) -> Bool? {
+    private func deliver(
+        _ publication: Publication,
+        _ reach: PublicationReach? = nil
+    ) async throws(HermesError) -> Bool? {
         guard !publication.retain || durable.retained.isAvailable else {
             throw HermesError(.unsupported, "Retained messages are switched off here (mqtt.retained.enabled).")
         }
@@ -133,13 +146,13 @@ actor TopicPublisher {
         if publication.retain || !targets.isEmpty {
             let stored = StoredPublication(publication, publishedAt: time.now())
             do throws(HermesError) {
-                try await store(stored, targets, retains: publication.retain)
+                try await store(stored, targets, retains: publication.retain, reach)
             } catch {
                 guard publication.retain, error.code == .quotaExceeded else { throw error }
                 // Nothing was stored, because there is no room to retain the publication. The topic's subscribers still
                 // get it.
                 isRetained = false
-                if !targets.isEmpty { try await store(stored, targets, retains: false) }
+                if !targets.isEmpty { try await store(stored, targets, retains: false, reach) }
             }
         }
         plane.publish(stored: publication.deciding(DecidedShares(targets)))
@@ -150,10 +163,11 @@ actor TopicPublisher {
     private func store(
         _ publication: StoredPublication,
         _ targets: [DurableTarget],
-        retains: Bool
+        retains: Bool,
+        _ reach: PublicationReach? = nil
     ) async throws(HermesError) {
         let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in
-            durable.publish(publication, targets: targets, retains: retains, mustRetain: retains) {
+            durable.publish(publication, targets: targets, retains: retains, mustRetain: retains, reach: reach) {
                 continuation.resume(returning: $0)
             }
         }

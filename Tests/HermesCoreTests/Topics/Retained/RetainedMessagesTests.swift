@@ -101,7 +101,10 @@ import Testing
             var steps = 17
             let page = retained.next(&search, now: now, limit: 5, steps: &steps)
             #expect(page.count <= 5 && steps >= 0)
-            for one in page { #expect(found.updateValue(String(buffer: one.payload), forKey: "\(one.topic)") == nil) }
+            for one in page {
+                #expect(found.updateValue(String(buffer: one.payload), forKey: "\(one.topic)") == nil)
+                #expect(retained.publication(of: one.topic)?.payload == one.payload, "the present one")
+            }
             // One changes, one goes, one is new: the same records are used again.
             let name = names.randomElement(using: &generator) ?? ""
             let gone = names.randomElement(using: &generator) ?? ""
@@ -113,9 +116,27 @@ import Testing
                 retained.finish(change, isStored: true)
             }
         }
-        #expect(found.values.allSatisfy { $0 == "old" }, "what is newer comes by itself")
+        for (name, text) in found where !touched.contains(name) { #expect(text == "old") }
         #expect(found.keys.allSatisfy { $0.hasPrefix("r/") })
         #expect(Set(names).subtracting(touched).isSubset(of: found.keys), "nothing that stayed was left out")
+    }
+
+    @Test func `a message that changes before the search reaches its topic is found, the new one`() throws {
+        let retained = RetainedMessages(messages: SharedLimit(1_000), bytes: SharedLimit(1 << 30))
+        let names = (0..<100).map { "r/\($0)" }
+        retained.load(try names.map { try publication($0, "old") })
+        var search = retained.search(try #require(TopicFilter("r/+")))
+        var steps = Int.max
+        let first = retained.next(&search, now: now, limit: 64, steps: &steps).map(\.topic.rawValue)
+        for name in names {
+            let change = try publication(name, "new")
+            #expect(retained.begin(change))
+            retained.finish(change, isStored: true)
+        }
+        let rest = retained.next(&search, now: now, limit: 64, steps: &steps)
+        #expect(Set(rest.map(\.topic.rawValue)) == Set(names).subtracting(first))
+        #expect(rest.allSatisfy { String(buffer: $0.payload) == "new" })
+        #expect(search.isAtEnd)
     }
 
     @Test func `a search of one wide level goes on where it was, whatever leaves and comes`() throws {

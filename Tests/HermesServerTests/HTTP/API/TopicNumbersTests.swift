@@ -42,6 +42,10 @@ struct TopicNumbersTests {
         #expect(place.seq == 1 && !epochs.contains(place.epoch))
         numbers.used(place, on: try Self.topic("c"))
         #expect(numbers.next(on: try Self.topic("a")) == TopicNumbers.Place(epoch: place.epoch, seq: 1))
+        // As of a push that was being stored when the new epoch began.
+        let former = TopicNumbers.Place(epoch: try #require(epochs.first), seq: 9)
+        numbers.used(former, on: try Self.topic("a"))
+        #expect(numbers.next(on: try Self.topic("a")) == TopicNumbers.Place(epoch: place.epoch, seq: 1))
     }
 
     @Test

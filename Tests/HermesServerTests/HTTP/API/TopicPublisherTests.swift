@@ -66,6 +66,64 @@ struct TopicPublisherTests {
         }
     }
 
+    /// Absent kept sessions, each of an owner of its own, that subscribe to a topic.
+    private static func absent(
+        _ count: Int,
+        on topic: TopicName,
+        in store: ScriptedSessionStore
+    ) throws
+        -> [DurableSessionID]
+    {
+        let now = Timestamp(rawValue: 1)
+        let opened = try store.base.commit(
+            (0..<count).map { number in
+                SessionOperation.open(
+                    SessionKey(owner: .subject("\(number)"), clientID: "\(number)"),
+                    clean: false,
+                    expiry: nil
+                )
+            },
+            now: now
+        )
+        var ids: [DurableSessionID] = []
+        for case .opened(let session) in opened { ids.append(session.id) }
+        let options = SubscriptionOptions(qos: .atLeastOnce)
+        let subscription = DurableSubscription(filter: topic.rawValue, options: options)
+        _ = try store.base.commit(ids.map { SessionOperation.subscribe($0, [subscription]) }, now: now)
+        _ = try store.base.commit(
+            ids.map { SessionOperation.close($0, sentUpTo: 0, expiresAt: nil) },
+            now: now
+        )
+        return ids
+    }
+
+    @Test
+    func `the number of a push that is stored for some sessions only is not given to another push`() async throws {
+        try await withServer { server in
+            let store = ScriptedSessionStore()
+            let core = try #require(try server.assembly().api).core
+            let time = core.messenger.time
+            let topic = try #require(TopicName("news"))
+            let ids = try Self.absent(600, on: topic, in: store)
+            let durable = DurableSessions(store: store, time: time)
+            try await durable.load()
+            let publisher = TopicPublisher(plane: core.topics, durable: durable, time: time, cluster: nil)
+            // The first part fails, and then the second.
+            store.fail([1])
+            await #expect(throws: HermesError.self) { try await publisher.publish(Self.push("nowhere", to: topic)) }
+            store.fail([2])
+            await #expect(throws: HermesError.self) { try await publisher.publish(Self.push("partly", to: topic)) }
+            _ = try await publisher.publish(Self.push("everywhere", to: topic))
+            var queues: [[UInt64]: Int] = [:]
+            for id in ids {
+                let queue = try await store.queued(of: id, after: 0, limit: 100, maxBytes: .max)
+                queues[queue.map { $0.publication.details?.place?.seq ?? 0 }, default: 0] += 1
+            }
+            #expect(queues == [[1, 2]: 512, [2]: 88])
+            await durable.shutdown()
+        }
+    }
+
     @Test(arguments: ["impb/broadcast", "qsiop/7/lamp/down/1", "room/lobby"])
     func `a push to a topic has the form and the length that the topic's clients can get`(topic: String) async throws {
         try await withServer { server in

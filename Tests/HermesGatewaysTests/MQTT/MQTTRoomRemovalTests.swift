@@ -1,0 +1,86 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesTestKit
+import HermesWire
+import NIOCore
+import Testing
+
+@testable import HermesGateways
+
+/// An operator's removal of a client from a room while the client connects to a kept session.
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTRoomRemovalTests {
+    private static func connect() -> MQTTConnect {
+        var connect = MQTTConnect(version: .v5, clientID: "tablet", cleanStart: false)
+        connect.userName = "ann"
+        connect.password = ByteBuffer(string: "correct horse")
+        connect.properties = [.sessionExpiryInterval(600)]
+        return connect
+    }
+
+    /// Lets ann's client connect again to its kept session, and removes ann from the lobby while the session is being
+    /// opened in the store.
+    ///
+    /// - Returns: the client, which has not got CONNACK yet; the store does nothing more until it is opened.
+    private func removed(_ harness: GatewayHarness, _ store: ScriptedSessionStore) async throws -> MQTTTestClient {
+        _ = try await harness.register("ann")
+        let filters = (0..<200).map { "other/\($0)" } + ["room/lobby", "$share/g/room/lobby", "end"]
+        let (first, _) = try await harness.apply(Self.connect())
+        let suback = try await first.subscribe(filters, qos: .atLeastOnce)
+        #expect(suback.reasons.allSatisfy { $0 == .grantedQoS1 })
+        try await first.disconnect()
+        let durable = harness.messenger.durable
+        while try await store.base.sessions().contains(where: { $0.isOnline }) { await Task.yield() }
+        while durable.statistics.commits.waiting > 0 { await Task.yield() }
+
+        store.close()
+        let second = try await MQTTTestClient.open(harness)
+        try await second.send(.connect(Self.connect()))
+        while durable.statistics.commits.waiting == 0 { await Task.yield() }
+        let account = try #require(try await harness.messenger.accounts.account(.nickName(try NickName("ann"))))
+        _ = await harness.environment.loops.remove(RoomExpulsion(of: account, from: .lobby))
+        return second
+    }
+
+    private static func hasLeft(_ store: ScriptedSessionStore) async throws -> Bool {
+        try await store.filters("tablet").isDisjoint(with: ["room/lobby", "$share/g/room/lobby"])
+    }
+
+    @Test func `the subscriptions end, and the client is told after CONNACK`() async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let client = try await removed(harness, store)
+            store.open()
+            guard case .connack(let connack) = try await client.next() else { throw Unexpected("no CONNACK") }
+            #expect(connack.reason == .success && connack.sessionPresent)
+            let kicked = try await client.publication()
+            #expect(kicked.topic == "room/lobby")
+            #expect(kicked.properties.userProperties.map(\.value) == ["5"])
+            let publisher = try await harness.mqtt("publisher", .v5)
+            for topic in ["room/lobby", "end"] {
+                for qos in [MQTTQoS.atMostOnce, .atLeastOnce] { try await publisher.publish(topic, "x", qos: qos) }
+            }
+            for _ in 0..<2 { #expect(try await client.taken().topic == "end") }
+            #expect(try await client.untilPong().isEmpty)
+            #expect(try await client.unsubscribe("room/lobby").reasons == [.noSubscriptionExisted])
+            while try await !Self.hasLeft(store) { await Task.yield() }
+            #expect(try await store.filters("tablet").contains("end"))
+            // The client may come back.
+            #expect(try await client.subscribe("room/lobby", qos: .atLeastOnce).reasons == [.grantedQoS1])
+            try await publisher.publish("room/lobby", "again")
+            #expect(try await client.taken().text == "again")
+        }
+    }
+
+    @Test func `in the store they end even if the client closes before CONNACK`() async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let client = try await removed(harness, store)
+            try await client.drop()
+            store.open()
+            while try await !Self.hasLeft(store) { await Task.yield() }
+            #expect(try await store.filters("tablet").contains("end"))
+        }
+    }
+}
