@@ -96,13 +96,4 @@ extension DelimitedLink {
         request.appState = state.wire
         effects.append(.send(.presence(request), id: ID.presence))
     }
-
-    mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {
-        statistics.counter.ended(end, in: network.kind, date: WallClock.milliseconds())
-    }
-
-    mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat) {
-        statistics.counter.entered(network.kind)
-        statistics.counter.learned(heartbeat, date: WallClock.milliseconds())
-    }
 }

@@ -163,8 +163,12 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
             noteArrival(received + 1...to)
             accept(entry, seq: received + 1, to: to, output: &output)
             while let span = ahead.removeValue(forKey: received + 1) {
-                // The entry is dropped, and requested again later. If it stayed, its repetition would be a duplicate.
-                guard !isPaused || span.entry == nil else { break }
+                // The entry is dropped, and requested again later. If it stayed, its repetition would be dropped as a
+                // duplicate.
+                guard !isPaused || span.entry == nil else {
+                    noteDrop(to: span.to)
+                    break
+                }
                 accept(span.entry, seq: received + 1, to: span.to, output: &output)
             }
             ahead = ahead.isEmpty ? ahead : ahead.filter { $0.value.to > received }
@@ -210,8 +214,10 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         }
     }
 
-    /// Notes that the app has taken the entries up to this one; 0: an event that is no entry of this inbox. In either
-    /// case, there may be room again for dropped entries.
+    /// Notes that the app has taken an event, which may make room for dropped entries.
+    ///
+    /// - Parameter seq: the seq of the event; the app has taken all entries up to it. 0 if the event is no entry of
+    ///   this inbox.
     package mutating func taken(seq: UInt64, now: NIODeadline, output: inout [Output]) {
         while let first = untaken.first, first <= seq { untaken.removeFirst() }
         if untaken.count > Self.pauseAbove { isPaused = true }
@@ -268,6 +274,11 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     private mutating func noteArrival(_ seqs: ClosedRange<UInt64>) {
         guard seqs.lowerBound <= countedTo else { return }
         counts.repaired &+= min(seqs.upperBound, countedTo) - seqs.lowerBound + 1
+    }
+
+    /// Counts the entries after `received` as missing again, because they were dropped after their arrival was counted.
+    private mutating func noteDrop(to last: UInt64) {
+        if received < countedTo { counts.gaps &+= min(last, countedTo) - received }
     }
 
     /// Counts entries as lost. Called after `arrived` has handled the range of the lost entries and counted it as

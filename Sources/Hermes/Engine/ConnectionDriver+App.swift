@@ -101,18 +101,18 @@ extension ConnectionDriver {
 
     /// Flushes and closes the connection, without opening a new one, and waits until it is closed.
     ///
-    /// - Parameter takesLast: whether the last event counts as taken. If not, it is delivered again after the next
-    ///   start.
+    /// - Parameter takesLast: whether the last event counts as taken. If not, the next start delivers it again, unless
+    ///   the app has asked for the next event by then.
     package func close(takesLast: Bool) async { await close(takesLast: takesLast, returnsLast: !takesLast) }
 
     /// Closes the connection; see ``close(takesLast:)``.
     ///
     /// - Parameters:
-    ///   - takesLast: whether the last event counts as taken.
-    ///   - returnsLast: whether the last event, if it is not taken, is delivered again after the next start. If not, it
-    ///     counts as taken when the app asks for the next event.
+    ///   - takesLast: whether the last event counts as taken now.
+    ///   - returnsLast: whether the next start delivers the last event again. If both are false, the last event counts
+    ///     as taken when the app asks for the next event.
     func close(takesLast: Bool, returnsLast: Bool) async {
-        self.returnsLast = returnsLast
+        self.returnsLast = returnsLast && handedOver != nil
         beginClosing(takesLast: takesLast)
         await waitUntilClosed()
     }
@@ -285,6 +285,9 @@ extension ConnectionDriver {
     package func nextEvent(takesLast: Bool = true) async -> Link.Event? {
         if takesLast { takeHandedOver() }
         handedOver = nil
+        // The app goes on with the event that it gets now, even after a close.
+        returnsLast = false
+        guard !Task.isCancelled else { return nil }
         while let event = events.popFirst() {
             eventBytes -= link.bytes(of: event)
             link.backlogChanged(events.count, bytes: eventBytes)
@@ -337,11 +340,13 @@ extension ConnectionDriver {
         link.backlogChanged(0, bytes: 0)
     }
 
-    /// Puts the last event back in front of the waiting events if the app has closed the client without taking it.
+    /// Puts the last event back in front of the waiting events if the app has closed the client without taking it. An
+    /// event that is delivered at most once counts as taken instead.
     private func returnLast() {
         guard returnsLast else { return }
         returnsLast = false
         guard let event = handedOver else { return }
+        guard link.comesAgain(event) else { return takeHandedOver() }
         handedOver = nil
         events.prepend(event)
         eventBytes += link.bytes(of: event)

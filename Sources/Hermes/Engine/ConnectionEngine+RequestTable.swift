@@ -24,7 +24,7 @@ extension ConnectionEngine {
             var isWritten = false
             /// Whether the request was written to an earlier connection.
             var isRepeated = false
-            /// The request's length on the present connection, in bytes; 0 if the link sends it later, or again, by
+            /// The request's length on the present connection, in bytes. 0: the link keeps the request and sends it by
             /// itself.
             var writtenBytes = 0
             /// The number of connections that the server ended for a breach while this was the longest unanswered

@@ -91,6 +91,10 @@ package protocol ConnectionLink: Sendable {
     /// again.
     func isRepeat(_ event: Event) -> Bool
 
+    /// Whether the next start delivers the event again if the app has closed the client without taking it. If not, the
+    /// event is delivered at most once.
+    func comesAgain(_ event: Event) -> Bool
+
     /// Notes that the app has taken an event: it has asked for the next one.
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects)
 
@@ -122,6 +126,7 @@ extension ConnectionLink {
     package mutating func closing(effects: inout Effects) {}
     package func writeFarewell(into buffer: inout ByteBuffer) throws {}
     package func isRepeat(_ event: Event) -> Bool { false }
+    package func comesAgain(_ event: Event) -> Bool { true }
     package mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {}
     package func bytes(of event: Event) -> Int { 0 }
     package mutating func backlogChanged(_ count: Int, bytes: Int) {}

@@ -291,8 +291,9 @@ struct MQTTLink: ConnectionLink {
         }
     }
 
-    /// Whether a message belongs to a subscription of an earlier run: the client resumed a session, and the message
-    /// belongs to no subscription that this run has made for ``MQTTClient/messages``, and to no scope that has ended.
+    /// Whether a message counts as one of an earlier run's subscription: the client resumed a session, and the message
+    /// belongs to no scope that has just ended, and to no subscription for ``MQTTClient/messages`` that the client has
+    /// or has requested. Subscriptions that the app has ended are not remembered.
     func isInherited(_ message: MQTTMessage) -> Bool {
         guard resumesEarlierRun, !endings.contains(where: { MQTTTopicMatch.matches(message.topic, $0) }) else {
             return false
@@ -329,6 +330,8 @@ struct MQTTLink: ConnectionLink {
     func stopped() { for scope in scopes { scope.finish() } }
 
     // MARK: The app
+
+    func comesAgain(_ event: Event) -> Bool { event.message.qos != .atMostOnce }
 
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
         backlogBytes = max(0, backlogBytes - event.bytes)

@@ -93,6 +93,8 @@ struct MQTTOutbound: Sendable {
     private var receiveMaximum = 0
     private var maxPacketBytes = Int.max
     private var isConnected = false
+    /// Whether the server has said that it ends the present connection because a packet was too long.
+    private var isExplained = false
     /// The number of connections that ended while a long publication was the longest one without an answer, by request
     /// id.
     private var ends: [UInt64: Int] = [:]
@@ -115,6 +117,7 @@ struct MQTTOutbound: Sendable {
         self.maxPacketBytes = maxPacketBytes ?? Int.max
         quota = receiveMaximum
         isConnected = true
+        isExplained = false
         borrowed = []
         resending = []
         var actions = failSuspects()
@@ -156,11 +159,12 @@ struct MQTTOutbound: Sendable {
 
     /// Notes that the connection is gone, so that nothing can be sent.
     ///
-    /// - Parameter suspects: whether the longest unanswered publication may be the reason for the loss.
+    /// - Parameter suspects: whether the longest unanswered publication may be the reason for the loss. Ignored if the
+    ///   server has said that it ends the connection for a packet's length.
     mutating func lost(suspects: Bool = false) {
         quota = 0
         defer { isConnected = false }
-        guard suspects, isConnected, let (_, entry) = longestUnanswered() else { return }
+        guard suspects, isConnected, !isExplained, let (_, entry) = longestUnanswered() else { return }
         if entry.outgoing.frame.encodedBytes > Self.suspectBytes { ends[entry.id, default: 0] += 1 }
     }
 
@@ -197,7 +201,9 @@ struct MQTTOutbound: Sendable {
     ///
     /// - Parameter least: the length of the longest other packet, in bytes. A shorter publication is not the cause.
     mutating func refusedForLength(atLeast least: Int = 0) -> [Action] {
-        guard isConnected, let (packetID, entry) = longestUnanswered() else { return [] }
+        guard isConnected else { return [] }
+        isExplained = true
+        guard let (packetID, entry) = longestUnanswered() else { return [] }
         let bytes = entry.outgoing.frame.encodedBytes
         guard bytes >= least else { return [] }
         giveUp(packetID)

@@ -136,8 +136,8 @@ extension MQTTClient {
     /// and the receive maximum keeps the server from sending more messages of QoS 1 and 2.
     ///
     /// If the client resumed the session of an earlier run, the messages of that run's subscriptions wait in
-    /// ``messages`` until a scope begins whose filter matches them. They then move to this scope, unless this run has
-    /// subscribed to their topics without a scope.
+    /// ``messages`` until a scope begins whose filter matches them. They then move to this scope, unless the client is
+    /// also subscribed to their topics without a scope.
     ///
     /// Several scopes may have the same filter; its subscription ends with the last of these scopes. With MQTT 3.1.1,
     /// if the filters of two scopes overlap and the server sends a message once for each filter, each of the scopes

@@ -36,6 +36,9 @@ public actor Outbox {
     private var timer: Scheduled<Void>?
     /// The keys of sent messages whose removal from the store has not succeeded yet.
     private var owed: Set<String> = []
+    /// The repeated calls of ``send(_:)`` that wait until their message is stored, by the numbers of the messages whose
+    /// first write is under way.
+    private var writes: [UInt64: [CheckedContinuation<Void, any Error>]] = [:]
 
     /// The number of unread changes that a stream buffers. Beyond this number it drops the oldest changes, and the
     /// observer has to read ``entries``.
@@ -66,7 +69,7 @@ public actor Outbox {
         for promise in promises.values { promise.interrupt(HermesClientError(.closed, "the client is gone")) }
     }
 
-    /// Adds a message, and returns after it is stored.
+    /// Adds a message, and returns after it is stored. A repeated call for the same message ends like the first one.
     func send(_ send: Hermes_V1_Send) async throws -> SentMessage {
         guard let uid else {
             throw HermesClientError(.closed, "log in first: it is not known which account sends the message")
@@ -80,7 +83,11 @@ public actor Outbox {
             return sent
         }
         promises[number] = promise
-        guard isNew else { return sent }
+        guard isNew else {
+            try await waitForWrite(number)
+            return sent
+        }
+        writes[number] = []
         do {
             let record = try entry.item.record()
             expect(send.clientID, true)
@@ -91,12 +98,24 @@ public actor Outbox {
             let failure = error as? HermesClientError ?? HermesClientError(.storeFailed, explain(error), cause: error)
             promises.removeValue(forKey: number)?.resolve(.failure(failure))
             expect(send.clientID, false)
+            endWrite(number, .failure(error))
             throw error
         }
         queue.stored(number)
+        endWrite(number, .success(()))
         tell(entry.item.entry(.queued))
         pump()
         return sent
+    }
+
+    /// Waits for the first write of a message if it is under way.
+    private func waitForWrite(_ number: UInt64) async throws {
+        guard writes[number] != nil else { return }
+        try await withCheckedThrowingContinuation { writes[number]?.append($0) }
+    }
+
+    private func endWrite(_ number: UInt64, _ result: Result<Void, any Error>) {
+        for waiter in writes.removeValue(forKey: number) ?? [] { waiter.resume(with: result) }
     }
 
     /// Waits for a receipt.

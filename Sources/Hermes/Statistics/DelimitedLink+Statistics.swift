@@ -55,3 +55,15 @@ struct LinkStatistics: Sendable {
         return max(0, date &+ offset &- serverTime)
     }
 }
+
+// MARK: - The network
+extension DelimitedLink {
+    mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {
+        statistics.counter.ended(end, in: network.kind, date: WallClock.milliseconds())
+    }
+
+    mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat) {
+        statistics.counter.entered(network.kind)
+        statistics.counter.learned(heartbeat, date: WallClock.milliseconds())
+    }
+}

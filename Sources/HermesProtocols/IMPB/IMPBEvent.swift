@@ -36,7 +36,8 @@ public enum IMPBEvent: Hashable, Sendable {
     case linkReady(uid: UserID, host: String, port: Int)
     /// A push from a back end.
     case push(Push)
-    /// The number of entries that were deleted before this device got them.
+    /// The number of entries that were deleted before this device got them. If the client acknowledges implicitly, the
+    /// count includes entries that are only for other devices, because the server does not send their seqs to it.
     case missed(count: UInt64)
     /// The server lost its store or a part of it. Entries that the app had not received are lost.
     case inboxReset

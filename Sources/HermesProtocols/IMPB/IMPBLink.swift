@@ -52,8 +52,8 @@ struct IMPBLink: ConnectionLink {
     /// The ids of messages whose receipts are awaited.
     private var sending: Set<UInt64> = []
     private var inbox = InboxTracker<IMPBEvent>()
-    /// The seq up to which the server sends no further entry of its own accord on the present connection, because it
-    /// sends entries in order, after those that it has recorded as acknowledged.
+    /// The seq up to which no further entry will arrive on the present connection unless the client pulls. The server
+    /// sends the entries in order and begins after the last one that it has recorded as acknowledged.
     private var passed: UInt64 = 0
     /// The number of the present inbox; see ``Event/incarnation``.
     private var incarnation: UInt64 = 0
@@ -121,10 +121,8 @@ struct IMPBLink: ConnectionLink {
         // Until a client acknowledges for the first time, the server takes each of its frames as an acknowledgement of
         // everything that it has sent. So this request precedes all others.
         guard configuration.acknowledgement == .explicit, inbox.epoch != 0 else { return }
-        var request = IMPB_ack_request()
-        request.upToSeq = inbox.taken
         // Cannot fail: the request has no required fields.
-        guard let acknowledgement = try? Request.inbox(.ack, request) else { return }
+        guard let acknowledgement = try? Request.acknowledgement(upTo: inbox.taken) else { return }
         effects.append(.send(acknowledgement, id: ID.acknowledgement))
     }
 
@@ -381,9 +379,7 @@ struct IMPBLink: ConnectionLink {
                 effects.append(.send(try .inbox(.pull, request), id: ID.pull))
             case .acknowledge(let upToSeq):
                 guard configuration.acknowledgement == .explicit else { continue }
-                var request = IMPB_ack_request()
-                request.upToSeq = upToSeq
-                effects.append(.send(try .inbox(.ack, request), id: ID.acknowledgement))
+                effects.append(.send(try .acknowledgement(upTo: upToSeq), id: ID.acknowledgement))
             }
         }
     }
@@ -402,6 +398,12 @@ extension IMPBLink.Request {
         message.cmd = command
         message.body = try body.wireBytes()
         return try common(.message, message)
+    }
+
+    static func acknowledgement(upTo seq: UInt64) throws -> Self {
+        var request = IMPB_ack_request()
+        request.upToSeq = seq
+        return try inbox(.ack, request)
     }
 
     static func peer(_ type: IMPB_p2p_connect.TypeEnum, _ body: some SwiftProtobuf.Message) throws -> Self {

@@ -31,8 +31,9 @@ struct LiveRoomLink: ConnectionLink {
     /// When the viewer sent its enter frame.
     private var enteredAt: NIODeadline?
 
-    /// A viewer that needs a token and has none is refused directly after it enters. The server ends the connection of
-    /// a silent viewer later; its default is 10 s.
+    /// The time from which the code 1001 means that no heartbeat arrived in time. An estimate: the server refuses a
+    /// viewer that lacks a required token directly after the enter frame, and ends a connection without heartbeats
+    /// after its setting `liveroom.silence`, which is 10 s by default and may be as short as 1 s.
     private static let refusalTime = TimeAmount.seconds(5)
 
     init(room: String?, token: String?, device: String?, user: RoomUser?, maxFrameBytes: Int) {
@@ -95,6 +96,9 @@ struct LiveRoomLink: ConnectionLink {
         let body = ByteBuffer(string: "hermes live room heartbeat..")
         try LiveRoomFrame(type: .heartbeat, body: body).write(into: &buffer)
     }
+
+    /// Rooms are live: each event is delivered at most once.
+    func comesAgain(_ event: RoomEvent) -> Bool { false }
 
     func bytes(of event: RoomEvent) -> Int { event.textBytes }
 

@@ -100,6 +100,16 @@ import Testing
         #expect(bench.link.nextDeadline == nil)
     }
 
+    @Test func `a client that acknowledges implicitly counts the entries for other devices as missed`() throws {
+        var bench = Bench(.implicit)
+        try bench.logIn(head: 0, acknowledged: 0)
+        try bench.arrive(1...1)
+        // The server sends such a client no seq of the second entry.
+        try bench.arrive(3...3)
+        try bench.pass(.milliseconds(300))
+        #expect(bench.events == ["1", "missed 1", "3"])
+    }
+
     @Test func `entries on their way are not missed because a receipt was faster`() throws {
         var bench = Bench(.implicit)
         try bench.logIn(head: 20, acknowledged: 0)

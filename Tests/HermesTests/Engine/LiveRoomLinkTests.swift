@@ -45,4 +45,9 @@ import Testing
         #expect(try Self.returns(after: 1004, in: .seconds(10), token: "t", hearing: true) == false)
         #expect(try Self.returns(after: 3003, in: .seconds(1)) == true)
     }
+
+    @Test func `no event of a room comes again`() {
+        let link = LiveRoomLink(room: "r", token: nil, device: nil, user: nil, maxFrameBytes: 1_048_576)
+        #expect(!link.comesAgain(RoomEvent(room: "r", user: nil, kind: .text("hello"))))
+    }
 }

@@ -292,6 +292,25 @@ struct MQTTClientTests {
         try await server.stop()
     }
 
+    @Test func `a message of QoS 0 is not delivered again after a close that does not take it`() async throws {
+        let server = try await FakeMQTTServer.scripted { packet, connection in
+            guard case .connect = packet else { return }
+            connection.accept(sessionPresent: connection.number > 1)
+            connection.send(.publish(MQTTPublish(topic: "a", payload: ByteBuffer(string: "\(connection.number)"))))
+        }
+        let client = try MQTTClient(.fake(server))
+        for text in ["1", "2"] {
+            try await client.connect()
+            #expect(await client.messages.makeAsyncIterator().next()?.text == text)
+            await client.close(takingLastMessage: false)
+        }
+        try await client.connect()
+        #expect(await client.messages.makeAsyncIterator().next()?.text == "3")
+        await client.close()
+        #expect(await client.driver.link.backlogBytes == 0)
+        try await server.stop()
+    }
+
     @Test(arguments: [MQTTClient.Version.v311, .v5])
     func `CONNECT says what was configured, DISCONNECT ends it`(version: MQTTClient.Version) async throws {
         let server = try await FakeMQTTServer.scripted(version: version.wire) { packet, connection in

@@ -79,6 +79,56 @@ struct RestartOfTheAppTests {
         }
     }
 
+    /// A client that has logged in, at which the entries "1" and "2" wait, and its session.
+    private static func clientWithTwoEntries(
+        port: Int,
+        store: (any LocalStore)? = nil
+    ) async throws -> (bob: HermesClient, session: Session, ann: HermesClient) {
+        let ann = try HermesClient(configuration(port: port, device: "ann"))
+        _ = try await ann.logIn(.register(nickName: "ann", password: "secret"))
+        let bob = try HermesClient(configuration(port: port, device: "bob", store: store))
+        let session = try await bob.logIn(.register(nickName: "bob", password: "secret"))
+        for text in ["1", "2"] { try await ann.send(text, to: .user(session.uid)).receipt() }
+        return (bob, session, ann)
+    }
+
+    @Test(arguments: [false, true])
+    func `an entry that the app gets after the close is not delivered again while the app handles it`(
+        hasStore: Bool
+    ) async throws {
+        try await withServer { server in
+            let port = server.port("delimited")
+            let store: (any LocalStore)? = hasStore ? MemoryLocalStore() : nil
+            let (bob, session, ann) = try await Self.clientWithTwoEntries(port: port, store: store)
+            #expect(await Self.texts(1, from: bob) == ["1"])
+            while await bob.driver.eventBytes == 0 { await Task.yield() }
+            await bob.close(takingLastEvent: false)
+            #expect(await Self.texts(1, from: bob) == ["2"])
+            _ = try await bob.logIn(.token(session.token))
+            try await ann.send("3", to: .user(session.uid)).receipt()
+            #expect(await Self.texts(1, from: bob) == ["3"])
+            await bob.close()
+            await ann.close()
+        }
+    }
+
+    @Test func `a loop whose task is cancelled gets no entry that waits`() async throws {
+        try await withServer { server in
+            let (bob, _, ann) = try await Self.clientWithTwoEntries(port: server.port("delimited"))
+            while await bob.driver.eventBytes == 0 { await Task.yield() }
+            // Awaited below.
+            let loop = Task {
+                while !Task.isCancelled { await Task.yield() }
+                return await Self.texts(1, from: bob)
+            }
+            loop.cancel()
+            #expect(await loop.value.isEmpty)
+            #expect(await Self.texts(2, from: bob) == ["1", "2"])
+            await bob.close()
+            await ann.close()
+        }
+    }
+
     @Test(arguments: TestStore.allCases)
     func `what was sent offline arrives after a restart, once, in order, and a refusal is told`(
         store kind: TestStore

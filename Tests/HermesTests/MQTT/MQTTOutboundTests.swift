@@ -172,6 +172,26 @@ import Testing
         }
     }
 
+    @Test func `a connection that the server ended for the length of a packet makes no other message suspect`() throws {
+        var machine = MQTTOutbound()
+        _ = Self.connected(&machine)
+        let text = String(repeating: "x", count: 70_000)
+        _ = machine.published(try Self.message(text, .atLeastOnce), id: 16)
+        for id in UInt64(17)...21 {
+            _ = machine.published(try Self.message(text + "y", .atLeastOnce), id: id)
+            #expect(machine.refusedForLength().count == 1)
+            machine.lost(suspects: true)
+            _ = Self.connected(&machine, present: true)
+            #expect(machine.inflight.values.map(\.id) == [16])
+        }
+        // Later connections that end without a reason count.
+        for end in 1...5 {
+            machine.lost(suspects: true)
+            _ = Self.connected(&machine, present: true)
+            #expect(machine.inflight.isEmpty == (end == 5))
+        }
+    }
+
     @Test func `numbers in use are skipped, and run out`() throws {
         var machine = MQTTOutbound()
         _ = Self.connected(&machine, window: 65_535)

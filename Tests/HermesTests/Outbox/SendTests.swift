@@ -3,6 +3,7 @@
 
 import HermesTestKit
 import HermesWire
+import NIOConcurrencyHelpers
 import Testing
 
 @testable import Hermes
@@ -24,6 +25,74 @@ struct SendTests {
             default: break
             }
         }
+    }
+
+    /// A store that holds back what the outbox writes until it is told how these writes end.
+    private final class Holding: LocalStore {
+        private struct State: Sendable {
+            var held: [@Sendable (Result<Void, any Error>) -> Void] = []
+            /// The end of all these writes; nil: they are held back.
+            var end: Result<Void, any Error>?
+        }
+        private let store = MemoryLocalStore()
+        private let state = NIOLockedValueBox(State())
+
+        var isHolding: Bool { state.withLockedValue { !$0.held.isEmpty } }
+
+        func records() -> [LocalRecord] { store.records() }
+
+        func end(_ result: Result<Void, any Error>) {
+            let held = state.withLockedValue { state in
+                defer { state = State(end: result) }
+                return state.held
+            }
+            for completion in held { completion(result) }
+        }
+
+        func write(
+            _ changes: [LocalChange],
+            durably: Bool,
+            completion: @escaping @Sendable (Result<Void, any Error>) -> Void
+        ) {
+            guard changes.contains(where: { $0.key.hasPrefix("outbox/") }) else {
+                return store.write(changes, durably: durably, completion: completion)
+            }
+            let end = state.withLockedValue { state in
+                if state.end == nil { state.held.append(completion) }
+                return state.end
+            }
+            if let end { completion(end) }
+        }
+    }
+
+    @Test(arguments: [false, true]) func `a repeated call ends like the first`(isStored: Bool) async throws {
+        let server = try await Self.server(Log())
+        let store = Holding()
+        var configuration = HermesClient.Configuration.fake(server)
+        configuration.localStore = store
+        let client = try HermesClient(configuration)
+        _ = try await client.logIn(.token("t"))
+        let ended = Log<Int>()
+        let calls = (1...2).map { number in
+            Task<String, any Error> {  // Awaited below.
+                defer { ended.append(number) }
+                return try await client.send(.text("hello"), to: .user(8), clientID: "one").id
+            }
+        }
+        while !store.isHolding { await Task.yield() }
+        // Meanwhile the other call reaches the outbox, too.
+        for _ in 0..<100 { _ = await client.outbox.entries }
+        #expect(ended.all.isEmpty)
+        store.end(isStored ? .success(()) : .failure(HermesClientError(.storeFailed, "no space")))
+        for call in calls {
+            switch await call.result {
+            case .success(let id): #expect(isStored && id == "one")
+            case .failure(let error): #expect(!isStored && (error as? HermesClientError)?.code == .storeFailed)
+            }
+        }
+        #expect(await client.outbox.entries.count == (isStored ? 1 : 0))
+        await client.close()
+        try await server.stop()
     }
 
     @Test func `send returns before the server has the message; the receipt follows`() async throws {
