@@ -82,7 +82,8 @@ export class HermesClient extends Requests {
     #lastState = "";
     /** @type {Map<string, any>} Changes for the store that say what the app has taken, and are not stored yet. */
     #owed = new Map();
-    /** @type {{ epoch: string, seq: number } | null} What the store records as taken; null if it records nothing. */
+    /** @type {{ epoch: string, seq: number, uid?: number | null } | null} What the store records as taken, and whose
+     *   inbox it is of; null if it records nothing. */
     #cursor = null;
     /** @type {any} The entry that the app has taken last. */
     #lastTaken;
@@ -155,8 +156,9 @@ export class HermesClient extends Requests {
         this.#session.strays = records.get("logins") ?? [];
         this.#session.statistics.kind = network;
         this.#session.statistics.restore(records.get("statistics") ?? []);
-        // Without its account, nobody knows whose inbox the cursor is of.
-        if (cursor && this.#account) {
+        // Without its account, nobody knows whose inbox the cursor is of. It is another account's if a write of that
+        // one's login failed. An earlier version stored no uid.
+        if (cursor && this.#account && (cursor.uid ?? this.#account.uid) === this.#account.uid) {
             this.#session.inbox = new InboxTracker(cursor.epoch, cursor.seq);
             this.#cursor = cursor;
         }
@@ -440,7 +442,7 @@ export class HermesClient extends Requests {
                     break;
                 case "keepCursor":
                     this.#owed.delete("cursor");
-                    this.#cursor = { epoch: this.#session.inbox.epoch, seq: effect.seq };
+                    this.#cursor = this.#cursorAt(effect.seq);
                     this.#write([["cursor", this.#cursor]]);
                     break;
                 case "loggedIn":
@@ -611,12 +613,18 @@ export class HermesClient extends Requests {
      */
     async #taken(delivery) {
         const { event, name } = delivery;
-        if (this.#session.isCurrent(delivery)) this.#owed.set("cursor", { epoch: event.epoch, seq: event.seq });
+        if (this.#session.isCurrent(delivery)) this.#owed.set("cursor", this.#cursorAt(event.seq));
         if (name !== null) {
             this.#ordinal += 1;
             this.#owed.set(`seen/${this.#ordinal % keptNames}`, [this.#ordinal, name]);
         }
         await this.#keep(delivery);
+    }
+
+    /** @param {number} seq A seq of the present inbox. */
+    #cursorAt(seq) {
+        const { owner, inbox } = this.#session;
+        return { epoch: inbox.epoch, seq, uid: owner };
     }
 
     /**

@@ -3,8 +3,9 @@
 
 /** @typedef {import("./session.js").Delivery} Delivery */
 
-/** The bytes of entries that wait for the app. */
+/** The bytes and the number of entries that wait for the app. */
 const maxWaitingBytes = 64 * 1_048_576;
+const maxWaiting = 16_384;
 /** The longest wait before handlers that failed get the entry again; the first is a second, and it doubles. */
 const longestWait = 60_000;
 
@@ -74,7 +75,8 @@ export class Deliveries {
     /** @param {number} bytes */
     #changed(bytes) {
         this.#bytes += bytes;
-        if (this.#bytes > maxWaitingBytes) this.#fullnessChanged(true);
-        if (this.#bytes < maxWaitingBytes / 4) this.#fullnessChanged(false);
+        const share = Math.max(this.#bytes / maxWaitingBytes, this.#waiting.length / maxWaiting);
+        if (share > 1) this.#fullnessChanged(true);
+        if (share < 1 / 4) this.#fullnessChanged(false);
     }
 }

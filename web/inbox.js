@@ -189,8 +189,13 @@ export class InboxTracker {
             this.#accept(entry, to, bytes, output);
             for (let next; (next = this.#ahead.get(this.received + 1)); ) {
                 this.#removeAhead(this.received + 1);
-                // The entry is dropped, and requested again later. If it stayed, its repetition would be a duplicate.
-                if (this.#isPaused && next.entry !== null) break;
+                // The entry is dropped, and requested again later. If it stayed, its repetition would be dropped as a
+                // duplicate.
+                if (this.#isPaused && next.entry !== null) {
+                    // It counted as arrived, so it is missing again.
+                    this.counts.gaps += Math.max(0, Math.min(next.to, this.#countedTo) - this.received);
+                    break;
+                }
                 this.#accept(next.entry, next.to, next.bytes, output);
             }
             this.#dropPassed();
@@ -237,10 +242,10 @@ export class InboxTracker {
     }
 
     /**
-     * The app has taken the entries up to this one; 0: an event that is no entry of this inbox. In either case, there
-     * may be room again for dropped entries.
+     * The app has taken an event, which may make room for dropped entries.
      *
-     * @param {number} seq
+     * @param {number} seq The seq of the event; the app has taken all entries up to it. 0 if the event is no entry of
+     *   this inbox.
      * @param {number} now
      * @param {InboxOutput[]} output
      */

@@ -102,9 +102,12 @@ export class FileStore {
     async #rewrite() {
         const path = `${this.#path}.new`;
         const file = await open(path, "w", 0o600);
-        await file.writeFile(this.#records.size ? lineOf([...this.#records]) : "");
-        await file.datasync();
-        await file.close();
+        try {
+            await file.writeFile(this.#records.size ? lineOf([...this.#records]) : "");
+            await file.datasync();
+        } finally {
+            await file.close();
+        }
         await this.#file?.close();
         this.#file = null;
         await rename(path, this.#path);

@@ -8,6 +8,7 @@ import { OutboxQueue, SentMessages } from "./outbox-queue.js";
  * A message in the outbox, for the app.
  *
  * @typedef {object} OutboxEntry
+ * @property {number} uid The account that sends the message.
  * @property {string} clientId Names the message from the start. With it the server recognizes a repetition.
  * @property {any} conversation `{ uid }` or `{ groupId }`.
  * @property {any} content
@@ -43,6 +44,8 @@ export class Outbox {
     uid;
     /** @type {Set<string>} The keys of sent messages that are still in the store. */
     #owed = new Set();
+    /** @type {WeakMap<import("./outbox-queue.js").Entry, Promise<void>>} The first writes of messages. */
+    #writes = new WeakMap();
     /** @type {any} */
     #timer;
 
@@ -54,8 +57,8 @@ export class Outbox {
      * @param {import("./outbox-queue.js").OutboxLimits} options.limits
      * @param {(send: any) => Promise<any>} options.submit Sends a message and returns its receipt.
      * @param {(entry: OutboxEntry) => void} options.changed Called at each change.
-     * @param {(uid: number) => { epoch: string, seq: number }} options.place Returns the last seq that the store
-     *   records as taken in this account's inbox, 0 if none is, and the inbox's epoch, "0" if it is unknown.
+     * @param {(uid: number) => { epoch: string, seq: number }} options.place Returns the epoch of this account's inbox,
+     *   "0" if it is unknown, and the seq of the last entry that the store records as taken there, 0 if there is none.
      */
     constructor({ store, records, uid, limits, submit, changed, place }) {
         const items = [];
@@ -80,7 +83,7 @@ export class Outbox {
     }
 
     /**
-     * Adds a message.
+     * Adds a message. A repeated call for the same message ends with the first one.
      *
      * @param {string | any} content A text, or a `hermes.v1.Content` as JSON.
      * @param {any} to `{ uid }` or `{ groupId }`.
@@ -95,7 +98,13 @@ export class Outbox {
             throw new HermesError(ErrorCode.closed, reason);
         }
         const { entry, isNew } = this.#queue.added(makeSend(content, to, options), this.uid, Date.now());
-        if (!isNew) return this.#entry(entry);
+        if (isNew) this.#writes.set(entry, this.#storeNew(entry));
+        await this.#writes.get(entry);
+        return this.#entry(entry);
+    }
+
+    /** @param {import("./outbox-queue.js").Entry} entry */
+    async #storeNew(entry) {
         const { number } = entry.item;
         try {
             await this.#store.write([[keyOf(number), entry.item]], true);
@@ -104,10 +113,8 @@ export class Outbox {
             throw new HermesError(ErrorCode.storeFailed, `the message could not be stored: ${error}`);
         }
         this.#queue.stored(number);
-        const stored = this.#entry(entry);
-        this.#changed(stored);
+        this.#changed(this.#entry(entry));
         this.pump();
-        return stored;
     }
 
     /**
@@ -266,10 +273,10 @@ export class Outbox {
      * @returns {OutboxEntry}
      */
     #entry({ item, phase }) {
-        const { send, queuedAt, failure } = item;
+        const { uid, send, queuedAt, failure } = item;
         const status = phase === "sending" || phase === "failed" ? phase : "queued";
         const { clientId, to: conversation, content } = send;
-        return { clientId, conversation, content, queuedAt, status, receipt: null, error: failure };
+        return { uid, clientId, conversation, content, queuedAt, status, receipt: null, error: failure };
     }
 }
 

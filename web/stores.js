@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import { ErrorCode, HermesError } from "./errors.js";
+
 /**
  * Keeps what must outlive the page: the device's id, the token, the cursor, the outbox.
  *
@@ -103,6 +105,39 @@ export class IndexedDBStore {
         return this.#database;
     }
 }
+
+/** Locks for pages without Web Locks, which browsers give only to https and to the own machine. */
+export const databaseLocks = {
+    /**
+     * Waits for a lock, and holds it until the promise of `body` is fulfilled. Whoever makes a new version of the
+     * lock's database holds it: a browser makes none before all other connections are closed, or their pages are gone.
+     *
+     * @param {string} name
+     * @param {{ signal: AbortSignal }} options Once it is aborted, `body` is not called any more.
+     * @param {() => Promise<any>} body
+     */
+    async request(name, { signal }, body) {
+        if (!globalThis.indexedDB) {
+            throw new HermesError(ErrorCode.unsupported, "tabs need https, localhost or IndexedDB");
+        }
+        /** @type {number | undefined} */
+        let version;
+        for (let isHeld = false; !isHeld; ) {
+            const request = indexedDB.open(`lock/${name}`, version);
+            request.onupgradeneeded = () => (isHeld = true);
+            try {
+                const database = await done(request);
+                if (isHeld && !signal.aborted) await body();
+                version = database.version + 1;
+                database.close();
+            } catch (error) {
+                // Others have made later versions since.
+                if (/** @type {any} */ (error).name !== "VersionError") throw error;
+                version = undefined;
+            }
+        }
+    },
+};
 
 /**
  * @template T

@@ -6,7 +6,7 @@ import { HermesClient } from "./client.js";
 import { ErrorCode, HermesError } from "./errors.js";
 import { makeID } from "./outbox.js";
 import { followPage, serverURL } from "./page.js";
-import { IndexedDBStore } from "./stores.js";
+import { databaseLocks, IndexedDBStore } from "./stores.js";
 
 /**
  * @typedef {import("./client.js").ClientOptions & { name?: string, locks?: LockManager }} SharedOptions
@@ -26,9 +26,10 @@ const unanswered = /** @type {number[]} */ ([ErrorCode.connectionLost, ErrorCode
 /**
  * One client for all tabs of an origin: one connection, one device, one outbox.
  *
- * The tabs agree on a leader by a Web Lock. The leader has the connection; the others ask it over a BroadcastChannel.
- * When the leader's tab is closed, another one takes its place and continues from the store. Every tab gets every
- * event. An entry of the inbox counts as taken once the leader's handlers are done with it.
+ * The tabs agree on a leader by a Web Lock, or by a database on pages without Web Locks. The leader has the connection;
+ * the others ask it over a BroadcastChannel. When the leader's tab is closed, another one takes its place and continues
+ * from the store. Every tab gets every event. An entry of the inbox counts as taken once the leader's handlers are done
+ * with it.
  *
  * It has the requests, events, `state`, `session` and `outbox` of a HermesClient.
  */
@@ -218,8 +219,8 @@ export class SharedClient extends Requests {
         if (!this.#isWanted || number !== this.#joins) return;
         this.#isOpen = true;
         // The leader waits for this lock to learn that the tab is gone.
-        await this.#hold(`${this.#name}/${this.#id}`);
-        const led = this.#hold(this.#name).then(() => this.#lead(number));
+        if (this.#locks) await this.#hold(`${this.#name}/${this.#id}`, this.#locks);
+        const led = this.#hold(this.#name, this.#locks ?? databaseLocks).then(() => this.#lead(number));
         led.catch(async (error) => {
             this.emit("storeError", error);
             if (number !== this.#joins) return;
@@ -246,17 +247,14 @@ export class SharedClient extends Requests {
      * Waits for a lock and holds it until `#leave`.
      *
      * @param {string} name
+     * @param {any} locks
      * @returns {Promise<void>}
      */
-    #hold(name) {
+    #hold(name, locks) {
         return new Promise((resolve, reject) => {
-            if (!this.#locks) {
-                resolve();
-                return;
-            }
             const controller = new AbortController();
             this.#releases.push(() => controller.abort());
-            this.#locks
+            locks
                 .request(name, { signal: controller.signal }, () => {
                     resolve();
                     return new Promise((release) => this.#releases.push(() => release(undefined)));
@@ -268,6 +266,7 @@ export class SharedClient extends Requests {
     #leave() {
         this.#isWanted = false;
         if (!this.#isOpen) return this.#left;
+        if (!this.#locks) this.#post({ type: "gone" });
         this.#isOpen = false;
         this.#wasOn ||= this.#isOn;
         // Whoever leads next, rooms and watched accounts are asked for again.
@@ -531,6 +530,8 @@ export class SharedClient extends Requests {
             this.#perform(from, data.method, data.args).then((answer) =>
                 this.#post({ type: "answer", call: data.call, answer }),
             );
+        } else if (type === "gone") {
+            this.#forget(from);
         } else if (type === "answer") {
             this.#answered(data.call, data.answer);
         } else if (type === "event" && !this.#client) {
@@ -661,19 +662,22 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * Forgets a tab once it is gone.
+     * Forgets a tab once it is gone. Without Web Locks, the tab itself says so.
      *
      * @param {string} tab
      */
     #watchTab(tab) {
         if (this.#pages.has(tab) || !this.#locks) return;
-        this.#locks.request(`${this.#name}/${tab}`, () => {
-            this.#pages.delete(tab);
-            for (const [room, { tabs }] of this.#members) {
-                if (tabs.has(tab)) this.#perform(tab, "request", [{ room: { room, leave: {} } }]);
-            }
-            this.#conditions();
-        });
+        this.#locks.request(`${this.#name}/${tab}`, () => this.#forget(tab));
+    }
+
+    /** @param {string} tab A tab that is gone. */
+    #forget(tab) {
+        this.#pages.delete(tab);
+        for (const [room, { tabs }] of this.#members) {
+            if (tabs.has(tab)) this.#perform(tab, "request", [{ room: { room, leave: {} } }]);
+        }
+        this.#conditions();
     }
 }
 

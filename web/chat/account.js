@@ -113,7 +113,10 @@ export class Account {
     names = new Map();
     /** @type {Map<number, string>} The texts of those who ask to be a contact. */
     requests = new Map();
+    /** The name as the server has it, to show; the server may write it in another way, and change it. */
     nickName = "";
+    /** The name that the stores were opened under. By it the browser finds them again. */
+    storedAs = "";
     /** @type {any} Why the browser does not store what arrives; null: it does. Until then nothing more arrives. */
     storeError = null;
     changed = () => {};
@@ -170,14 +173,15 @@ export class Account {
      * @param {IndexedDBStore} store
      * @param {Map<string, any>} records
      * @param {string} name
-     * @param {string} nickName
+     * @param {string} storedAs
      * @param {import("../stores.js").Store} clientStore That of the client.
      */
-    constructor(client, store, records, name, nickName, clientStore) {
+    constructor(client, store, records, name, storedAs, clientStore) {
         this.client = client;
         this.#store = store;
         this.#clientStore = clientStore;
-        this.nickName = records.get("me")?.nickName ?? nickName;
+        this.storedAs = storedAs;
+        this.nickName = records.get("me")?.nickName ?? storedAs;
         this.chats = new Chats(records);
         this.chats.me = records.get("me")?.uid ?? 0;
         for (const [uid, known] of records.get("names") ?? []) this.names.set(uid, known);
@@ -199,7 +203,9 @@ export class Account {
         if (client.session) this.#began(client.session);
         client.on("session", (session) => this.#began(session));
         client.on("entry", (event) => this.#entry(event));
-        client.on("outbox", (entry) => this.#keep([this.chats.outbox(entry)]).catch(() => {}));
+        client.on("outbox", (entry) => {
+            if (this.#isOwn(entry)) this.#keep([this.chats.outbox(entry)]).catch(() => {});
+        });
         client.on("state", () => this.changed());
         client.on("storeError", (error) => this.#clientStoreFailed(error));
         client.on("typing", (event) => this.#typing(event));
@@ -207,16 +213,29 @@ export class Account {
             this.presences.set(presence.uid, presence);
             this.changed();
         });
-        this.chats.reopened(client.outbox.entries());
+        this.chats.reopened(this.#outbox);
+    }
+
+    /**
+     * Whether a message of the outbox is this account's, and not of one that had the name before.
+     *
+     * @param {{ uid: number }} entry A tab with the SDK of an earlier version does not say whose it is.
+     */
+    #isOwn({ uid = this.chats.me }) {
+        return !this.chats.me || uid === this.chats.me;
+    }
+
+    get #outbox() {
+        return this.client.outbox.entries().filter((entry) => this.#isOwn(entry));
     }
 
     /** Another tab has logged out; or did some time ago, and this one slept until after the next login. */
     async #leftElsewhere() {
         // The message may be faster than what the other tab wrote before it into localStorage.
-        for (let tries = 0; tries < 50 && accounts.has(this.nickName); tries += 1) {
+        for (let tries = 0; tries < 50 && accounts.has(this.storedAs); tries += 1) {
             await new Promise((resolve) => setTimeout(resolve, 100));
         }
-        if (accounts.has(this.nickName) || this.#isLeft) return;
+        if (accounts.has(this.storedAs) || this.#isLeft) return;
         this.#isLeft = true;
         this.left();
     }
@@ -243,7 +262,7 @@ export class Account {
             await this.client.logOut({ removeDevice: true });
         };
         const isTold = await tellServer(this.client, farewell);
-        accounts.forget(this.nickName);
+        accounts.forget(this.storedAs);
         this.#channel.postMessage({ hasLeft: true });
         await this.forget();
         return isTold;
@@ -257,7 +276,7 @@ export class Account {
 
     /** How many messages were not sent. */
     get unsent() {
-        return this.client.outbox.entries().length;
+        return this.#outbox.length;
     }
 
     /**
@@ -310,7 +329,8 @@ export class Account {
      * @param {import("./model.js").Chat} chat
      */
     markRead(chat) {
-        if (chat.lastSeq <= chat.markedUpTo) return;
+        // Whether the server still has what is here, its next list says.
+        if (chat.resetAt !== undefined || chat.lastSeq <= chat.markedUpTo) return;
         this.chats.marked(chat, chat.lastSeq);
         this.#channel.postMessage({ key: chat.key, upToSeq: chat.lastSeq });
         this.#keep([chat]).catch(() => {});
@@ -400,12 +420,14 @@ export class Account {
 
     /** @param {any} session */
     async #began(session) {
-        if (this.chats.me && this.chats.me !== session.uid) this.#emptied = this.#empty();
+        const isOther = this.chats.me !== session.uid;
+        if (this.chats.me && isOther) this.#emptied = this.#empty(session.uid);
         this.chats.me = session.uid;
+        if (isOther) this.chats.reopened(this.#outbox);
         this.nickName = session.nickName;
         this.#name(session.uid, session.nickName);
-        accounts.use(session.nickName);
-        accounts.number(session.nickName, session.uid);
+        accounts.use(this.storedAs);
+        accounts.number(this.storedAs, session.uid);
         await this.#emptied;
         // What is not stored shows nevertheless.
         await this.#write([["me", { uid: session.uid, nickName: session.nickName }]]).catch(() => {});
@@ -416,8 +438,15 @@ export class Account {
         this.changed();
     }
 
-    /** The name belongs to another account now: nothing of the account before is for it. */
-    async #empty() {
+    /**
+     * The name belongs to another account now: nothing of the account before is for it.
+     *
+     * @param {number} uid The other account.
+     */
+    async #empty(uid) {
+        const foreign = this.client.outbox.entries().filter((entry) => (entry.uid ?? uid) !== uid);
+        // What cannot be removed stays unsent, and is not shown.
+        for (const { clientId } of foreign) this.client.outbox.discard(clientId).catch(() => {});
         this.chats = new Chats();
         this.contacts = [];
         for (const known of [this.presences, this.typing, this.names, this.requests, this.#marks]) known.clear();
@@ -437,19 +466,21 @@ export class Account {
         /** @type {Set<string>} */
         const meanwhile = new Set();
         this.#listing = meanwhile;
+        let isAll = false;
         try {
-            for (let isMore = true; isMore && all.length < maxConversations; ) {
+            while (!isAll && all.length < maxConversations) {
                 const after = all.at(-1)?.conversation ?? null;
                 const { conversations, more } = await this.client.conversations({ after, limit: conversationsAtOnce });
                 all.push(...conversations);
                 await this.#listed(conversations);
-                isMore = more && conversations.length > 0;
+                isAll = !more || !conversations.length;
             }
         } finally {
             // What was marked or recalled meanwhile may have been counted before.
-            this.#listing = null;
+            if (this.#listing === meanwhile) this.#listing = null;
             this.#count(meanwhile);
         }
+        if (isAll) await this.#keep(this.chats.unlisted(all));
         const chats = all.flatMap(({ conversation }) => this.chats.get(keyOf(conversation)) ?? []);
         const bare = chats.filter((chat) => chat.lastSeq && !chat.lines.some((line) => line.seq));
         const newest = bare.sort((a, b) => b.lastAt - a.lastAt).slice(0, maxPreviews);
@@ -500,6 +531,7 @@ export class Account {
     /** @param {any} event */
     async #entry(event) {
         await this.#emptied;
+        if (event.type === "inboxReset") await this.#dropMarks();
         if (event.type === "contact") await this.#contact(event.contact);
         if (event.type === "group") this.#lookUp(event.group.uids.slice(0, maxLookedUp));
         if (event.type === "message") {
@@ -512,6 +544,15 @@ export class Account {
         const key = this.chats.recounted(event);
         if (key && this.#listing) this.#listing.add(key);
         else if (key) this.#count([key]);
+        // The list may have come before.
+        if (event.type === "inboxReset") this.#loadConversations().catch(() => {});
+    }
+
+    /** Messages that were read may be lost, and others may get their places. */
+    async #dropMarks() {
+        const keys = [...this.#marks.keys()];
+        this.#marks.clear();
+        await this.#write(keys.map((key) => [markPrefix + key, undefined]));
     }
 
     /** @param {any} event */

@@ -41,7 +41,10 @@ let tab = "chats";
 /** Whether the server said that it keeps no earlier messages of the chosen conversation. */
 let isComplete = false;
 let typedAt = 0;
-/** @type {Map<string, string>} The texts that were begun, by conversation. */
+/**
+ * @type {Map<number, Map<string, string>>} The texts that were begun, by account and conversation; that in the field is
+ *   newer. They outlive a change of accounts, but no log-out.
+ */
 const drafts = new Map();
 /** @type {any} The elements of the main view that change. */
 let view = {};
@@ -71,7 +74,7 @@ function showLogin(error = "") {
     view.lines?.close();
     for (const open of document.querySelectorAll("dialog")) open.close();
     const form = loginForm(error, (next) => {
-        accounts.use(next.nickName);
+        accounts.use(next.storedAs);
         showAccount(next);
     });
     const languages = button(t("language"), switchLanguage, { class: "plain" });
@@ -100,9 +103,13 @@ function showAccount(next) {
     const isNew = account !== next;
     if (isNew) {
         forgetShown();
-        next.client.on("session", () => renewPushes(next, server).catch(() => {}));
+        renewPushes(next, server);
         // Another tab logged it out. What this one writes as it ends is to go, too.
-        next.left = () => drop(next, t("stopped")).then(() => next.forget());
+        next.left = async () => {
+            await drop(next, t("stopped"));
+            drafts.delete(next.chats.me);
+            await next.forget();
+        };
     }
     account = next;
     account.changed = changed;
@@ -119,9 +126,9 @@ const fields = () => [view.text, view.name, view.words];
 /** Shows no account: nothing of the one that was shown goes on. */
 async function forgetShown() {
     const left = account;
+    if (left) draftsOf(left).set(chosen, view.text.value);
     account = null;
     chosen = "";
-    drafts.clear();
     if (left !== leaving) await left?.close();
 }
 
@@ -178,7 +185,9 @@ async function leave() {
     const left = account;
     if (!left) return;
     const isLive = left.client.state.is === "live";
-    const unsent = left.unsent + (view.text.value.trim() ? 1 : 0);
+    draftsOf(left).set(chosen, view.text.value);
+    const begun = [...draftsOf(left).values()].filter((text) => text.trim());
+    const unsent = left.unsent + begun.length;
     const lost = [t("logOutCopy", left.nickName), unsent ? t("logOutUnsent", unsent) : "", isLive ? "" : t("logOutAlone")];
     if (!(await confirmed(t("logOut"), [...lost.filter(Boolean), t("sure")])) || account !== left) return;
     let isTold = false;
@@ -193,6 +202,7 @@ async function leave() {
     if (!isGone && isShown) return;
     if (isShown) await forgetShown();
     else await left.close();
+    drafts.delete(left.chats.me);
     if (isShown) await start();
     if (!isGone) return;
     if (isLive && !isTold) dialog(t("logOut"), h("p", {}, t("logOutAlone")));
@@ -479,8 +489,9 @@ function choose(key) {
     const left = key === chosen ? null : account?.chats.get(chosen);
     if (left) account?.chats.left(left);
     if (view.text && key !== chosen) {
-        drafts.set(chosen, view.text.value);
-        view.text.value = drafts.get(key) ?? "";
+        const begun = account ? draftsOf(account) : new Map();
+        begun.set(chosen, view.text.value);
+        view.text.value = begun.get(key) ?? "";
     }
     chosen = key;
     isComplete = false;
@@ -498,6 +509,17 @@ function choose(key) {
     else view.list.querySelector("button")?.focus();
 }
 
+/**
+ * The texts that were begun in an account, by conversation.
+ *
+ * @param {Account} of
+ */
+function draftsOf({ chats: { me } }) {
+    const known = drafts.get(me) ?? new Map();
+    drafts.set(me, known);
+    return known;
+}
+
 /** @param {any} text */
 async function sendText(text) {
     const chat = account?.chats.get(chosen);
@@ -509,10 +531,14 @@ async function sendText(text) {
     view.lines.toEnd();
     const { outbox } = of.client;
     const isStored = await attempt(view.error, () => outbox.send(content, chat.to));
-    if (isStored || account !== of) return;
-    // Meanwhile another conversation may be open, another text begun, or the view be another one.
-    if (keyOf(chat.to) === chosen && !view.text.value) view.text.value = content;
-    else drafts.set(keyOf(chat.to), content);
+    if (isStored) return;
+    // Meanwhile another conversation or account may be open, another text begun, or the view be another one.
+    const key = keyOf(chat.to);
+    const isShown = account === of && key === chosen;
+    const begun = isShown ? view.text.value : draftsOf(of).get(key);
+    const both = [content, begun].filter(Boolean).join("\n");
+    if (isShown) view.text.value = both;
+    else draftsOf(of).set(key, both);
 }
 
 /** Composes a content of any kind. */
@@ -572,7 +598,7 @@ function showMenu() {
         element.close();
         action();
     };
-    const others = accounts.all.filter((name) => name.toLowerCase() !== current.nickName.toLowerCase());
+    const others = accounts.all.filter((name) => name.toLowerCase() !== current.storedAs.toLowerCase());
     const element = dialog(
         current.nickName,
         h(

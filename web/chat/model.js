@@ -53,6 +53,8 @@ const overhead = 200;
  * @property {number} lastSeq
  * @property {number} lastAt When the last message was sent, as the server's list says.
  * @property {{ upTo: number, unread: number }} counted What the server counted as unread, and up to which message.
+ * @property {number} [resetAt] The server may have lost messages: when the last one that was here then was sent. The
+ *   server's next list decides which messages it has.
  * @property {boolean} isOver The group was dissolved, or the user is no longer in it.
  */
 
@@ -197,8 +199,10 @@ export class Chats {
         return summaries.flatMap(({ conversation, name, lastSeq, lastMessageAtMs, readSeq, unread }) => {
             const isNew = !this.#chats.has(keyOf(conversation));
             const chat = this.open(conversation, name);
-            const state = () => [chat.title, chat.lastSeq, chat.lastAt, chat.markedUpTo, ...Object.values(chat.counted)];
+            const places = () => [chat.lastSeq, chat.lastAt, chat.markedUpTo, chat.resetAt];
+            const state = () => [chat.title, ...places(), ...Object.values(chat.counted)];
             const before = state();
+            if (chat.resetAt !== undefined) this.#restored(chat, lastSeq, readSeq);
             chat.title = name || chat.title;
             chat.lastSeq = Math.max(chat.lastSeq, lastSeq);
             chat.lastAt = lastMessageAtMs;
@@ -206,6 +210,55 @@ export class Chats {
             this.marked(chat, readSeq);
             return isNew || state().some((value, index) => value !== before[index]) ? [chat] : [];
         });
+    }
+
+    /**
+     * The server's list is complete: a server that may have lost messages has none of a conversation that is not in it.
+     *
+     * @param {any[]} summaries All of the list.
+     * @returns {Chat[]} The conversations that changed.
+     */
+    unlisted(summaries) {
+        const keys = new Set(summaries.map(({ conversation }) => keyOf(conversation)));
+        const lost = [...this.#chats.values()].filter((chat) => chat.resetAt !== undefined && !keys.has(chat.key));
+        for (const chat of lost) this.#restored(chat, 0, 0);
+        return lost;
+    }
+
+    /**
+     * The server may have lost messages: until its next list, nobody knows which.
+     *
+     * @returns {Chat[]} The conversations that changed.
+     */
+    #reset() {
+        const all = [...this.#chats.values()];
+        for (const chat of all) {
+            const times = [...chat.earlier, ...chat.lines].filter((line) => line.seq > 0).map((line) => line.time);
+            chat.resetAt = Math.max(0, ...times);
+        }
+        return all;
+    }
+
+    /**
+     * Goes on where a server does that may have lost messages. Those that it lost stay here without a seq, because others
+     * get theirs.
+     *
+     * @param {Chat} chat
+     * @param {number} lastSeq
+     * @param {number} readSeq
+     */
+    #restored(chat, lastSeq, readSeq) {
+        const { resetAt = 0 } = chat;
+        delete chat.resetAt;
+        for (const line of [...chat.earlier, ...chat.lines]) {
+            if (line.seq > lastSeq && line.time <= resetAt) this.#change(chat, line, { seq: 0 });
+        }
+        for (const lines of [chat.earlier, chat.lines]) lines.sort(inOrder);
+        chat.asked.clear();
+        chat.lastSeq = Math.max(lastSeq, ...seqsOf(chat));
+        chat.markedUpTo = readSeq;
+        chat.readUpTo = Math.min(chat.readUpTo, chat.lastSeq);
+        chat.counted = { upTo: lastSeq, unread: 0 };
     }
 
     /**
@@ -319,6 +372,7 @@ export class Chats {
             this.#change(chat, line, { recalled: true });
             return [chat];
         }
+        if (type === "inboxReset") return this.#reset();
         if (type === "push") return [this.#push(event)];
         return type === "group" ? [this.#group(event)] : [];
     }

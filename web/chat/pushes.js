@@ -16,15 +16,39 @@ const worker = "worker.js";
 const key = (/** @type {string} */ server) => `hermes-chat/pushes ${server}`;
 
 /**
- * The account that this browser notifies of, in lower case; empty: none. It has one subscription, which the server keeps
- * for one device, the last that registered it.
+ * The account that this browser notifies of; without a name: none. It has one subscription, which the server keeps for
+ * one device, the last that registered it.
  *
  * @param {string} server
+ * @returns {{ uid: number, name: string }}
  */
-const notified = (server) => localStorage.getItem(key(server)) ?? "";
+function notified(server) {
+    const value = localStorage.getItem(key(server)) ?? "";
+    try {
+        const { uid, name } = JSON.parse(value);
+        if (Number.isSafeInteger(uid) && typeof name === "string") return { uid, name };
+    } catch {
+        // Once it was the name alone, in lower case.
+    }
+    return { uid: 0, name: value };
+}
 
-/** @param {string} server */
-const isNotified = (server, /** @type {string} */ name) => notified(server) === name.toLowerCase();
+/**
+ * @param {string} server
+ * @param {import("./account.js").Account} account
+ */
+function isNotified(server, { chats, nickName, storedAs }) {
+    const { uid, name } = notified(server);
+    return uid ? uid === chats.me : [nickName, storedAs].some((own) => own.toLowerCase() === name);
+}
+
+/**
+ * @param {string} server
+ * @param {import("./account.js").Account} account
+ */
+function notify(server, { chats, nickName }) {
+    localStorage.setItem(key(server), JSON.stringify({ uid: chats.me, name: nickName }));
+}
 
 /** The server's key for notifications; empty: it sends none. */
 async function publicKey() {
@@ -35,29 +59,36 @@ async function publicKey() {
 
 /**
  * @param {string} server
- * @param {string} name
+ * @param {import("./account.js").Account} account
  * @returns {Promise<PushState>}
  */
-async function stateOf(server, name) {
+async function stateOf(server, account) {
     if (!("serviceWorker" in navigator && "PushManager" in window && "Notification" in window)) return "unsupported";
     if (!(await publicKey())) return "unavailable";
     if (Notification.permission === "denied") return "blocked";
     const registration = await navigator.serviceWorker.getRegistration();
     const isSubscribed = Boolean(await registration?.pushManager.getSubscription());
     if (!isSubscribed || Notification.permission !== "granted") return "off";
-    return isNotified(server, name) ? "on" : "off";
+    return isNotified(server, account) ? "on" : "off";
 }
 
 /**
- * An account logged in: registers the browser's subscription again, because subscriptions end.
+ * Registers the browser's subscription again at each login of an account, also at the one that was, because
+ * subscriptions end.
  *
  * @param {import("./account.js").Account} account
  * @param {string} server
  */
-export async function renewPushes({ client, nickName }, server) {
-    if (!isNotified(server, nickName) || globalThis.Notification?.permission !== "granted") return;
-    const found = await publicKey();
-    if (found) await enablePush(client, { publicKey: found, worker });
+export function renewPushes(account, server) {
+    const { client } = account;
+    const renew = async () => {
+        if (!isNotified(server, account) || globalThis.Notification?.permission !== "granted") return;
+        notify(server, account);
+        const found = await publicKey();
+        if (found) await enablePush(client, { publicKey: found, worker });
+    };
+    client.on("session", () => renew().catch(() => {}));
+    if (client.session) renew().catch(() => {});
 }
 
 /**
@@ -66,10 +97,10 @@ export async function renewPushes({ client, nickName }, server) {
  * @param {import("./account.js").Account} account
  * @param {string} server
  */
-export async function endPushes({ client, nickName }, server) {
-    if (!isNotified(server, nickName)) return;
+export async function endPushes(account, server) {
+    if (!isNotified(server, account)) return;
     localStorage.removeItem(key(server));
-    await disablePush(client);
+    await disablePush(account.client);
 }
 
 /**
@@ -84,8 +115,8 @@ export function showPushes(account, server) {
     const element = dialog(t("pushes"), words, place);
     const error = /** @type {HTMLElement} */ (element.querySelector(".error"));
     const show = async () => {
-        const state = await stateOf(server, account.nickName);
-        const other = state === "off" ? notified(server) : "";
+        const state = await stateOf(server, account);
+        const other = state === "off" && !isNotified(server, account) ? notified(server).name : "";
         words.textContent = other ? t("push_other", other) : t(`push_${state}`);
         words.dataset.state = state;
         const act = (/** @type {() => Promise<any>} */ action) => async () => {
@@ -94,9 +125,7 @@ export function showPushes(account, server) {
             await show();
         };
         const turnOn = async () => {
-            if (await enablePush(account.client, { publicKey: await publicKey(), worker })) {
-                localStorage.setItem(key(server), account.nickName.toLowerCase());
-            }
+            if (await enablePush(account.client, { publicKey: await publicKey(), worker })) notify(server, account);
         };
         const turnOff = () => endPushes(account, server);
         const next = state === "on" ? button(t("turnOff"), act(turnOff)) : button(t("turnOn"), act(turnOn));

@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ErrorCode, HermesError } from "../errors.js";
-import { storage } from "./page-globals.js";
+import { keepStorage, storage } from "./page-globals.js";
 
-const { Account } = await import("../chat/account.js");
+const { Account, accounts } = await import("../chat/account.js");
 
 /** @type {any[]} */
 const opened = [];
@@ -25,8 +25,9 @@ const settled = async () => {
  * @param {Record<string, (...parameters: any[]) => any>} answers
  * @param {Map<string, any>} records What its store holds.
  * @param {any} state That of its connection.
+ * @param {string} storedAs The name that its stores are opened under.
  */
-function open(answers, records = new Map(), state = { is: "live" }) {
+function open(answers, records = new Map(), state = { is: "live" }, storedAs = "ann") {
     /** @type {Record<string, (value: any) => void>} */
     const handlers = {};
     const client = {
@@ -55,7 +56,8 @@ function open(answers, records = new Map(), state = { is: "live" }) {
     const name = `test ${opened.length}`;
     const clientRecords = new Map();
     const [store, clientStore] = [storeOf(records), storeOf(clientRecords)];
-    const account = new Account(/** @type {any} */ (client), /** @type {any} */ (store), new Map(records), name, "ann", clientStore);
+    const [one, its] = /** @type {any[]} */ ([client, store]);
+    const account = new Account(one, its, new Map(records), name, storedAs, clientStore);
     opened.push(account);
     return { account, handlers, records, clientRecords, name };
 }
@@ -321,6 +323,89 @@ test("a name that another account has got by now brings nothing of the account b
     assert.deepEqual(records.get("me"), { uid: 2, nickName: "ann" });
     assert.ok(![...records.keys()].some((key) => key.startsWith("mark/")));
     assert.ok(![...records.values()].some((value) => JSON.stringify(value)?.includes("m3")));
+});
+
+test("a name that another account has got by now does not show what the account before had not sent", async () => {
+    const unsent = (/** @type {number} */ uid) => ({
+        uid, clientId: `c${uid}`, conversation: { uid: 7 }, content: { text: `${uid}` }, queuedAt: 5, status: "queued",
+    });
+    let entries = [unsent(1), unsent(2)];
+    const discard = async (/** @type {string} */ clientId) => {
+        const gone = entries.find((one) => one.clientId === clientId);
+        entries = entries.filter((one) => one !== gone);
+        handlers.outbox({ ...gone, status: "discarded" });
+    };
+    const me = new Map([["me", { uid: 1, nickName: "ann" }]]);
+    const { account, handlers } = open({ outbox: /** @type {any} */ ({ entries: () => entries, discard }) }, me);
+    const texts = () => account.chats.all.flatMap((chat) => chat.lines.map((line) => line.content.text));
+    assert.deepEqual([texts(), account.unsent], [["1"], 1]);
+    handlers.session({ uid: 2, nickName: "ann" });
+    await settled();
+    assert.deepEqual([texts(), account.unsent, entries], [["2"], 1, [unsent(2)]]);
+    handlers.outbox(unsent(1));
+    assert.deepEqual(texts(), ["2"]);
+});
+
+test("an account is found again by the name of its stores, however the server writes it", async (context) => {
+    keepStorage(context);
+    const wide = open({ logOut: async () => {} }, new Map(), { is: "live" }, "ａｎｎ");
+    wide.handlers.session(session);
+    await settled();
+    assert.deepEqual([wide.account.nickName, accounts.here, accounts.named(1)], ["ann", "ａｎｎ", "ａｎｎ"]);
+    await wide.account.leave(async () => {});
+    assert.deepEqual(accounts.all, []);
+    const renamed = open({ logOut: async () => {} });
+    renamed.handlers.session(session);
+    renamed.handlers.session({ uid: 1, nickName: "anna" });
+    await settled();
+    assert.deepEqual([renamed.account.nickName, accounts.all, accounts.named(1)], ["anna", ["ann"], "ann"]);
+    await renamed.account.leave(async () => {});
+    assert.deepEqual(accounts.all, []);
+});
+
+test("a renamed account that another tab logs out leaves", async (context) => {
+    keepStorage(context);
+    const { account, handlers, name } = open({});
+    handlers.session({ uid: 1, nickName: "anna" });
+    const left = new Promise((resolve) => (account.left = () => resolve("left")));
+    accounts.use("anna");
+    accounts.forget("ann");
+    const other = new BroadcastChannel(`hermes-chat/${name}`);
+    other.postMessage({ hasLeft: true });
+    assert.equal(await left, "left");
+    other.close();
+});
+
+test("after the server lost messages its list decides what is read, and no older mark is sent", async () => {
+    /** @type {number[]} */
+    const told = [];
+    let isAway = true;
+    const markRead = async (/** @type {any} */ _to, /** @type {number} */ upToSeq) => {
+        if (isAway) throw new HermesError(ErrorCode.connectionLost, "away");
+        told.push(upToSeq);
+    };
+    let all = [{ ...listed({ uid: 7 }, 0), lastSeq: 3, readSeq: 3 }];
+    const { account, handlers, records } = open({ markRead, conversations: (/** @type {any} */ options) => pages(all)(options) });
+    handlers.session(session);
+    for (const seq of [1, 2, 3]) await handlers.entry(entry(seq));
+    await handlers.entry({ ...entry(1), message: { ...entry(1).message, id: "x", conversation: { uid: 8 }, fromUid: 8 } });
+    await settled();
+    for (const chat of account.chats.all) account.markRead(chat);
+    await settled();
+    isAway = false;
+    // The list came before the note that the inbox is new.
+    all = [{ ...listed({ uid: 7 }, 0), lastSeq: 2, readSeq: 2 }];
+    handlers.session(session);
+    await handlers.entry({ type: "inboxReset", seq: 0, epoch: "2", time: 0 });
+    await settled();
+    assert.ok(![...records].some(([key, value]) => key.startsWith("mark/") || value.resetAt !== undefined));
+    await handlers.entry({ ...entry(3), message: { ...entry(3).message, id: "y", serverTimeMs: 9 } });
+    await handlers.entry({ ...entry(1), message: { ...entry(1).message, id: "z", conversation: { uid: 8 }, fromUid: 8, serverTimeMs: 9 } });
+    const chats = [account.chats.get("uid 7"), account.chats.get("uid 8")];
+    assert.deepEqual(chats.map((chat) => [chat.lastSeq, account.chats.unread(chat)]), [[3, 1], [1, 1]]);
+    for (const chat of chats) account.markRead(chat);
+    await settled();
+    assert.deepEqual(told.slice(-2), [3, 1]);
 });
 
 /**

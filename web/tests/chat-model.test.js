@@ -118,6 +118,46 @@ test("a read mark of another device lowers what the server has counted, and what
     assert.equal(chats.recounted(message(12)), "");
 });
 
+test("after the server lost messages its list decides, and those that it lost stay without their places", () => {
+    const store = new Map();
+    const chats = new Chats();
+    chats.me = 1;
+    for (let seq = 1; seq <= 10; seq += 1) chats.entry(message(seq));
+    const known = chats.get("uid 7");
+    chats.marked(known, 10);
+    chats.entry({ type: "readMark", readMark: { conversation: { uid: 7 }, uid: 7, upToSeq: 10 } });
+    keep(store, chats, chats.entry({ type: "inboxReset", seq: 0 }));
+    // The page is loaded again before the list comes, and a message comes before it, too.
+    const next = load(store);
+    next.me = 1;
+    const chat = next.get("uid 7");
+    next.entry(message(8, { id: "new 8", serverTimeMs: 11 }));
+    assert.deepEqual(next.listed([summary(7, 0)]), [chat]);
+    assert.deepEqual(next.unlisted([summary(7, 0)]), []);
+    assert.deepEqual([next.unread(chat), chat.lastSeq, chat.markedUpTo, chat.readUpTo], [1, 8, 7, 8]);
+    assert.deepEqual(chat.lines.map((line) => line.seq), [1, 2, 3, 4, 5, 6, 7, 0, 0, 0, 8]);
+    next.entry(message(9, { id: "new 9", serverTimeMs: 12 }));
+    assert.deepEqual([next.unread(chat), next.holes(chat)], [2, []]);
+    assert.deepEqual(next.listed([summary(9, 2)]), [chat], "later lists count as always");
+    next.marked(chat, 9);
+    next.listed([summary(8, 1)]);
+    assert.deepEqual([next.unread(chat), chat.lastSeq], [0, 9]);
+});
+
+test("a conversation that a server has lost begins anew, and so do the notices", () => {
+    const chats = new Chats();
+    chats.me = 1;
+    const push = (seq) => ({ type: "push", push: { id: `p${seq}`, title: "t", body: "", collapseKey: "" }, seq, time: seq });
+    for (const event of [message(1), message(2), push(20)]) for (const chat of chats.entry(event)) chats.marked(chat, 20);
+    chats.entry({ type: "inboxReset", seq: 0 });
+    assert.equal(chats.unlisted([]).length, 2);
+    assert.deepEqual(chats.all.map((chat) => chats.unread(chat)), [0, 0]);
+    chats.entry(message(1, { id: "new", serverTimeMs: 3 }));
+    chats.entry({ ...push(18), time: 21 });
+    assert.deepEqual(chats.all.map((chat) => [chats.unread(chat), chat.lines.length]), [[1, 2], [1, 3]]);
+    assert.deepEqual(chats.unlisted([]), []);
+});
+
 test("conversations of the list are in the order of their last messages, and are kept with what is unread", () => {
     const [chats, store] = [new Chats(), new Map()];
     const group = { conversation: { uid: null, groupId: 9 }, name: "climbers" };

@@ -33,7 +33,8 @@ test("a message that cannot be discarded stays as it was, until it can", async (
     const { write } = store;
     store.write = full;
     await assert.rejects(outbox.discard(clientId), { code: ErrorCode.storeFailed });
-    assert.deepEqual(outbox.entries.map((entry) => [entry.clientId, entry.status]), [[clientId, "failed"]]);
+    const [{ uid, clientId: id, status }] = outbox.entries;
+    assert.deepEqual([uid, id, status], [1, clientId, "failed"]);
     assert.equal(changes.at(-1), "failed");
     store.write = write;
     assert.equal(await outbox.discard(clientId), true);

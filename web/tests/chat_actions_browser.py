@@ -644,6 +644,29 @@ def keyboard(dan: Browser) -> None:
     step("keyboard: contacts, a narrow window, the language, the log-out")
 
 
+def drafts(bob: Browser) -> None:
+    """A text that was begun is there again after another conversation and another account, and “Log out” counts it."""
+    bob.chat_with("ann")
+    bob.find(".composer textarea").send_keys("a draft")
+    bob.chat_with("cid")
+    bob.press("Menu")
+    bob.press("Log out")
+    bob.sees("Texts that were not sent are lost: 1.", "dialog")
+    bob.press("Close")
+    bob.press("Menu")
+    bob.press("Add an account")
+    bob.join("fay")
+    bob.press("Menu")
+    bob.press("bob")
+    bob.sees("bob", "nav h2")
+    bob.sees("connected", ".connection")
+    bob.chat_with("ann")
+    text = bob.find(".composer textarea")
+    assert text.get_property("value") == "a draft", text.get_property("value")
+    text.clear()
+    step("a text that was begun is kept in another conversation and another account, and counted at the log-out")
+
+
 def chinese(bob: Browser) -> None:
     """The new words are there in Chinese, and fit."""
     bob.press("Menu")
@@ -760,6 +783,7 @@ def main() -> None:
         cid = person("cid", modules)
         groups(ann, bob, cid)
         devices(ann, bob, cid)
+        drafts(bob)
         chinese(bob)
         for browser in (ann, bob, cid):
             assert browser.log() == [], browser.log()

@@ -3,7 +3,7 @@
 
 // The client against a server whose answers the test writes.
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, open as openFile, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
@@ -170,6 +170,40 @@ describe("login", () => {
         assert.deepEqual(server.packets.filter((packet) => packet.acknowledge), []);
     });
 
+    test("a switch of accounts that could not be stored leaves no cursor of the other account", async () => {
+        const store = new MemoryStore();
+        const client = await open({ store });
+        client.on("entry", () => {});
+        server.session = ({ authenticate: { password, token } }) => {
+            const nickName = password?.nickName ?? token;
+            return { uid: nickName === "ann" ? 1 : 2, nickName, token: nickName, epoch: "9", headSeq: "0" };
+        };
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].send(message(1, "for Ann"));
+        await server.packet("acknowledge");
+        const write = store.write.bind(store);
+        store.write = (changes, isDurable) => {
+            const isSwitch = changes.some(([key, value]) => key === "account" || (key === "cursor" && !value));
+            return isSwitch ? Promise.reject(new Error("no space")) : write(changes, isDurable);
+        };
+        await client.logIn({ nickName: "bob", password: "secret" });
+        for (const seq of [1, 2, 3]) server.connections[1].send(message(seq, "for Bob"));
+        await server.until(() => server.packets.at(-1).acknowledge?.upToSeq === "3");
+        await client.close();
+        const later = await open({ store });
+        await later.resume();
+        const { authenticate } = await server.packet("authenticate", 2);
+        assert.deepEqual([authenticate.token, authenticate.epoch, authenticate.acknowledgedSeq], ["ann", "0", "0"]);
+    });
+
+    test("a cursor of an earlier version, which has no uid, is the account's", async () => {
+        const store = new MemoryStore();
+        await store.write([["account", { uid: 1, nickName: "ann", token: "t" }], ["cursor", { epoch: "9", seq: 5 }]]);
+        await (await open({ store })).resume();
+        const { authenticate } = await server.packet("authenticate");
+        assert.deepEqual([authenticate.epoch, authenticate.acknowledgedSeq], ["9", "5"]);
+    });
+
     test("a registration whose answer was lost ends in a login by password", async () => {
         let answers = 0;
         server.session = (packet) => {
@@ -315,7 +349,7 @@ describe("inbox", () => {
         assert.equal((await failed).message, "full");
         isFull = false;
         assert.equal((await server.packet("acknowledge")).acknowledge.upToSeq, "1");
-        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1 });
+        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 1 });
     });
 
     test("expired entries are a gap", async () => {
@@ -329,6 +363,36 @@ describe("inbox", () => {
 });
 
 describe("outbox", () => {
+    test("a repeated call ends with the first one: once the message is stored, or could not be", async () => {
+        const store = new MemoryStore();
+        const client = await open({ store });
+        await client.logIn({ nickName: "ann", password: "secret" });
+        const write = store.write.bind(store);
+        let end;
+        const gate = () => new Promise((resolve, reject) => (end = { resolve, reject }));
+        store.write = (changes, isDurable) => (isDurable ? gate().then(() => write(changes)) : write(changes));
+        const sendTwice = () => {
+            const ended = [];
+            const calls = ["first", "second"].map((name) =>
+                client.outbox.send("hello", { uid: 7 }, { clientId: "one" }).finally(() => ended.push(name)),
+            );
+            return { ended, results: Promise.allSettled(calls) };
+        };
+        for (const isStored of [false, true]) {
+            const { ended, results } = sendTwice();
+            await new Promise((resolve) => setImmediate(resolve));
+            assert.deepEqual(ended, []);
+            if (isStored) end.resolve();
+            else end.reject(new Error("no space"));
+            for (const { value, reason } of await results) {
+                if (isStored) assert.equal(value.clientId, "one");
+                else assert.equal(reason.code, 113);
+            }
+            assert.equal(client.outbox.entries.length, isStored ? 1 : 0);
+        }
+        await client.outbox.send("hello", { uid: 7 }, { clientId: "one" });
+    });
+
     test("a message without a receipt goes again under its id, also after the client ended", async () => {
         const store = new MemoryStore();
         const first = await open({ store });
@@ -724,6 +788,21 @@ describe("FileStore", () => {
         await store.write([["b", 2]], true);
         store.close();
         assert.deepEqual([...(await new FileStore(join(folder, "later", "store")).load())], [["b", 2]]);
+    });
+
+    test("a rewrite that fails leaves no file open", async (context) => {
+        const path = join(folder, "store");
+        await writeFile(path, "half a line");
+        const other = await openFile(path);
+        const prototype = Object.getPrototypeOf(other);
+        await other.close();
+        const closed = [];
+        context.mock.method(prototype, "writeFile", function () {
+            this.on("close", () => closed.push(this));
+            return Promise.reject(new Error("no space"));
+        });
+        await assert.rejects(new FileStore(path).load(), { message: "no space" });
+        assert.equal(closed.length, 1);
     });
 
     test("rewrites a file that is mostly out of date", async () => {

@@ -133,3 +133,17 @@ test("above 64 MiB no more are to be kept; there is room again at a quarter", as
     assert.ok(roomy > log.indexOf("taken 2") && roomy < log.indexOf("one too many"), log.join(", "));
     assert.equal(log.at(-1), "taken one too many");
 });
+
+test("above 16,384 entries no more are to be kept, however short they are", async () => {
+    const handlers = [];
+    const { deliveries, log } = make(handlers);
+    for (let count = 1; count <= 16_384; count += 1) deliveries.push(delivery(`${count}`, { bytes: 0 }));
+    assert.ok(!log.includes("full"), "so many are allowed");
+    deliveries.push(delivery("one too many", { bytes: 0 }));
+    assert.equal(log.at(-1), "full");
+    log.length = 0;
+    handlers.push(() => {});
+    await deliveries.run();
+    // The 4,095 after this one are less than a quarter.
+    assert.equal(log.indexOf("roomy"), log.indexOf("taken 12290") - 1);
+});

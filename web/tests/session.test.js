@@ -129,3 +129,17 @@ describe("an inbox that was full goes on once there is room", () => {
         });
     }
 });
+
+test("a server that begins one inbox after the other makes only so many gaps wait", () => {
+    const bench = new Bench();
+    const begin = (epoch) => {
+        bench.connect(epoch, 1);
+        bench.receive({ id: "4", result: { synchronized: { epoch, headSeq: "1", oldestSeq: "2" } } });
+    };
+    begin("1");
+    assert.equal(bench.waiting, 1, "the gap");
+    for (let epoch = 2; bench.waiting <= 16_384; epoch++) begin(`${epoch}`);
+    const { waiting } = bench;
+    begin("10000");
+    assert.equal(bench.waiting, waiting + 1, "only the note that the inbox is new");
+});

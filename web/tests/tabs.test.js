@@ -33,6 +33,43 @@ class Locks {
     }
 }
 
+/** Databases of a browser: a later version waits until all connections are closed. */
+class Databases {
+    #all = new Map();
+
+    get names() {
+        return [...this.#all.keys()];
+    }
+
+    open(name, version) {
+        const database = this.#all.get(name) ?? { version: 0, connections: new Set(), last: Promise.resolve() };
+        this.#all.set(name, database);
+        const request = {};
+        const run = async () => {
+            const wanted = version ?? Math.max(database.version, 1);
+            if (wanted < database.version) {
+                request.error = Object.assign(new Error("there is a later version"), { name: "VersionError" });
+                return request.onerror();
+            }
+            const isNew = wanted > database.version;
+            while (isNew && database.connections.size) await new Promise((resolve) => (database.closed = resolve));
+            database.version = wanted;
+            request.result = {
+                version: wanted,
+                close: () => {
+                    database.connections.delete(request);
+                    database.closed?.();
+                },
+            };
+            database.connections.add(request);
+            if (isNew) request.onupgradeneeded();
+            request.onsuccess();
+        };
+        database.last = database.last.then(run);
+        return request;
+    }
+}
+
 let server;
 let tabs = [];
 let count = 0;
@@ -47,14 +84,15 @@ afterEach(async () => {
 });
 
 /** A browser with tabs. */
-function browser() {
-    const shared = { store: new MemoryStore(), locks: new Locks(), name: `test${count}` };
+function browser(locks = new Locks()) {
+    const shared = { store: new MemoryStore(), locks, name: `test${count}` };
     const reconnect = { ...standardPolicy, windows: Array(50).fill(5) };
-    return async () => {
+    const open = async () => {
         const tab = await SharedClient.open({ server: server.url, WebSocket, reconnect, ...shared });
         tabs.push(tab);
         return tab;
     };
+    return Object.assign(open, { store: shared.store });
 }
 
 const message = (seq, id = `m${seq}`) => ({
@@ -151,6 +189,57 @@ describe("a page that the browser puts away", () => {
         page.send("resume");
         await assert.rejects(tab.request({ ping: {} }), { code: 104 });
         assert.equal(server.connections.length, 0);
+    });
+});
+
+describe("a page without Web Locks", () => {
+    const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+    beforeEach(() => Object.defineProperty(globalThis, "navigator", { value: {}, configurable: true }));
+    afterEach(() => {
+        delete globalThis.indexedDB;
+        delete globalThis.navigator;
+        if (before) Object.defineProperty(globalThis, "navigator", before);
+    });
+
+    test("has one leader, and no message of a tab replaces another's", async () => {
+        globalThis.indexedDB = new Databases();
+        const open = browser(null);
+        await Promise.all([open(), open(), open()]);
+        const [[leader], followers] = [true, false].map((leads) => tabs.filter((tab) => tab.isLeader === leads));
+        assert.equal(followers.length, 2);
+        // The store's has a name of its own.
+        assert.deepEqual(indexedDB.names, [`lock/hermes/test${count}`]);
+        await leader.logIn({ nickName: "ann", password: "secret" });
+        await Promise.all(tabs.map((tab, index) => tab.outbox.send(`${index}`, { uid: 7 })));
+        const texts = async () => {
+            const records = await open.store.load();
+            const items = [...records].filter(([key]) => key.startsWith("outbox/")).map(([, item]) => item);
+            return items.map((item) => item.send.content.text).sort();
+        };
+        assert.deepEqual(await texts(), ["0", "1", "2"]);
+        // One that no longer waits does not become the leader.
+        await followers[0].close();
+        const next = new Promise((resolve) => followers[1].on("leader", resolve));
+        await leader.close();
+        assert.equal(await next, true);
+        await followers[1].outbox.send("3", { uid: 7 });
+        assert.deepEqual(await texts(), ["0", "1", "2", "3"]);
+        assert.equal((await open()).isLeader, false);
+    });
+
+    test("leaves a room when its last tab in it is closed", async () => {
+        globalThis.indexedDB = new Databases();
+        const open = browser(null);
+        const [first, second] = [await open(), await open()];
+        answerRooms(() => ({ room: { room: "lobby", memberCount: 1 } }));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await second.enterRoom("lobby", { name: "Ann" });
+        await second.close();
+        await server.until(() => server.packets.some((packet) => packet.room?.leave));
+    });
+
+    test("is refused if it has no databases either", async () => {
+        await assert.rejects(browser(null)(), { code: 2005, message: /https, localhost/ });
     });
 });
 
