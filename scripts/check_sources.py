@@ -77,6 +77,8 @@ PUBLIC = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public|open)\s+(?!import\
 BENCHMARK = re.compile(r"\w*bench\w*", re.IGNORECASE)
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 CREATED_FILE = re.compile(r"\.createFile\(")
+# A command must notice that its result cannot be printed.
+BARE_PRINT = re.compile(r"(?<![\w.])(?<!func )(?:Swift\.)?(?:print|debugPrint)\(")
 # Swift wraps such a function twice more at each access.
 LOCKED_FUNCTION = re.compile(r"\b(Mutex|NIOLockedValueBox)<\(?(@\w+ )*\([^<>\]]*->")
 
@@ -145,6 +147,8 @@ def check(path: pathlib.Path) -> list[str]:
             problems.append(f"{name}:{number}: a Mutex around a function makes each call slower; use Hook, or a struct around it")
         if CREATED_FILE.search(code):
             problems.append(f"{name}:{number}: FileManager narrows a file's mode after others could open it; use PrivateFile")
+        if target == "HermesCLI" and BARE_PRINT.search(code):
+            problems.append(f"{name}:{number}: print() does not tell that the output failed; use CommandOutput")
         if PROTOBUF_JSON.search(code) and str(name) != PROTOBUF_JSON_FILE:
             problems.append(f"{name}:{number}: JSON of protobuf is parsed by Message.init(wireJSON:) alone")
         for pattern, what in NEEDS_REASON:

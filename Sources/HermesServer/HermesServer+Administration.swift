@@ -57,14 +57,14 @@ extension HermesServer {
             messageSettings: MessageSettings(settings),
             durableSettings: DurableSettings(settings)
         )
-        let keys = APIKeyService(store: store.apiKeys, time: SystemTime())
+        let keys = APIKeyService(store: store.apiKeys, time: messenger.time)
         let administration = Administration(
             messenger: messenger,
             store: store.messages,
             keys: keys,
             administrators: AdministratorService(
                 store: store.administrators,
-                time: SystemTime(),
+                time: messenger.time,
                 passwordCost: settings.passwordCost
             )
         )

@@ -149,6 +149,14 @@ struct OutputTests {
         #endif
     }
 
+    @Test func `a command that is shown names the data that was given`() throws {
+        func shown(_ arguments: [String]) throws -> String { try DataOptions.parse(arguments).shown }
+        #expect(try shown([]) == "")
+        #expect(try shown(["--data", "/srv/hermes"]) == " --data '/srv/hermes'")
+        let both = ["--data", "Ann's data", "--config", "hermes.yaml"]
+        #expect(try shown(both) == #" --config 'hermes.yaml' --data 'Ann'\''s data'"#)
+    }
+
     @Test func `pub with QoS 0 fails where the server reads nothing`() async throws {
         // Accepts the connection, and that is all.
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -54,7 +54,7 @@ import Testing
             _ = try await server.messenger().accounts.createAccount(nickName: "ann", password: "secret1")
             let path = "/v1/users/ann/commands"
             let long = String(repeating: "x", count: 32_769)
-            #expect(try await api.send("POST", path, #"{"payload":{"text":"\#(long)"}}"#).status == 422)
+            #expect(try await api.send("POST", path, #"{"payload":{"text":"\#(long)"}}"#).status == 413)
             #expect(try await api.send("POST", path, #"{"payload":{"text":"a","base64":"AA=="}}"#).status == 422)
             #expect(try await api.send("POST", path, "{}").status == 422)
             #expect(try await api.send("POST", "/v1/users/eve/commands", #"{"payload":{"text":"a"}}"#).status == 404)

@@ -29,7 +29,8 @@ import Testing
     }
 
     @Test func `over LiveRoom`() async throws {
-        try await withServer(configure: { $0.gateways.room.silence = .seconds(1) }) { server in
+        func configure(_ settings: inout ServerSettings) { settings.gateways.room.silence = .seconds(1) }
+        try await withServer(configure: configure) { server in
             var configuration = LiveRoomClient.Configuration(
                 server: ServerAddress(port: server.port("liveroom")),
                 user: RoomUser(name: "vic"),
@@ -46,7 +47,8 @@ import Testing
     }
 
     @Test func `over IMPB`() async throws {
-        try await withServer(configure: { $0.gateways.limits.idle = .seconds(1) }) { server in
+        func configure(_ settings: inout ServerSettings) { settings.gateways.limits.idle = .seconds(1) }
+        try await withServer(configure: configure) { server in
             var configuration = IMPBClient.Configuration(
                 server: ServerAddress(port: server.port("impb")),
                 device: ClientDevice(id: "phone")

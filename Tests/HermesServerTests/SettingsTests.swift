@@ -145,6 +145,25 @@ import Testing
         #expect(!said.contains("HERMES_STRICT"))
     }
 
+    @Test func `what Kubernetes tells about a Service with the server's name is no setting`() throws {
+        let environment = [
+            "HERMES_SERVICE_HOST": "10.0.0.1", "HERMES_SERVICE_PORT": "80", "HERMES_SERVICE_PORT_MQTT_TLS": "8883",
+            "HERMES_PORT": "tcp://10.0.0.1:80", "HERMES_PORT_80_TCP": "tcp://10.0.0.1:80",
+            "HERMES_PORT_80_TCP_PROTO": "tcp", "HERMES_PORT_80_TCP_PORT": "80", "HERMES_PORT_80_TCP_ADDR": "10.0.0.1",
+            "HERMES_PORT_3478_UDP": "udp://10.0.0.1:3478", "HERMES_PORT_5000_SCTP_ADDR": "10.0.0.1",
+        ]
+        _ = try load(environment: environment)
+        let others = [
+            ("HERMES_PORT", "80"), ("HERMES_PORTS", "80"), ("HERMES_SERVICE_HOSTS", "10.0.0.1"),
+            ("HERMES_PORT_80", "80"), ("HERMES_PORT_X_TCP", "80"), ("HERMES_PORT_80_TLS", "80"),
+            ("HERMES_PORT_80_TCP_HOST", "10.0.0.1"), ("HERMES_LOG_LEVLE", "debug"),
+        ]
+        for (name, value) in others {
+            let said = try problems(environment: environment.merging([name: value]) { $1 })
+            #expect(said.contains("unknown setting \(name) in the environment"))
+        }
+    }
+
     @Test func `a key far from all is referred to the documentation`() throws {
         #expect(try problems(["--zzzzzzzzzzzzzz", "1"]).contains("docs/configuration.md"))
     }

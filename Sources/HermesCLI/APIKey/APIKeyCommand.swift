@@ -48,7 +48,8 @@ struct APIKeyCreate: AsyncParsableCommand {
         guard case .apiKeyCreated(let secret) = response else { return }
         try CommandOutput.print(
             secret,
-            after: "the key \(name) was created, but nobody has it; revoke it with \"hermes apikey revoke \(name)\""
+            after: "the key \(name) was created but may not have been printed; if you do not have it, "
+                + "revoke it with \"hermes apikey revoke \(name)\(data.shown)\""
         )
     }
 }

@@ -149,8 +149,8 @@ struct AdminTOTP: AsyncParsableCommand {
             ]
             try CommandOutput.print(
                 (lines + recovery.map { "  \($0)" }).joined(separator: "\n"),
-                after: "\(name) has a new second factor, which nobody knows; "
-                    + "take it away with \"hermes admin totp \(name) --off\""
+                after: "the second factor of \(name) was created but may not have been printed; if you do not have it, "
+                    + "take it away with \"hermes admin totp \(name) --off\(data.shown)\""
             )
         default: try CommandOutput.confirm("\(name) logs in with the password alone")
         }

@@ -45,8 +45,8 @@ struct InvitationCreate: AsyncParsableCommand {
         guard case .invitationCreated(let code) = try await Administrator(data).ask(request) else { return }
         try CommandOutput.print(
             code,
-            after: "the invitation \(name) was created, but nobody has its code; "
-                + "revoke it with \"hermes invitation revoke \(name)\""
+            after: "the invitation \(name) was created but its code may not have been printed; if you do not have it, "
+                + "revoke the invitation with \"hermes invitation revoke \(name)\(data.shown)\""
         )
     }
 }

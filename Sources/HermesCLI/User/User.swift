@@ -39,6 +39,15 @@ struct DataOptions: ParsableArguments {
         help: ArgumentHelp("The data directory; overrides the configuration.", valueName: "directory")
     )
     var data: String?
+
+    /// The options as they were given, for a command that is shown: words of a POSIX shell, each after a space.
+    var shown: String {
+        var text = ""
+        for case (let name, let value?) in [("--config", config), ("--data", data)] {
+            text += " \(name) '\(value.replacing("'", with: "'\\''"))'"
+        }
+        return text
+    }
 }
 
 /// The source of a password.

@@ -31,7 +31,7 @@ enum CommandOutput {
     /// Prints what a command has changed.
     ///
     /// - Throws: `ExitCode`, after the reason and the change were written to standard error.
-    static func confirm(_ change: String) throws { try print(change, after: change) }
+    static func confirm(_ change: String) throws { try Self.print(change, after: change) }
 
     /// Returns the message about a text that was not printed; nil if none is needed, because the reader has closed the
     /// pipe itself and nothing was changed.

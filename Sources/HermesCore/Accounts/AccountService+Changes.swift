@@ -179,8 +179,7 @@ extension AccountService {
             throw HermesError(.notFound, "there is no such account")
         }
         let key = stored.account.nickName.key
-        // Only clients that are already logged in to the account can use up this budget.
-        let attempt = LoginThrottle.Attempt(account: key, address: nil, isAddressKnown: true)
+        let attempt = LoginThrottle.Attempt.passwordChange(of: key)
         let isRight =
             try canBeRight(old)
             ? await verify(old, against: stored.password, .known(account: key, address: nil), attempt).isRight : false

@@ -345,8 +345,9 @@ package final class AccountService: Sendable {
                 now: time.now()
             )
         } catch {
-            // The token is revoked, even if the rest must be tried again.
-            if token != nil { endDependents(of: principal, showedToken: true) }
+            // The token is revoked, even if the rest must be tried again. The caller's own connection stays for the
+            // answer: if it ended as revoked, the log-out would look like a success.
+            if token != nil { endDependents(of: principal, showedToken: true, sparesTopicClient: true) }
             throw error
         }
         if token != nil || removeDevice { endDependents(of: principal, showedToken: token != nil) }
@@ -354,12 +355,15 @@ package final class AccountService: Sendable {
 
     /// Ends the connections that depend on a login's device and, if it showed a token, on the token's device. The
     /// login's own connection stays, because its caller ends it.
-    private func endDependents(of principal: Principal, showedToken: Bool) {
+    ///
+    /// - Parameter sparesTopicClient: whether the login's own MQTT client stays, too.
+    private func endDependents(of principal: Principal, showedToken: Bool, sparesTopicClient: Bool = false) {
         var ended = [principal.device]
         if showedToken, let owner = principal.tokenOwner, owner != principal.device { ended.append(owner) }
         for one in ended {
             devices.end(principal.user, .revoked, .only(one), but: principal.login)
-            endTopicClients(principal.user, nil, .revoked, .only(one))
+            let spared = sparesTopicClient ? principal.login : nil
+            endTopicClients(principal.user, nil, .revoked, spared.map { .onlyBut(one, $0) } ?? .only(one))
         }
     }
 

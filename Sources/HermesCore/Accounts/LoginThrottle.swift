@@ -14,6 +14,8 @@
 /// 3. for any other client (a stranger): three budgets, each of which must have room. The first is for this account at
 ///   this address, the second for this account and all strangers, and the third for this address and all accounts.
 ///
+/// A change of the password has a budget of its own (``Attempt/passwordChange(of:)``).
+///
 /// The tables are bounded. A full table drops the entries with the fewest failures, so that the many entries of a
 /// flooding attacker go first.
 package struct LoginThrottle: Sendable {
@@ -67,6 +69,15 @@ package struct LoginThrottle: Sendable {
             self.device = device
             self.isAddressKnown = isAddressKnown
         }
+
+        /// Returns an attempt to change an account's password over a connection that is logged in to the account. No
+        /// login uses the budget of these attempts.
+        package static func passwordChange(of account: String) -> Attempt {
+            Attempt(account: account, address: passwordChangeAddress, isAddressKnown: true)
+        }
+
+        /// Stands for the address of all changes of passwords; no real address begins with a slash.
+        private static let passwordChangeAddress = "/passwordChange"
     }
 
     /// The charge for an attempt. ``LoginThrottle/takeBack(_:)`` returns it to the budgets.

@@ -362,9 +362,13 @@ package final class AdministratorService: Sendable {
     /// Records an event about an operation that is already done. If the event cannot be recorded, no error is thrown;
     /// only ``recorded`` reports the failure.
     package func record(_ event: AuditEvent) async {
+        let expiry = time.expiryTime()
+        var limits = auditLimits
+        // A clock that is not confirmed may be wrong, so it deletes no entries of an earlier process.
+        if expiry.storedSince != nil { limits.age = nil }
         var failure: HermesError?
         do throws(HermesError) {
-            try await store.record(event, at: time.now(), keeping: auditLimits)
+            try await store.record(event, at: expiry.now, keeping: limits)
         } catch {
             failure = error
         }

@@ -75,9 +75,10 @@ package struct AuditLimits: Sendable, Hashable {
     package var maxDone: Int
     /// The most entries about refused operations.
     package var maxRefused: Int
-    package var age: Duration
+    /// Entries of a greater age are deleted; nil: none is deleted because of its age.
+    package var age: Duration?
 
-    package init(maxDone: Int = 20_000, maxRefused: Int = 2_000, age: Duration = .seconds(366 * 86_400)) {
+    package init(maxDone: Int = 20_000, maxRefused: Int = 2_000, age: Duration? = .seconds(366 * 86_400)) {
         self.maxDone = maxDone
         self.maxRefused = maxRefused
         self.age = age

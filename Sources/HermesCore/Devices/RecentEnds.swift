@@ -7,6 +7,8 @@ import Synchronization
 package enum EndedDevices: Sendable, Hashable {
     case all
     case only(DeviceID)
+    /// The logins of this device except this one.
+    case onlyBut(DeviceID, LoginNumber)
     /// All logins except this one. Other logins with the same device id are ended, too, because they may be somebody
     /// else's.
     case allBut(LoginNumber)
@@ -24,6 +26,7 @@ package enum EndedDevices: Sendable, Hashable {
         switch self {
         case .all: true
         case .only(let one): clientID == one.rawValue || tokenOwner == one
+        case .onlyBut(let one, let spared): login != spared && (clientID == one.rawValue || tokenOwner == one)
         case .allBut(let one): login != one
         }
     }

@@ -36,7 +36,13 @@ package struct FigureHistory: Sendable, Hashable {
         guard values.count == names.count else { return }
         recent.set(values.map { $0 ?? .nan }, number: recent.number(at: time))
         let number = means.number(at: time)
-        if means.newest != number { counts = Array(repeating: 0, count: names.count) }
+        if means.newest != number {
+            // If the clock was set back, the half hour may already have values. How many is not known, so it counts as
+            // complete.
+            counts = names.indices.map { column in
+                means.value(column, number: number) == nil ? 0 : Float(Self.thinInterval / Self.interval)
+            }
+        }
         var mean: [Float] = []
         var maximum: [Float] = []
         for (column, value) in values.enumerated() {

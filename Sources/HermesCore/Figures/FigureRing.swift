@@ -30,17 +30,14 @@ package struct FigureRing: Sendable, Hashable {
 
     package func number(at time: Timestamp) -> Int64 { time.rawValue / interval }
 
-    /// Writes a row. Rows between the newest row and this one get no values. A row that is older than the newest one is
-    /// ignored, unless it is older by more than the ring holds. That happens when the clock was set back: the row is
-    /// then written, and all other rows lose their values.
+    /// Writes a row, which is then the newest one. Rows between the newest row until now and this one get no values. If
+    /// the clock was set back, later rows lose their values, and earlier rows keep theirs.
     package mutating func set(_ row: some Collection<Float>, number: Int64) {
         guard row.count == columns, number >= 0 else { return }
-        if let newest, number < newest {
-            guard newest - number > Int64(rows) else { return }
-            values = Array(repeating: .nan, count: values.count)
-        } else if let newest {
-            for skipped in max(newest + 1, number - Int64(rows) + 1)..<max(number, newest + 1) {
-                replace(skipped, with: repeatElement(.nan, count: columns))
+        if let newest {
+            let (first, last) = (min(newest, number) + 1, max(newest, number))
+            for cleared in max(first, last - Int64(rows) + 1)..<last + 1 {
+                replace(cleared, with: repeatElement(.nan, count: columns))
             }
         }
         newest = number

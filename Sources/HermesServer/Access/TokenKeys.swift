@@ -141,7 +141,7 @@ struct TokenKeys: Sendable {
             guard let x = entry.x, let y = entry.y else { throw Refusal(description: "an EC key lacks x or y") }
             // An uncompressed point (SEC 1, section 2.3.3).
             return .p256(try P256.Signing.PublicKey(x963Representation: Data([4]) + number(x, "x") + number(y, "y")))
-        case ("oct", "HS256"):
+        case ("oct", "HS256"), ("oct", ""):
             guard let secret = entry.k.flatMap({ JSONWebToken.decode($0.utf8) }) else {
                 throw Refusal(description: "an oct key lacks k")
             }

@@ -16,7 +16,6 @@ struct OutboundServices: Service {
     let handOff: PushHandOff?
     let outbox: WebhookOutbox?
     let poster: WebhookPoster?
-    private let devices: DeviceRegistry
     private let push: PushServices
     private let http: PushHTTPClient?
 
@@ -33,14 +32,7 @@ struct OutboundServices: Service {
         let push = settings.push
         let hasPush = push.apns != nil || push.fcm != nil || push.webPush != nil
         guard hasPush || !settings.webhooks.url.isEmpty else {
-            return OutboundServices(
-                handOff: nil,
-                outbox: nil,
-                poster: nil,
-                devices: messenger.devices,
-                push: PushServices(),
-                http: nil
-            )
+            return OutboundServices(handOff: nil, outbox: nil, poster: nil, push: PushServices(), http: nil)
         }
         let http: PushHTTPClient
         do {
@@ -75,14 +67,7 @@ struct OutboundServices: Service {
                 made.observe(messenger.watch)
                 handOff = made
             }
-            return OutboundServices(
-                handOff: handOff,
-                outbox: outbox,
-                poster: poster,
-                devices: messenger.devices,
-                push: senders,
-                http: http
-            )
+            return OutboundServices(handOff: handOff, outbox: outbox, poster: poster, push: senders, http: http)
         } catch {
             await http.shutdown()
             throw ServerFailure(.badConfiguration, error.description)
@@ -191,8 +176,6 @@ struct OutboundServices: Service {
                 try? await gracefulShutdown()
             }
         }
-        // Changes of presence that would be told a second later must be noted before the last flush.
-        devices.tellObservers()
         // The flush is not one of the cancelled tasks, because noted events must still be stored.
         await outbox?.flush()
         await http?.shutdown()

@@ -19,5 +19,7 @@ struct PresenceService: Service {
                 try? await Task.sleep(for: isWaiting ? DeviceRegistry.lateInterval : Self.interval)
             }
         }
+        // At a graceful stop, the service of the webhooks stops after this one, so it still stores what it is told now.
+        devices.tellObservers()
     }
 }

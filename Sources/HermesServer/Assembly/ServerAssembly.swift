@@ -186,10 +186,10 @@ package final class ServerAssembly: Sendable {
                 ),
                 counter: counter
             )
-            let keys = APIKeyService(store: store.apiKeys, time: time)
+            let keys = APIKeyService(store: store.apiKeys, time: messenger.time)
             let administrators = AdministratorService(
                 store: store.administrators,
-                time: time,
+                time: messenger.time,
                 sessions: settings.console.sessions,
                 passwordCost: settings.passwordCost,
                 cluster: messenger.cluster
@@ -349,8 +349,8 @@ package final class ServerAssembly: Sendable {
         var services: [any Service] = [
             StoreService(messenger: messenger, store: store, logger: logger),
             HousekeepingService(messenger: messenger, logger: logger),
-            PresenceService(devices: messenger.devices),
             outbound,
+            PresenceService(devices: messenger.devices),
         ]
         if let control { services.append(control) }
         if let http { services.append(httpService(http, signal)) }

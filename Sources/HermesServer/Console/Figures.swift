@@ -284,14 +284,8 @@ struct FiguresService: Service {
             var savedAt = time.uptime()
             while !Task.isCancelled {
                 figures.probe()
+                sampled = sample(after: sampled)
                 let now = time.uptime()
-                let latest = time.latest()
-                // There is one sample for each row of the history. A fixed wait of ten seconds could skip a row.
-                let row = latest.rawValue / FigureHistory.interval
-                if row != sampled {
-                    sampled = row
-                    figures.sample(at: latest, uptime: now)
-                }
                 if now - savedAt >= Self.saveInterval {
                     savedAt = now
                     save()
@@ -301,6 +295,19 @@ struct FiguresService: Service {
             }
         }
         save()
+    }
+
+    /// Samples the figures if another row of the history has begun. There is one sample for each row. A fixed wait of
+    /// ten seconds could skip a row.
+    ///
+    /// - Parameter last: the row of the last sample; nil: there was none.
+    /// - Returns: the present row.
+    func sample(after last: Int64?) -> Int64 {
+        // A clock that is ahead for a moment must not move the history, so this is not the time as it is set.
+        let now = time.now()
+        let row = now.rawValue / FigureHistory.interval
+        if row != last { figures.sample(at: now, uptime: time.uptime()) }
+        return row
     }
 
     private func save() {

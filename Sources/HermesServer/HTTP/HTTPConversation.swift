@@ -18,6 +18,7 @@ struct HTTPContext: RequestContext {
         let logger: Logger
         let channel: any Channel
         let peer: SocketAddress?
+        let isClientHidden: Bool
         let forwarded: ForwardedClient
     }
 
@@ -29,12 +30,15 @@ struct HTTPContext: RequestContext {
     let channel: any Channel
     /// The connection's peer, or the client that a PROXY header gave.
     let peer: SocketAddress?
+    /// Whether ``peer`` is a proxy whose PROXY header gave no client.
+    let isClientHidden: Bool
     private let forwarded: ForwardedClient
 
     init(source: Source) {
         coreContext = CoreRequestContextStorage(source: source)
         channel = source.channel
         peer = source.peer
+        isClientHidden = source.isClientHidden
         forwarded = source.forwarded
     }
 
@@ -71,6 +75,8 @@ struct HTTPConversation: HTTPChannelHandler {
     private let date = HTTPDate()
     /// The peer of the served connection, or the client that a PROXY header gave.
     private var peer: SocketAddress?
+    /// Whether ``peer`` is a proxy whose PROXY header gave no client.
+    private var isClientHidden = false
 
     init(_ router: Router<HTTPContext>, forwarded: ForwardedClient, logger: Logger) {
         routes = router.buildResponder()
@@ -79,8 +85,14 @@ struct HTTPConversation: HTTPChannelHandler {
     }
 
     var responder: Responder {
-        { [routes, forwarded, logger, date, peer] request, writer, channel in
-            let source = HTTPContext.Source(logger: logger, channel: channel, peer: peer, forwarded: forwarded)
+        { [routes, forwarded, logger, date, peer, isClientHidden] request, writer, channel in
+            let source = HTTPContext.Source(
+                logger: logger,
+                channel: channel,
+                peer: peer,
+                isClientHidden: isClientHidden,
+                forwarded: forwarded
+            )
             let context = HTTPContext(source: source)
             var response: Response
             do {
@@ -106,6 +118,7 @@ struct HTTPConversation: HTTPChannelHandler {
     func serve(_ connection: HTTPListener.Connection) async {
         var conversation = self
         conversation.peer = connection.peer
+        conversation.isClientHidden = connection.isClientHidden
         await conversation.handleHTTP(asyncChannel: connection.exchange, logger: logger)
     }
 

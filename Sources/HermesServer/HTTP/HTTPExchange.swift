@@ -71,6 +71,8 @@ package struct HTTPExchange: Sendable {
     private var isLast = false
     /// Whether the next answer has begun.
     private var isAnswerBegun = false
+    /// Whether the client waits, before it sends the body of the last request, until it is told to continue.
+    private var isBodyHeldBack = false
 
     init(limits: Limits = Limits(), now: Duration) {
         self.limits = limits
@@ -109,19 +111,28 @@ package struct HTTPExchange: Sendable {
         isFirst = false
         owed += 1
         reading = .body(received: 0)
+        isBodyHeldBack = Self.isBodyHeldBack(by: head)
         readDeadline = now + limits.body
         if !head.isKeepAlive || head.headers.contains(name: "upgrade") { isLast = true }
     }
 
-    /// Whether the client may hold back the body of the request, whose head was just received, until it is told to
-    /// continue (RFC 9110, section 10.1.1). This cannot be told while an earlier answer is owed, because the client
-    /// would take it for a part of that answer.
-    func isAskedToContinue(by head: HTTPRequestHead) -> Bool {
-        guard owed == 1, head.version == .http1_1,
+    /// Whether a client may hold back the body of a request until it is told to continue (RFC 9110, section 10.1.1).
+    private static func isBodyHeldBack(by head: HTTPRequestHead) -> Bool {
+        guard head.version == .http1_1,
             head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" })
         else { return false }
         let length = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
         return length > 0 || head.headers.contains(name: "transfer-encoding")
+    }
+
+    /// Whether the client must now be told to continue with a body; true at most once for each request. While an
+    /// earlier answer is owed, this waits, because the client would take it for a part of that answer. The time for the
+    /// body begins anew.
+    mutating func tellsToContinue(now: Duration) -> Bool {
+        guard isBodyHeldBack, owed == 1, !isAnswerBegun, reading == .body(received: 0) else { return false }
+        isBodyHeldBack = false
+        readDeadline = now + limits.body
+        return true
     }
 
     /// - Throws: if the body is too large.

@@ -98,16 +98,19 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         passed.append(try gate.begin(head, from: peer, isWebSocket: isWebSocket, now: now))
         schedule()
         isHandedOver = isWebSocket
-        if exchange.isAskedToContinue(by: head) {
-            let word = HTTPResponseHead(version: .http1_1, status: .continue)
-            context.writeAndFlush(wrapOutboundOut(.head(word)), promise: nil)
-        }
+        tellToContinue(context)
         guard !isWebSocket, head.headers.contains(name: "upgrade") else {
             return context.fireChannelRead(wrapInboundOut(.head(head)))
         }
         var plain = head
         plain.headers.remove(name: "upgrade")
         context.fireChannelRead(wrapInboundOut(.head(plain)))
+    }
+
+    private func tellToContinue(_ context: ChannelHandlerContext) {
+        guard exchange.tellsToContinue(now: gate.uptime()) else { return }
+        let word = HTTPResponseHead(version: .http1_1, status: .continue)
+        context.writeAndFlush(wrapOutboundOut(.head(word)), promise: nil)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -168,6 +171,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 leave(context)
             } else {
                 schedule()
+                tellToContinue(context)
             }
         }
     }

@@ -33,6 +33,8 @@ final class HTTPListener: Sendable {
         let exchange: Exchange
         /// The connection's peer, or the client that a PROXY header gave.
         let peer: SocketAddress?
+        /// Whether ``peer`` is a proxy whose PROXY header gave no client.
+        let isClientHidden: Bool
     }
 
     private struct State {
@@ -103,7 +105,7 @@ final class HTTPListener: Sendable {
                 for: gate.forwarded.trusts(peer) ? .unknown : ConnectionCounter.Address(peer),
                 channel
             )
-            return try serve(channel, peer: peer, place)
+            return try serve(channel, peer: peer, isClientHidden: false, place)
         }
         let place = try place(for: .unknown, channel)
         try channel.pipeline.syncOperations.addHandler(
@@ -117,7 +119,7 @@ final class HTTPListener: Sendable {
                         throw error
                     }
                 }
-                try serve(channel, peer: peer, place)
+                try serve(channel, peer: peer, isClientHidden: told == nil, place)
             }
         )
     }
@@ -156,7 +158,12 @@ final class HTTPListener: Sendable {
 
     // MARK: The pipeline
 
-    private func serve(_ channel: any Channel, peer: SocketAddress?, _ place: HTTPPlace) throws {
+    private func serve(
+        _ channel: any Channel,
+        peer: SocketAddress?,
+        isClientHidden: Bool,
+        _ place: HTTPPlace
+    ) throws {
         let pipeline = channel.pipeline.syncOperations
         if let tls {
             // A trusted proxy connects for many clients, so its address is not limited.
@@ -207,7 +214,7 @@ final class HTTPListener: Sendable {
         upgrade.upgradeResultFuture.whenComplete { [self] result in
             switch result {
             case .success(.http(let exchange)):
-                let connection = Connection(exchange: exchange, peer: peer)
+                let connection = Connection(exchange: exchange, peer: peer, isClientHidden: isClientHidden)
                 if case .terminated = requested.yield(connection) { drop(exchange) }
             // The gateway closes a WebSocket when the server stops.
             case .success(.webSocket): forget(id)

@@ -45,7 +45,7 @@ struct HTTPService: Service {
     }
 
     private func router() -> Router<HTTPContext> {
-        // Each path that answers GET also answers HEAD (RFC 9110, section 9.1), unless it registers HEAD itself.
+        // A path that registers GET and not HEAD also answers HEAD (RFC 9110, section 9.1).
         let router = Router(context: HTTPContext.self, options: .autoGenerateHeadEndpoints)
         router.get("/healthz") { _, _ in "ok\n" }
         router.get("/readyz") { [health, readiness] _, _ -> Response in

@@ -221,7 +221,7 @@ extension HomePage {
     /// the proxy names its client, or keeps the name under which the client knows the server.
     ///
     /// - Parameters:
-    ///   - address: the peer's address.
+    ///   - address: the peer's address; nil if it is not known, or if the peer is a proxy that hides its client.
     ///   - isForwarded: whether the request names a client behind a proxy.
     static func isLocal(address: String?, authority: String?, isForwarded: Bool) -> Bool {
         guard let address, let authority, !isForwarded else { return false }

@@ -94,7 +94,7 @@ struct Pages: Sendable {
 
     private static func isLocal(_ request: Request, _ context: HTTPContext) -> Bool {
         HomePage.isLocal(
-            address: context.peer?.ipAddress,
+            address: context.isClientHidden ? nil : context.peer?.ipAddress,
             authority: request.head.authority,
             isForwarded: HTTPField.Name.proxyFields.contains { request.headers[$0] != nil }
         )

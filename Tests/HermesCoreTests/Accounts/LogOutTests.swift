@@ -1,8 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesCore
+import Synchronization
 import Testing
+
+@testable import HermesCore
 
 /// Which connections a log-out ends.
 @Suite struct LogOutTests {
@@ -12,13 +14,17 @@ import Testing
 
     init() { devices = DeviceRegistry(time: time) }
 
-    private func service(_ accounts: (any AccountStore)? = nil) -> AccountService {
+    private func service(
+        _ accounts: (any AccountStore)? = nil,
+        endTopicClients: @escaping AccountService.EndOfTopicClients = { _, _, _, _ in }
+    ) -> AccountService {
         AccountService(
             store: accounts ?? store,
             messages: store,
             devices: devices,
             time: time,
-            settings: AccountSettings(passwordParameters: PasswordTests.cheap)
+            settings: AccountSettings(passwordParameters: PasswordTests.cheap),
+            endTopicClients: endTopicClients
         )
     }
 
@@ -68,7 +74,10 @@ import Testing
 
     @Test(arguments: [false, true])
     func `what depends on the revoked token ends, even if the rest cannot be stored`(removesDevice: Bool) async throws {
-        let accounts = service(TokenRevokingStore(store))
+        let ended = EndedClients()
+        let accounts = service(TokenRevokingStore(store)) { _, _, _, devices in
+            ended.all.withLock { $0.append(devices) }
+        }
         let login = try await register(accounts)
         let token = try #require(login.token)
         let other = attach(try await accounts.logIn(.token(token), device: phone(), address: nil))
@@ -77,7 +86,15 @@ import Testing
         }
         #expect(failure == .storageUnavailable)
         #expect(other.ends == [.revoked])
+        // Its own MQTT client stays, so that it is told of the failure.
+        let clients = ended.all.withLock { $0 }
+        #expect(!clients.isEmpty && !clients.contains { $0.contains(login.principal) })
+        #expect(clients.contains { $0.contains(clientID: "phone", tokenOwner: nil, login: nil) })
     }
+}
+
+private final class EndedClients: Sendable {
+    let all = Mutex<[EndedDevices]>([])
 }
 
 /// A store that revokes single tokens, and fails to revoke anything else.

@@ -84,6 +84,19 @@ import Testing
         #expect(isAdmitted(&throttle, pad))
     }
 
+    @Test func `changes of the password have a budget that no login uses`() {
+        var throttle = LoginThrottle(limits: Self.limits)
+        for isKnown in [true, false] {
+            let local = Attempt(account: "anna", address: nil, isAddressKnown: isKnown)
+            for _ in 0..<3 { #expect(isAdmitted(&throttle, local)) }
+            #expect(!isAdmitted(&throttle, local))
+        }
+        let change = Attempt.passwordChange(of: "anna")
+        for _ in 0..<3 { #expect(isAdmitted(&throttle, change)) }
+        #expect(!isAdmitted(&throttle, change))
+        #expect(isAdmitted(&throttle, .passwordChange(of: "bob")))
+    }
+
     @Test func `flooding the tables resets nothing`() {
         var throttle = LoginThrottle(limits: Self.limits)
         let anna = (0..<5).map { Attempt(account: "anna", address: "10.0.0.\($0)") }

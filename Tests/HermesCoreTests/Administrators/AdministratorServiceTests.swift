@@ -146,6 +146,45 @@ import Testing
         _ = try token(try await logIn())
     }
 
+    @Test func `a second factor goes by the clock as it is set`() async throws {
+        let service = AdministratorService(
+            store: store,
+            time: SteadyTime(time),
+            passwordCost: PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
+        )
+        let ann = try await service.create(name: "ann", role: .viewer, password: password).name
+        _ = try await service.newSecondFactor(of: ann)
+        let secret = try #require(try await store.administrator(ann)?.secondFactor?.secret)
+        time.jump(by: .seconds(86_400))
+        let result = try await service.logIn(
+            name: "ann",
+            password: password,
+            code: TimeCode.code(of: TimeCode.step(at: time.now()), secret: secret),
+            address: "192.0.2.1",
+            replacing: nil
+        )
+        _ = try token(result)
+    }
+
+    @Test func `the audit log loses old entries only to a clock that is confirmed`() async throws {
+        let event = AuditEvent(who: "ann", address: "local", action: "x", result: "done")
+        let first = AdministratorService(store: store, time: SteadyTime(time))
+        await first.record(event)
+        let start = time.now()
+        let ahead = Duration.seconds(400 * 86_400)
+        time.jump(by: ahead)
+        await first.record(event)
+        let second = AdministratorService(store: store, time: SteadyTime(time))
+        await second.record(event)
+        func times() async throws -> [Timestamp] {
+            try await second.auditLog(before: nil, limit: 10).map(\.time)
+        }
+        #expect(try await times() == [start.advanced(by: ahead), start, start])
+        time.advance(by: SteadyClock.confirmation)
+        await second.record(event)
+        #expect(try await times() == [time.now(), start.advanced(by: ahead)])
+    }
+
     @Test func `a change of an administrator ends all sessions`() async throws {
         let ann = try await service.create(name: "ann", role: .administrator, password: password).name
         let changes: [@Sendable () async throws -> Void] = [

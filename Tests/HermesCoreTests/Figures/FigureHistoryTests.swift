@@ -21,11 +21,14 @@ import Testing
         #expect(ring.value(1, number: 1_000_000) == 8)
     }
 
-    @Test func `a clock that goes back a little changes nothing, and one that goes back far begins anew`() {
+    @Test func `when the clock goes back, later rows lose their values, and earlier ones keep theirs`() {
         var ring = FigureRing(interval: 10, rows: 3, columns: 1)
-        ring.set([1], number: 100)
-        ring.set([2], number: 99)
-        #expect(ring.newest == 100 && ring.value(0, number: 99) == nil && ring.value(0, number: 100) == 1)
+        for number in 98...100 { ring.set([Float(number)], number: Int64(number)) }
+        ring.set([1], number: 99)
+        #expect(ring.newest == 99 && ring.value(0, number: 99) == 1 && ring.value(0, number: 98) == 98)
+        #expect(ring.value(0, number: 97) == nil && ring.value(0, number: 100) == nil)
+        ring.set([2], number: 101)
+        #expect(ring.value(0, number: 99) == 1 && ring.value(0, number: 100) == nil)
         ring.set([3], number: 10)
         #expect(ring.newest == 10 && ring.value(0, number: 10) == 3 && ring.value(0, number: 9) == nil)
         ring.set([4], number: -1)
@@ -44,6 +47,31 @@ import Testing
         #expect(history.recent.value(1, number: history.recent.number(at: time(70))) == nil)
         history.add([1, nil], at: time(1800))
         #expect(history.means.value(0, number: number + 1) == 1 && history.means.value(1, number: number + 1) == nil)
+    }
+
+    @Test func `a clock that is days ahead for a moment costs a month no values`() {
+        var history = FigureHistory(names: ["a"])
+        let ahead: Int64 = 20 * 86_400
+        history.add([1], at: time(0))
+        history.add([2], at: time(ahead))
+        history.add([3], at: time(1800))
+        let number = history.means.number(at: time(0))
+        for ring in [history.means, history.maxima] {
+            #expect(ring.newest == number + 1 && ring.value(0, number: ring.number(at: time(ahead))) == nil)
+            #expect(ring.value(0, number: number) == 1 && ring.value(0, number: number + 1) == 3)
+        }
+        let newest = history.recent.number(at: time(1800))
+        #expect(history.recent.newest == newest && history.recent.value(0, number: newest) == 3)
+    }
+
+    @Test func `the half hour to which the clock goes back keeps its values`() {
+        var history = FigureHistory(names: ["a"])
+        for step in 0..<90 { history.add([10], at: time(Int64(step) * 10)) }
+        history.add([1000], at: time(86_400))
+        for step in 90..<180 { history.add([20], at: time(Int64(step) * 10)) }
+        let number = history.means.number(at: time(0))
+        let mean = history.means.value(0, number: number) ?? 0
+        #expect(mean > 12 && mean < 18 && history.maxima.value(0, number: number) == 20)
     }
 
     @Test func `it is the same after it was written and read, also with other figures`() throws {

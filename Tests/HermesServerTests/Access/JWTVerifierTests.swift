@@ -271,6 +271,16 @@ import Testing
         }
     }
 
+    @Test func `a secret in a JWKS is one for HS256, unless the JWKS names another algorithm`() async throws {
+        defer { files.remove() }
+        let secret = TokenIssuer.base64(Data(issuer.secret.utf8))
+        let set = try verifier(#"{"keys":[{"kty":"oct","k":"\#(secret)"}]}"#)
+        #expect(await !isRefused(issuer.hs256(good), by: set))
+        #expect(throws: (any Error).self) {
+            try verifier(#"{"keys":[{"kty":"oct","alg":"HS512","k":"\#(secret)"}]}"#)
+        }
+    }
+
     @Test func `keys are read again, and stay if that fails`() async throws {
         defer { files.remove() }
         let path = try files.write("k", issuer.secret)

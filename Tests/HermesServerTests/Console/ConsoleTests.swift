@@ -162,9 +162,9 @@ import Testing
             }
             let page = try await HTTPProbe.get("/console/", port: port).text
             #expect(page.firstMatch(of: /<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=/.ignoresCase()) == nil)
-            for path in ["/", "/console"] {
-                let answer = try await HTTPProbe.send("GET", path, port: port)
-                #expect(answer.status == 308 && answer.headers["location"] == "/console/", "\(path)")
+            for (method, path) in [("GET", "/"), ("HEAD", "/"), ("GET", "/console"), ("HEAD", "/console")] {
+                let answer = try await HTTPProbe.send(method, path, port: port)
+                #expect(answer.status == 308 && answer.headers["location"] == "/console/", "\(method) \(path)")
             }
             for path in [
                 "/console/../console.js", "/console/..%2f..%2fetc/passwd", "/console/%2e%2e/x", "/console/x.js",

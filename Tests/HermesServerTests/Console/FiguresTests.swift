@@ -21,10 +21,8 @@ import Testing
         }
     }
 
-    /// Half an hour ahead, so that the running server's own samples are older and left out.
-    private var start: Timestamp {
-        Timestamp(rawValue: (SystemTime().now().rawValue / 10_000 + 180) * 10_000)
-    }
+    /// The beginning of a row.
+    private var start: Timestamp { Timestamp(rawValue: SystemTime().now().rawValue / 10_000 * 10_000) }
 
     private func newest(_ name: String, _ figures: Figures) throws -> Float? {
         let history = figures.history
@@ -126,9 +124,12 @@ import Testing
     }
 
     @Test func `figures outlive a restart`() async throws {
-        try await withServer(store: .sqlite) { server in
-            let time = start
+        let clock = ManualClock(now: start)
+        try await withServer(store: .sqlite, time: clock) { server in
+            let time = clock.now()
             try #require(try server.assembly().figures).sample(at: time, uptime: .seconds(1_000_000))
+            // The next run writes its own values to a later row.
+            clock.advance(by: .seconds(60))
             try await server.restart()
             let history = try #require(try server.assembly().figures).history
             let column = try #require(history.names.firstIndex(of: "memory.resident"))
@@ -136,11 +137,38 @@ import Testing
         }
     }
 
+    @Test func `a clock that is ahead for a moment moves no row`() async throws {
+        let clock = ManualClock(now: start)
+        try await withServer(time: clock) { server in
+            let assembly = try server.assembly()
+            // Beside the server's own, so that nothing else samples it.
+            let figures = Figures(gateways: [], gauges: assembly.gauges, directory: nil, loops: [])
+            let service = FiguresService(figures: figures, time: assembly.messenger.time, logger: assembly.logger)
+            let row = service.sample(after: nil)
+            #expect(row == clock.now().rawValue / FigureHistory.interval)
+            clock.jump(by: .seconds(20 * 86_400))
+            #expect(service.sample(after: row) == row)
+            clock.jump(by: .seconds(-20 * 86_400))
+            #expect(service.sample(after: row) == row && figures.history.recent.newest == row)
+            clock.advance(by: .seconds(10))
+            #expect(service.sample(after: row) == row + 1)
+            let history = figures.history
+            let column = try #require(history.names.firstIndex(of: "memory.resident"))
+            for number in [row, row + 1] { #expect(history.recent.value(column, number: number) ?? 0 > 1_000_000) }
+        }
+    }
+
     #if Pages
     @Test func `the console shows an hour, what is newer, and a month`() async throws {
-        try await withServer(store: .sqlite) { server in
+        let clock = ManualClock(now: start)
+        try await withServer(store: .sqlite, time: clock) { server in
             let figures = try #require(try server.assembly().figures)
-            let start = start
+            let start = clock.now()
+            // While the clock stands, the server adds no further values of its own.
+            while figures.history.recent.newest == nil {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
             for step in 0..<5 { figures.sample(at: start.advanced(by: .seconds(10 * step)), uptime: .seconds(step)) }
             let viewer = try await ConsoleProbe(server, .viewer)
             func get(_ query: String) async throws -> JSON {

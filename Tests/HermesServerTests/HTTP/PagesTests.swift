@@ -389,12 +389,19 @@ extension HomePage {
                 try await client.send("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 return await client.rest()
             }
-            let stranger = try await page([0x21, 0x11, 0, 12, 203, 0, 113, 5, 127, 0, 0, 1, 1, 1, 2, 2])
-            #expect(stranger.contains("apikey create shop &gt; shop.key"))
-            #expect(!stranger.contains(HTML.escaped(option)))
-            // The proxy's own check of the server.
-            let proxy = try await page([0x20, 0, 0, 0])
-            #expect(proxy.contains("apikey create shop\(HTML.escaped(option)) &gt; shop.key"))
+            let strangers: [[UInt8]] = [
+                [0x21, 0x11, 0, 12, 203, 0, 113, 5, 127, 0, 0, 1, 1, 1, 2, 2],
+                // The header names no address: of a client of an unknown kind, of a client over a Unix socket, and for
+                // the proxy's own check of the server.
+                [0x21, 0, 0, 0], [0x21, 0x31, 0, 216] + [UInt8](repeating: 0, count: 216), [0x20, 0, 0, 0],
+            ]
+            for header in strangers {
+                let stranger = try await page(header)
+                #expect(stranger.contains("apikey create shop &gt; shop.key"), "\(header.prefix(4))")
+                #expect(!stranger.contains(HTML.escaped(option)), "\(header.prefix(4))")
+            }
+            let local = try await page([0x21, 0x11, 0, 12, 127, 0, 0, 1, 127, 0, 0, 1, 1, 1, 2, 2])
+            #expect(local.contains("apikey create shop\(HTML.escaped(option)) &gt; shop.key"))
         }
     }
 

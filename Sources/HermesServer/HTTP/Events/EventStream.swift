@@ -169,7 +169,6 @@ final class EventStream: Sendable {
         try await writer.write(ByteBuffer(string: EventText.ready(topics: topics, kinds: kinds, retry: retry)))
         while true {
             let batch = await next()
-            if let isAllowed, !isAllowed() { end(.keyRevoked) }
             try await write(batch, to: &writer)
             guard let end = batch.end else { continue }
             if end != .gone { try await writer.write(ByteBuffer(string: EventText.end(end))) }
@@ -177,7 +176,8 @@ final class EventStream: Sendable {
         }
     }
 
-    private func next() async -> EventQueue.Batch {
+    /// Waits until there is something to write, and takes it.
+    func next() async -> EventQueue.Batch {
         while true {
             if let batch = state.withLock({ $0.queue.take() }) { return batch }
             await withCheckedContinuation { continuation in
@@ -192,30 +192,58 @@ final class EventStream: Sendable {
 
     @concurrent
     private func write(_ batch: EventQueue.Batch, to writer: inout any ResponseBodyWriter) async throws {
-        var unwritten = batch.events.reduce(0) { $0 + $1.weight }
+        var rest = Rest(batch)
         // The memory is given back, whatever ends this method.
-        defer { written(unwritten) }
-        var buffer = ByteBuffer()
-        if batch.isHeartbeatDue { buffer.writeString(EventText.heartbeat) }
-        var weight = 0
-        var count = 0
-        for (event, eventWeight) in batch.events {
-            // Events that a revoked key may no longer read are not written.
-            if let end = state.withLock({ $0.queue.end }), !end.deliversRest { return }
-            let isWritten = EventText.write(event, now: time.now(), into: &buffer, readsRooms: isAllowed != nil)
-            if isWritten, eventWeight > 0 { count += 1 }
-            weight += eventWeight
-            guard buffer.readableBytes >= Self.chunkBytes else { continue }
-            try await writer.write(buffer)
-            metrics.written.increment(by: count)
-            written(weight)
-            unwritten -= weight
-            (weight, count) = (0, 0)
-            buffer = ByteBuffer()
+        defer { written(rest.weight) }
+        while let piece = nextPiece(of: &rest) {
+            try await writer.write(piece.text)
+            metrics.written.increment(by: piece.count)
+            written(piece.weight)
+            rest.weight -= piece.weight
         }
-        guard buffer.readableBytes > 0 else { return }
-        try await writer.write(buffer)
-        metrics.written.increment(by: count)
+    }
+
+    /// The part of a batch that is not written yet.
+    struct Rest {
+        fileprivate(set) var events: ArraySlice<(event: StreamedEvent, weight: Int)>
+        fileprivate var isHeartbeatDue: Bool
+        fileprivate var weight: Int
+
+        init(_ batch: EventQueue.Batch) {
+            events = batch.events[...]
+            isHeartbeatDue = batch.isHeartbeatDue
+            weight = batch.events.reduce(0) { $0 + $1.weight }
+        }
+    }
+
+    /// The part of a batch that is written at once.
+    struct Piece {
+        fileprivate(set) var text = ByteBuffer()
+        /// The number of events in the text.
+        fileprivate var count = 0
+        fileprivate var weight = 0
+    }
+
+    /// Returns the next piece of a batch; nil if nothing is left, or if the reader may get nothing more.
+    func nextPiece(of rest: inout Rest) -> Piece? {
+        var piece = Piece()
+        if rest.isHeartbeatDue { piece.text.writeString(EventText.heartbeat) }
+        rest.isHeartbeatDue = false
+        while piece.text.readableBytes < Self.chunkBytes, let (event, weight) = rest.events.popFirst() {
+            let isWritten = EventText.write(event, now: time.now(), into: &piece.text, readsRooms: isAllowed != nil)
+            if isWritten, weight > 0 { piece.count += 1 }
+            piece.weight += weight
+        }
+        return piece.text.readableBytes > 0 && mayWrite() ? piece : nil
+    }
+
+    /// Whether the reader may get the events that wait. Ends the stream if it may not continue.
+    private func mayWrite() -> Bool {
+        guard isAllowed?() ?? true else {
+            end(.keyRevoked)
+            return false
+        }
+        return state.withLock { $0.queue.end?.deliversRest ?? true }
     }
 
     private func written(_ weight: Int) {
