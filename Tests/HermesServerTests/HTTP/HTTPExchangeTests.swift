@@ -160,7 +160,7 @@ import Testing
         #expect(exchange.answered(now: .zero) == false)
         let isTold = exchange.tellsToContinue(now: .seconds(5))
         #expect(isTold == (received == 0))
-        #expect(exchange.readDeadline == Self.limits.body + (isTold ? .seconds(5) : .zero))
+        #expect(exchange.readDeadline == .seconds(isTold ? 25 : 20))
     }
 
     private static let broken: [(HTTPHeaders, UInt)] = [
