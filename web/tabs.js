@@ -259,7 +259,8 @@ export class SharedClient extends Requests {
                     resolve();
                     return new Promise((release) => this.#releases.push(() => release(undefined)));
                 })
-                .catch((/** @type {any} */ error) => error.name !== "AbortError" && reject(error));
+                // A browser's databases give their errors the name of a cancelled wait, too.
+                .catch((/** @type {any} */ error) => controller.signal.aborted || reject(error));
         });
     }
 

@@ -127,6 +127,8 @@ export class Account {
     #channel;
     /** @type {Map<string, { to: any, upToSeq: number }>} The read marks that the server has not got, by conversation. */
     #marks = new Map();
+    /** @type {Set<string>} The conversations whose marks are dropped, but may still be in the store. */
+    #dropped = new Set();
     #isMarking = false;
     #isLeft = false;
     /** @type {Set<string> | null} The conversations that entries changed since the list was asked for; null: it is here. */
@@ -134,8 +136,8 @@ export class Account {
     /** @type {Set<string>} Those in which the server is to count again what is unread. */
     #uncounted = new Set();
     #isCounting = false;
-    /** @type {Promise<void>} */
-    #emptied = Promise.resolve();
+    /** @type {Promise<boolean>} Whether the stores hold nothing of an account that had the name before. */
+    #emptied = Promise.resolve(true);
     /** @type {any} */
     #markTimer;
     /** @type {any} */
@@ -428,9 +430,9 @@ export class Account {
         this.#name(session.uid, session.nickName);
         accounts.use(this.storedAs);
         accounts.number(this.storedAs, session.uid);
-        await this.#emptied;
-        // What is not stored shows nevertheless.
-        await this.#write([["me", { uid: session.uid, nickName: session.nickName }]]).catch(() => {});
+        const me = { uid: session.uid, nickName: session.nickName };
+        // What could not be removed stays that of the account before. What is not stored shows nevertheless.
+        if (await this.#emptied) await this.#write([["me", me]]).catch(() => {});
         this.loadContacts().catch(() => {});
         this.#loadConversations().catch(() => {});
         this.#tellMarks();
@@ -442,6 +444,7 @@ export class Account {
      * The name belongs to another account now: nothing of the account before is for it.
      *
      * @param {number} uid The other account.
+     * @returns {Promise<boolean>} Whether the store is empty.
      */
     async #empty(uid) {
         const foreign = this.client.outbox.entries().filter((entry) => (entry.uid ?? uid) !== uid);
@@ -454,8 +457,10 @@ export class Account {
         try {
             const records = await this.#store.load();
             await this.#store.write([...records.keys()].map((key) => [key, undefined]), true);
+            return true;
         } catch {
             // What is left shows at the next start, and goes then.
+            return false;
         }
     }
 
@@ -550,9 +555,11 @@ export class Account {
 
     /** Messages that were read may be lost, and others may get their places. */
     async #dropMarks() {
-        const keys = [...this.#marks.keys()];
+        for (const key of this.#marks.keys()) this.#dropped.add(key);
         this.#marks.clear();
+        const keys = [...this.#dropped].filter((key) => !this.#marks.has(key));
         await this.#write(keys.map((key) => [markPrefix + key, undefined]));
+        this.#dropped.clear();
     }
 
     /** @param {any} event */

@@ -403,8 +403,12 @@ export class Chats {
         for (const message of [...messages].reverse()) {
             const line = this.#lineOf(message);
             const isBetween = chat.lines.some((other) => other.seq > 0 && other.seq < line.seq);
-            if (isBetween || !isFull()) this.#put(chat, line);
-            else if (!this.#find(chat, line)) chat.earlier.unshift(this.#made(line));
+            if (isBetween || !isFull()) {
+                this.#put(chat, line);
+            } else if (!this.#find(chat, line)) {
+                this.#displace(chat, line.seq);
+                chat.earlier.unshift(this.#made(line));
+            }
         }
         chat.earlier.sort(inOrder);
         // Between two messages of an answer the server has none.
@@ -560,13 +564,29 @@ export class Chats {
         if (known) {
             // What the server has does not become unsent again.
             if (known.seq && !line.seq) return;
+            this.#displace(chat, line.seq, known);
             this.#change(chat, known, { ...line, recalled: known.recalled || line.recalled });
         } else {
+            this.#displace(chat, line.seq);
             this.#add(chat, line);
         }
         chat.lastSeq = Math.max(chat.lastSeq, line.seq);
         chat.lines.sort(inOrder);
         this.#shed(chat);
+    }
+
+    /**
+     * A message comes with a seq that another one has here: the server has lost the other one.
+     *
+     * @param {Chat} chat
+     * @param {number} seq
+     * @param {Line} [known] The message, if it is here.
+     */
+    #displace(chat, seq, known) {
+        const isLost = (/** @type {Line} */ one) => seq > 0 && one.seq === seq && one !== known;
+        for (const lines of [chat.earlier, chat.lines]) {
+            for (const line of lines.filter(isLost)) this.#change(chat, line, { seq: 0 });
+        }
     }
 
     /**

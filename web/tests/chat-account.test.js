@@ -325,6 +325,28 @@ test("a name that another account has got by now brings nothing of the account b
     assert.ok(![...records.values()].some((value) => JSON.stringify(value)?.includes("m3")));
 });
 
+test("what could not be removed of the account before goes at the next start", async () => {
+    const before = open({});
+    before.handlers.session(session);
+    await settled();
+    await before.handlers.entry(entry(3));
+    const broken = open({}, new Map(before.records));
+    // The store cannot be loaded.
+    broken.records[Symbol.iterator] = () => {
+        throw new Error("no store");
+    };
+    broken.handlers.session({ uid: 2, nickName: "ann" });
+    await settled();
+    delete (/** @type {any} */ (broken.records)[Symbol.iterator]);
+    assert.ok(broken.records.has("line/uid 7/m3"));
+    const { account, handlers, records } = open({}, new Map(broken.records));
+    handlers.session({ uid: 2, nickName: "ann" });
+    await settled();
+    assert.deepEqual(account.chats.all, []);
+    assert.ok(!records.has("line/uid 7/m3"));
+    assert.deepEqual(records.get("me"), { uid: 2, nickName: "ann" });
+});
+
 test("a name that another account has got by now does not show what the account before had not sent", async () => {
     const unsent = (/** @type {number} */ uid) => ({
         uid, clientId: `c${uid}`, conversation: { uid: 7 }, content: { text: `${uid}` }, queuedAt: 5, status: "queued",
@@ -406,6 +428,32 @@ test("after the server lost messages its list decides what is read, and no older
     for (const chat of chats) account.markRead(chat);
     await settled();
     assert.deepEqual(told.slice(-2), [3, 1]);
+});
+
+test("marks from before the server lost messages are removed, although the store fails first", async () => {
+    /** @type {number[]} */
+    const told = [];
+    const markRead = async (/** @type {any} */ _to, /** @type {number} */ upToSeq) => void told.push(upToSeq);
+    const away = async () => Promise.reject(new HermesError(ErrorCode.connectionLost, "away"));
+    const { account, handlers, records } = open({ markRead: away });
+    handlers.session(session);
+    await handlers.entry(entry(3));
+    account.markRead(account.chats.get("uid 7"));
+    await settled();
+    assert.ok(records.has("mark/uid 7"));
+    const remove = records.delete.bind(records);
+    let failures = 1;
+    records.delete = (key) => {
+        if (key.startsWith("mark/") && failures-- > 0) throw new Error("no room");
+        return remove(key);
+    };
+    const reset = { type: "inboxReset", seq: 0, epoch: "2", time: 0 };
+    await assert.rejects(handlers.entry(reset), /no room/);
+    await handlers.entry(reset);
+    assert.ok(![...records.keys()].some((key) => key.startsWith("mark/")));
+    open({ markRead }, new Map(records)).handlers.session(session);
+    await settled();
+    assert.deepEqual(told, []);
 });
 
 /**

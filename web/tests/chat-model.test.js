@@ -144,6 +144,37 @@ test("after the server lost messages its list decides, and those that it lost st
     assert.deepEqual([next.unread(chat), chat.lastSeq], [0, 9]);
 });
 
+test("a message that came with the seq of one that the server lost takes its place, before and after a reload", () => {
+    for (const isMoved of [false, true]) {
+        const [chats, store] = [new Chats(), new Map()];
+        chats.me = 1;
+        for (let seq = 1; seq <= 10; seq += 1) keep(store, chats, chats.entry(message(seq)));
+        const chat = chats.get("uid 7");
+        chats.marked(chat, 10);
+        chats.entry({ type: "inboxReset", seq: 0 });
+        // Others have sent as many messages as the server lost.
+        chats.listed([summary(10, 3, { readSeq: 7 })]);
+        const later = [8, 9, 10].map((seq) => message(seq, { id: `new ${seq}`, serverTimeMs: seq + 10 }));
+        if (isMoved) chats.history(chat, later.map((event) => event.message));
+        for (const event of later) keep(store, chats, chats.entry(event));
+        for (const one of [chats, load(store)]) {
+            const { lines } = one.get("uid 7");
+            assert.deepEqual(lines.map((line) => line.seq), [1, 2, 3, 4, 5, 6, 7, 0, 0, 0, 8, 9, 10]);
+            assert.deepEqual(lines.slice(-6).map((line) => line.id), ["m8", "m9", "m10", "new 8", "new 9", "new 10"]);
+            assert.equal(one.unread(one.get("uid 7")), 3);
+        }
+    }
+});
+
+test("the history beyond what is kept has each seq once, too", () => {
+    const chats = new Chats();
+    for (let seq = 101; seq <= 400; seq += 1) chats.entry(message(seq));
+    const chat = chats.get("uid 7");
+    chats.history(chat, [message(99).message, message(100).message], 101);
+    chats.history(chat, [message(100, { id: "new 100", serverTimeMs: 401 }).message], 101);
+    assert.deepEqual(chat.earlier.map((line) => [line.id, line.seq]), [["m99", 99], ["m100", 0], ["new 100", 100]]);
+});
+
 test("a conversation that a server has lost begins anew, and so do the notices", () => {
     const chats = new Chats();
     chats.me = 1;

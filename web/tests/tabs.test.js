@@ -238,6 +238,41 @@ describe("a page without Web Locks", () => {
         await server.until(() => server.packets.some((packet) => packet.room?.leave));
     });
 
+    test("tells that its databases fail, and takes part again when they work", async () => {
+        // A full disk: the browser aborts what makes the new version.
+        const full = {
+            open() {
+                const request = /** @type {any} */ ({});
+                queueMicrotask(() => {
+                    request.onupgradeneeded();
+                    request.error = Object.assign(new Error("the disk is full"), { name: "AbortError" });
+                    request.onerror();
+                });
+                return request;
+            },
+        };
+        const page = new Page();
+        try {
+            const open = browser(null);
+            globalThis.indexedDB = full;
+            await assert.rejects(open(), { message: "the disk is full" });
+            const databases = new Databases();
+            globalThis.indexedDB = databases;
+            const tab = await open();
+            page.send("freeze");
+            await new Promise((resolve) => setTimeout(resolve, 20));
+            globalThis.indexedDB = full;
+            const failure = new Promise((resolve) => tab.on("storeError", resolve));
+            page.send("resume");
+            assert.equal((await failure).message, "the disk is full");
+            const leads = new Promise((resolve) => tab.on("leader", resolve));
+            globalThis.indexedDB = databases;
+            assert.equal(await leads, true);
+        } finally {
+            page.end();
+        }
+    });
+
     test("is refused if it has no databases either", async () => {
         await assert.rejects(browser(null)(), { code: 2005, message: /https, localhost/ });
     });

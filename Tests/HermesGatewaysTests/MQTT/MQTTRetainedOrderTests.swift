@@ -57,6 +57,9 @@ import Testing
             let sent = Set(unacknowledged.map(\.topic))
             let left = Set(topics).subtracting(sent)
             for topic in topics where left.contains(topic) { try await publisher.publish(topic, "new", retain: true) }
+            // The live copies have come, and found room for one.
+            _ = try await publisher.untilPong()
+            #expect(try await reader.untilPong().isEmpty)
             for publish in unacknowledged {
                 let packetID = try #require(publish.packetID)
                 try await reader.send(.puback(MQTTAcknowledgement(packetID: packetID)))
