@@ -255,7 +255,7 @@ import Testing
             for door in doors { door.continuation.finish() }
         }
         for holder in holders { _ = await holder.value }
-        // Some reads are answered just before they leave the gate. If one never left, the time limit would end the test.
+        // Some reads are answered just before they leave the gate. If one never leaves, the time limit ends the test.
         while gate.running > 0 { await Task.yield() }
         await world.messenger.shutdown()
     }
