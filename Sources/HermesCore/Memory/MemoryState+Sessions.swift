@@ -238,16 +238,7 @@ extension MemoryState {
             durable[target.session]?.stored.head = seq
             durable[target.session]?.stored.queuedCount += 1
             durable[target.session]?.stored.queuedBytes += holding.bytes
-            durable[target.session]?.queue.append(
-                QueuedPublication(
-                    seq: seq,
-                    qos: target.qos,
-                    identifiers: target.identifiers,
-                    retain: target.retain,
-                    share: target.share,
-                    publication: publication
-                )
-            )
+            durable[target.session]?.queue.append(QueuedPublication(target, seq: seq, publication))
             return seq
         }
     }

@@ -3,6 +3,7 @@
 
 import AsyncHTTPClient
 package import Foundation
+import HermesWire
 package import NIOCore
 import NIOFoundationCompat
 import NIOHTTP1
@@ -288,12 +289,7 @@ extension PushHTTPClient.Answer {
             let minute = number(clock[1], digits: 2), minute < 60,
             let second = number(clock[2], digits: 2), second <= 60
         else { return nil }
-        // Years begin in March, so that the leap day is the last day of a year (Howard Hinnant, "chrono-compatible
-        // low-level date algorithms").
-        let shiftedYear = month < 2 ? year - 1 : year
-        let dayOfYear = (153 * ((month + 10) % 12) + 2) / 5 + day - 1
-        let leapDays = shiftedYear / 4 - shiftedYear / 100 + shiftedYear / 400
-        let days = 365 * shiftedYear + leapDays + dayOfYear - 719_468
+        let days = CivilDate.daysSince1970(year: year, month: month + 1, day: day)
         return ((days * 24 + hour) * 60 + minute) * 60 + second
     }
 

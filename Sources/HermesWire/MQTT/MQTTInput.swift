@@ -60,7 +60,10 @@ package struct MQTTPublishFrame: Hashable, Sendable {
 
     /// Whether the remaining length takes as few bytes as possible [MQTT-1.5.5-1].
     package var isLengthShortest: Bool {
-        headerBytes == 1 + MQTTVariableByteInteger.encodedBytes(bytes.readableBytes - headerBytes)
+        MQTTVariableByteInteger.isShortest(
+            headerBytes: headerBytes,
+            remainingLength: bytes.readableBytes - headerBytes
+        )
     }
 
     /// The packet as a frame.

@@ -118,7 +118,7 @@ struct MQTTPublishScan {
     ///
     /// - Parameter packet: the range after the fixed header.
     private static func isLengthShortest(of packet: Range<Int>, at start: Int) -> Bool {
-        packet.lowerBound - start == 1 + MQTTVariableByteInteger.encodedBytes(packet.count)
+        MQTTVariableByteInteger.isShortest(headerBytes: packet.lowerBound - start, remainingLength: packet.count)
     }
 
     /// Returns the range after the fixed header of the packet at an index; nil if the packet is incomplete or too long,

@@ -18,6 +18,11 @@ package enum MQTTVariableByteInteger {
         }
     }
 
+    /// Whether a packet's fixed header has the fewest bytes that its remaining length needs [MQTT-1.5.5-1].
+    static func isShortest(headerBytes: Int, remainingLength: Int) -> Bool {
+        headerBytes == 1 + encodedBytes(remainingLength)
+    }
+
     /// Appends a value of 0 … ``max``, in the fewest bytes [MQTT-1.5.5-1].
     package static func write(_ value: Int, into buffer: inout ByteBuffer) {
         assert((0...max).contains(value), "callers check the length")

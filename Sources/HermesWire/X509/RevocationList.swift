@@ -111,12 +111,7 @@ package struct RevocationList: Sendable, Hashable {
         let month = number(start)
         let day = number(start + 2)
         guard (1...12).contains(month), (1...31).contains(day), year >= 1950 else { throw X509Malformation() }
-        // Days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
-        let shiftedYear = month <= 2 ? year - 1 : year
-        let era = shiftedYear / 400
-        let yearOfEra = shiftedYear - era * 400
-        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-        let days = era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+        let days = CivilDate.daysSince1970(year: year, month: month, day: day)
         return days * 86_400 + number(start + 4) * 3600 + number(start + 6) * 60 + number(start + 8)
     }
 }

@@ -65,14 +65,14 @@ import Testing
 
 /// A record in which nodes have left more behind than is ever cleared, where each part takes a second. It can stop
 /// answering.
-private final class SlowPlaces: PlaceStore {
+private final class SlowPlaces: ForwardingPlaces {
     private struct State {
         var renewals: [Duration] = []
         var hangs = false
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let base: MemoryStore
+    let base: MemoryStore
     private let time: ManualTime
     private let gone: [NodeIdentity]
     private let state = Mutex(State())
@@ -98,8 +98,6 @@ private final class SlowPlaces: PlaceStore {
         for one in waiting { one.resume() }
     }
 
-    func join(_ node: NodeID) async throws(HermesError) -> NodeIdentity { try await base.join(node) }
-
     func renew(_ node: NodeIdentity) async throws(HermesError) -> [NodeLease]? {
         let now = time.uptime()
         await withCheckedContinuation { continuation in
@@ -123,53 +121,5 @@ private final class SlowPlaces: PlaceStore {
         guard gone.contains(node) else { return try await base.remove(node, removal, now: now, limit: limit) }
         time.advance(by: .seconds(1))
         return NodeRemoval()
-    }
-
-    func change(_ changes: [WillChange], on node: NodeIdentity) async throws(HermesError) -> [Bool]? {
-        try await base.change(changes, on: node)
-    }
-
-    func inheritWills(
-        of node: NodeID,
-        by heir: NodeIdentity,
-        limit: Int
-    ) async throws(HermesError) -> [StoredWill]? {
-        try await base.inheritWills(of: node, by: heir, limit: limit)
-    }
-
-    func secret(_ name: String, proposal: [UInt8]) async throws(HermesError) -> [UInt8] {
-        try await base.secret(name, proposal: proposal)
-    }
-
-    func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession] {
-        try await base.sessions(of: ids)
-    }
-
-    func sessions(after id: DurableSessionID?, limit: Int) async throws(HermesError) -> [StoredSession] {
-        try await base.sessions(after: id, limit: limit)
-    }
-
-    func change(_ changes: [PlaceChange], on node: NodeIdentity) async throws(HermesError) -> [PlaceOutcome]? {
-        try await base.change(changes, on: node)
-    }
-
-    func claim(
-        _ keys: [HandOffKey],
-        number: UInt64,
-        on node: NodeIdentity
-    ) async throws(HermesError) -> Set<HandOffKey>? {
-        try await base.claim(keys, number: number, on: node)
-    }
-
-    func release(_ claims: [HandOffKey: UInt64], on node: NodeIdentity) async throws(HermesError) {
-        try await base.release(claims, on: node)
-    }
-
-    func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]? {
-        try await base.standing(of: users, on: node)
-    }
-
-    func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange] {
-        try await base.online(after: user, limit: limit)
     }
 }

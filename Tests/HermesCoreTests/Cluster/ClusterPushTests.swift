@@ -70,6 +70,17 @@ import Testing
             try await cluster.cores[core].pushTokens.set(token, of: principal(number))
         }
 
+        /// Connects the second account's phone to core 1. There it takes a message that core 0 commits.
+        func takeOnCore1(_ text: String) async throws {
+            try await setToken(of: 2, by: 1)
+            let attachment = try cluster.attach(2, to: 1)
+            try await cluster.settle()
+            try await cluster.send(text, from: principal(1), to: user(2), by: 0)
+            try await cluster.settle()
+            cluster.cores[1].inbox.acknowledge(attachment.principal, upTo: 1)
+            try await cluster.settle()
+        }
+
         /// Time passes, and what is due on the living cores is sent.
         func wait(_ seconds: Int) async throws {
             for second in 0...seconds {
@@ -105,13 +116,7 @@ import Testing
 
     @Test func `a phone that another core has is pushed to only if it does not acknowledge`() async throws {
         let world = try await World()
-        try await world.setToken(of: 2, by: 1)
-        let attachment = try world.cluster.attach(2, to: 1)
-        try await world.cluster.settle()
-        try await world.cluster.send("taken", from: principal(1), to: user(2), by: 0)
-        try await world.cluster.settle()
-        world.cluster.cores[1].inbox.acknowledge(attachment.principal, upTo: 1)
-        try await world.cluster.settle()
+        try await world.takeOnCore1("taken")
         try await world.wait(15)
         #expect(world.sender.sent == [])
         try await world.cluster.send("not taken", from: principal(1), to: user(2), by: 0)
@@ -125,13 +130,7 @@ import Testing
 
     @Test func `each entry for a phone that another core has has its own deadline`() async throws {
         let world = try await World()
-        try await world.setToken(of: 2, by: 1)
-        let attachment = try world.cluster.attach(2, to: 1)
-        try await world.cluster.settle()
-        try await world.cluster.send("1", from: principal(1), to: user(2), by: 0)
-        try await world.cluster.settle()
-        world.cluster.cores[1].inbox.acknowledge(attachment.principal, upTo: 1)
-        try await world.cluster.settle()
+        try await world.takeOnCore1("1")
         try await world.wait(9)
         try await world.cluster.send("2", from: principal(1), to: user(2), by: 0)
         try await world.cluster.settle()

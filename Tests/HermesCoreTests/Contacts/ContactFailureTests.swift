@@ -43,15 +43,7 @@ import Testing
         try await addAccounts(5, to: store.base)
         var settings = MessageSettings()
         settings.contactRequestsPerHour = 3
-        let messenger = Messenger(
-            accountStore: store.base,
-            messageStore: store,
-            socialStore: store.base,
-            sessionStore: store.base,
-            pushTokenStore: store.base,
-            messageSettings: settings,
-            time: time
-        )
+        let messenger = Messenger(store.base, messages: store, settings: settings, time: time)
         func request(_ peer: Int32) async -> HermesError.Code? {
             await code { try await messenger.contacts.apply(.request, to: user(peer), by: principal(1)) }
         }

@@ -15,15 +15,7 @@ import Testing
     private func messenger(messages count: Int) async throws -> Messenger {
         var settings = MessageSettings()
         settings.maxStoredBytes = count * (1_000 + StoredAllowance.recordBytes + 2 * StoredAllowance.recipientBytes)
-        let messenger = Messenger(
-            accountStore: store.base,
-            messageStore: store,
-            socialStore: store.base,
-            sessionStore: store.base,
-            pushTokenStore: store.base,
-            messageSettings: settings,
-            time: time
-        )
+        let messenger = Messenger(store.base, messages: store, settings: settings, time: time)
         try await addAccounts(3, to: store.base)
         return messenger
     }

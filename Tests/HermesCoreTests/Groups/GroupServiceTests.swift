@@ -14,15 +14,7 @@ import Testing
     func `whoever dissolves a group or removes members pays for everybody who is told`() async throws {
         var settings = MessageSettings()
         settings.groupEntriesPerHour = 30
-        let messenger = Messenger(
-            accountStore: store.base,
-            messageStore: store,
-            socialStore: store.base,
-            sessionStore: store.base,
-            pushTokenStore: store.base,
-            messageSettings: settings,
-            time: ManualTime()
-        )
+        let messenger = Messenger(store.base, messages: store, settings: settings, time: ManualTime())
         try await addAccounts(6, to: store.base)
         let ann = try principal(1)
         let others = try (2...6).map { try user($0) }
@@ -43,15 +35,7 @@ import Testing
     @Test func `a change that the server could not store is free; one that it refused is not`() async throws {
         var settings = MessageSettings()
         settings.groupEntriesPerHour = 10
-        let messenger = Messenger(
-            accountStore: store.base,
-            messageStore: store,
-            socialStore: store.base,
-            sessionStore: store.base,
-            pushTokenStore: store.base,
-            messageSettings: settings,
-            time: ManualTime()
-        )
+        let messenger = Messenger(store.base, messages: store, settings: settings, time: ManualTime())
         try await addAccounts(5, to: store.base)
         let others = try (2...5).map { try user($0) }
         func create(_ members: [UserID]) async -> HermesError.Code? {
@@ -74,15 +58,7 @@ import Testing
     {
         var settings = MessageSettings()
         settings.groupEntriesPerHour = 10
-        let messenger = Messenger(
-            accountStore: store.base,
-            messageStore: store,
-            socialStore: store.base,
-            sessionStore: store.base,
-            pushTokenStore: store.base,
-            messageSettings: settings,
-            time: ManualTime()
-        )
+        let messenger = Messenger(store.base, messages: store, settings: settings, time: ManualTime())
         try await addAccounts(4, to: store.base)
         let groups = messenger.groups
         let members = try (2...4).map { try user($0) }

@@ -15,12 +15,9 @@ import Testing
 
     init() async throws {
         messenger = Messenger(
-            accountStore: store.base,
-            messageStore: store,
-            socialStore: store.base,
-            sessionStore: store.base,
-            pushTokenStore: store.base,
-            messageSettings: MessageSettings(maxConcurrentReads: 1, maxWaitingReads: 80),
+            store.base,
+            messages: store,
+            settings: MessageSettings(maxConcurrentReads: 1, maxWaitingReads: 80),
             time: time
         )
         try await addAccounts(4, to: store.base)

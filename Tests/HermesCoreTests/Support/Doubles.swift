@@ -221,13 +221,19 @@ extension Messenger {
     /// A messenger over one store in memory.
     ///
     /// - Parameter messages: the store of the messages, if that is another one, such as a ``FakeStore`` over `store`.
-    convenience init(_ store: MemoryStore, messages: (any MessageStore)? = nil, time: any TimeSource) {
+    convenience init(
+        _ store: MemoryStore,
+        messages: (any MessageStore)? = nil,
+        settings: MessageSettings = MessageSettings(),
+        time: any TimeSource
+    ) {
         self.init(
             accountStore: store,
             messageStore: messages ?? store,
             socialStore: store,
             sessionStore: store,
             pushTokenStore: store,
+            messageSettings: settings,
             time: time
         )
     }

@@ -97,10 +97,10 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// A search for the retained publications that match a filter. It proceeds in parts of bounded size. For
-    /// each topic, it finds what is retained when it reaches the topic, even if that was retained after the search
-    /// began: a subscriber may have lost its live copy because a queue was full. The search may miss topics that had no
-    /// retained publication when it began.
+    /// A search for the retained publications that match a filter. It proceeds in parts of bounded size. For each topic,
+    /// it finds what is retained when it reaches the topic, even if that was retained after the search began: a
+    /// subscriber may have lost its live copy because a queue was full. The search may miss topics that had no retained
+    /// publication when it began.
     package struct Search: Sendable {
         fileprivate var walk: RetainedTree.Walk
         fileprivate let before: UInt64
