@@ -19,6 +19,7 @@ class Console:
     def __init__(self, port: int, directory: str, name: str = "olga", role: str = "administrator"):
         control(directory, "addAdministrator", name=name, role=role, password=PASSWORD)
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.asked = time.monotonic()
         self.cookie = self.token = ""
         status, answer, fields = self.ask("POST", "/login", {"name": name, "password": PASSWORD})
         assert status == 200, answer
@@ -28,10 +29,17 @@ class Console:
     def ask(self, method: str, path: str, body=None):
         """Status, document, header fields."""
         headers = {"Content-Type": "application/json", "Cookie": self.cookie, "X-CSRF-Token": self.token}
+        self.refresh()
         self.connection.request(method, f"/console/api{path}", json.dumps(body) if body is not None else None, headers)
         answer = self.connection.getresponse()
         data = answer.read()
         return answer.status, json.loads(data) if data else None, answer.headers
+
+    def refresh(self) -> None:
+        """Opens a new connection if this one has been idle for long: the server closes idle ones after 30 s."""
+        if time.monotonic() - self.asked > 20:
+            self.connection.close()
+        self.asked = time.monotonic()
 
     def get(self, path: str):
         status, document, _ = self.ask("GET", path)
@@ -42,6 +50,7 @@ class Console:
         """The time from the request to the end of the answer, in seconds, and the answer's bytes."""
         headers = {"Cookie": self.cookie}
         for _ in range(10):
+            self.refresh()
             began = time.perf_counter()
             self.connection.request("GET", f"/console/api{path}", None, headers)
             answer = self.connection.getresponse()
