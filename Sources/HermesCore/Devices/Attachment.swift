@@ -8,6 +8,9 @@
 package protocol Attachment: AnyObject, Sendable {
     var principal: Principal { get }
 
+    /// The place of the request with which the client became the device.
+    var order: AttachmentOrder { get }
+
     /// Whether the attachment takes entries and ephemeral events. An attachment that does not take them is registered
     /// so that it ends with the account and counts for the account's presence.
     var takesEvents: Bool { get }

@@ -55,7 +55,8 @@ extension DeviceRegistry {
         private let state = Mutex(State())
 
         /// - Returns: the attachment that was replaced, whether the user comes online, and the number of the
-        ///   connection; the number is 0 if the attachment was already attached.
+        ///   connection; the number is 0 if the attachment was already attached. If the device has an attachment whose
+        ///   client asked later, the new one counts as replaced, and is not attached.
         func attach(
             _ attachment: any Attachment,
             _ principal: Principal,
@@ -65,7 +66,6 @@ extension DeviceRegistry {
                 var attachments = state.records[principal.user]?.attachments ?? []
                 if attachments.contains(where: { $0 === attachment }) { return (nil, false, 0) }
                 let isFirst = attachments.isEmpty
-                if attachment.takesEvents { state.records[principal.user]?.resting.remove(principal.device) }
                 var replaced: (any Attachment)?
                 // An attachment that takes no events is not a device of the account, whatever device id it has. So it
                 // does not replace a device, and no device replaces it.
@@ -73,11 +73,13 @@ extension DeviceRegistry {
                     $0.principal.device == principal.device && $0.takesEvents == attachment.takesEvents
                 }
                 if let index {
+                    guard attachments[index].order <= attachment.order else { return (attachment, false, 0) }
                     replaced = attachments[index]
                     attachments[index] = attachment
                 } else {
                     attachments.append(attachment)
                 }
+                if attachment.takesEvents { state.records[principal.user]?.resting.remove(principal.device) }
                 state.records[principal.user, default: Record()].attachments = attachments
                 if isFirst { state.changePresence(of: principal.user, now: now) }
                 state.lastConnection += 1

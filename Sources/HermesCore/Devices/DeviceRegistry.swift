@@ -48,7 +48,8 @@ package final class DeviceRegistry: Sendable {
 
     // MARK: Attaching
 
-    /// Adds an attachment. Another attachment of the same user and device is ended with ``AttachmentEnd/replaced``.
+    /// Adds an attachment. Another attachment of the same user and device is ended with ``AttachmentEnd/replaced``. If
+    /// the client of that other attachment asked later (``Attachment/order``), the new attachment is ended instead.
     ///
     /// Watchers are told if the user was offline. If the server ended connections of the account or device after the
     /// login began (for example because the device was removed), the attachment is ended for the same reason instead.
@@ -64,6 +65,7 @@ package final class DeviceRegistry: Sendable {
         if let replaced {
             unwatchAll(replaced)
             replaced.ended(.replaced)
+            if replaced === attachment { return 0 }
         }
         // This is checked after the addition: a later end finds the attachment, and an earlier end is found here.
         if let reason = reason(toEnd: principal) {

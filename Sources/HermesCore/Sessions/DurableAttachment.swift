@@ -21,6 +21,9 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// The client's login; nil without an account.
     var login: LoginNumber? { get }
 
+    /// The place of the request with which the client asked for the session.
+    var order: AttachmentOrder { get }
+
     /// The last proof that the client showed, at its login or later.
     var shown: ShownProof { get }
 

@@ -31,3 +31,15 @@ struct DurableSeats {
     /// Returns the keys of an owner; none for ``SessionOwner/anonymous``.
     func keys(of owner: SessionOwner) -> [SessionKey] { Array(keys[owner, default: []]) }
 }
+
+extension DurableState.Seat {
+    /// The connection that asked last for the session, among those that have it or are about to get it.
+    var newest: (any DurableAttachment)? {
+        if let waiting { return waiting.attachment }
+        return switch phase {
+        case .vacant, .closing: nil
+        case .opening(let applicant): applicant.attachment
+        case .occupied(let attachment): attachment
+        }
+    }
+}

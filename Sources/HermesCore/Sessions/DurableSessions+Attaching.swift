@@ -5,7 +5,8 @@ import Synchronization
 
 extension DurableSessions {
     /// Gives a connection exclusive use of the session of a key. If another connection has the session,
-    /// ``DurableAttachment/replaced()`` is called for it, and it detaches first.
+    /// ``DurableAttachment/replaced()`` is called for it, and it detaches first. If the client of that other connection
+    /// asked later (``DurableAttachment/order``), this connection does not get the session.
     ///
     /// It is also called for sessions that end with their connection (`expiry` zero). Such a session is not stored, but
     /// it takes the key over and, if `clean` is true, ends an existing durable session.
@@ -17,9 +18,8 @@ extension DurableSessions {
     ///     stays forever.
     ///   - attachment: the connection.
     ///   - completion: called exactly once. After success (and only then) the attachment must detach once, whatever
-    ///     happens meanwhile. Errors: `.forbidden` (another connection took over while this one waited, and
-    ///     ``DurableAttachment/replaced()`` was called for this one), `.quotaExceeded`, `.overloaded`,
-    ///     `.storageUnavailable`, `.shuttingDown`.
+    ///     happens meanwhile. Errors: `.replaced` (the client of another connection asked later), `.quotaExceeded`,
+    ///     `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func attach(
         _ key: SessionKey,
         clean: Bool,

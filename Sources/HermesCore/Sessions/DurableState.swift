@@ -167,6 +167,9 @@ struct DurableState {
 
     mutating func attach(_ key: SessionKey, _ applicant: Applicant) -> [Action] {
         guard var seat = seats[key] else { return open(key, applicant, in: Seat(session: .none)) }
+        if let newest = seat.newest, newest.order > applicant.attachment.order {
+            return [.fail(applicant, Self.takenOver)]
+        }
         switch seat.phase {
         case .vacant:
             return open(key, applicant, in: seat)
@@ -581,7 +584,7 @@ struct DurableState {
         }
     }
 
-    private static let takenOver = HermesError(.forbidden, "Another connection has taken the session over.")
+    private static let takenOver = HermesError(.replaced, "Another connection has taken the session over.")
 }
 
 extension DurableSessionID {

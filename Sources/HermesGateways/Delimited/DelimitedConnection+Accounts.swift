@@ -16,6 +16,7 @@ extension DelimitedConnection {
 
     private func logIn(_ request: DelimitedLogin, id: UInt64) {
         connection.charge(request.cost)
+        connection.asksToAttach()
         let accounts = messenger.accounts
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) in

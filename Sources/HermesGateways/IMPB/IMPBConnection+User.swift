@@ -76,6 +76,7 @@ extension IMPBConnection {
         let address = connection.remoteHost
         let registration = registration
         connection.charge(request.token.isEmpty ? .password : .login)
+        connection.asksToAttach()
         connection.ask { () async throws(HermesError) in
             let login = try await accounts.logIn(credential, device: device, address: address)
             // This removes the device that the registration created, so that no entries wait for it, unless another

@@ -92,6 +92,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var throttledUntil = NIODeadline.uptimeNanoseconds(0)
     /// The connection's account; nil for unauthenticated and anonymous clients. Used only for budgets.
     package var account: UserID?
+    /// The place of the peer's last request for a device or a session.
+    package private(set) var order = AttachmentOrder.next()
     /// The address of the peer. It is charged where accounts would be no limit, because anybody can have many accounts
     /// for free.
     private(set) lazy var address = CommitSource(host: remoteHost)
@@ -249,6 +251,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         stuckSince = isStuck ? loop.coarseNow : .max
         if isStuck, phase == .open { loop.schedule(self, due: due) }
     }
+
+    /// Notes that a request of the peer for a device or a session was read. If several connections ask for the same
+    /// one, the one whose request was read last gets it.
+    package func asksToAttach() { order = .next() }
 
     /// Notes that the peer is authenticated. From now on the larger frame limit and the idle deadline apply.
     package func authenticated() {

@@ -6,6 +6,7 @@ package import HermesCore
 /// The core's attachment for an authenticated connection. Every protocol with an inbox uses it.
 package final class DeviceAttachment: Attachment {
     package let principal: Principal
+    package let order: AttachmentOrder
     package let takesEvents: Bool
     /// The device's direct addresses, for peer-to-peer links.
     package let directAddress: DirectAddress?
@@ -18,6 +19,7 @@ package final class DeviceAttachment: Attachment {
         takesEvents: Bool = true
     ) {
         self.principal = principal
+        order = connection.order
         self.takesEvents = takesEvents
         self.directAddress = directAddress
         self.connection = connection

@@ -212,6 +212,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         let device = entry.device
         let address = connection.remoteHost
         connection.charge(.login)
+        connection.asksToAttach()
         connection.ask { () async throws(HermesError) -> Principal in
             try await accounts.admit(.tokenOfAnyDevice(entry.token), device: device, address: address)
                 .principal(on: device)

@@ -22,6 +22,7 @@ extension MQTTConnection {
         }
         version = connect.version
         phase = .connecting
+        connection.asksToAttach()
         isNative = connect.authenticationMethod == Self.nativeMethod
         connection.charge(.login)
         let authenticator = environment.authenticator

@@ -417,6 +417,7 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     /// connection itself checks the messages.
     let reader: (any TopicReader)?
     let source: CommitSource
+    let order: AttachmentOrder
     private let identity: ClientIdentity
     private let sent = Atomic<UInt64>(0)
 
@@ -427,6 +428,7 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
         self.identity = identity
         reader = client.sessionExpiry == .zero ? nil : client.reader
         source = owner.source(of: client)
+        order = owner.connection.order
         connection = owner.connection
         bound = NIOLoopBound(owner, eventLoop: owner.connection.loop.eventLoop)
     }

@@ -105,7 +105,9 @@ extension MQTTConnection {
 
     private func decided(_ request: Request, of client: MQTTClientState) {
         let granted = request.granted
-        guard let account = client.account, account.login == nil, granted.contains(where: \.isInbox) else {
+        let asksForInbox = granted.contains(where: \.isInbox)
+        if asksForInbox { connection.asksToAttach() }
+        guard let account = client.account, account.login == nil, asksForInbox else {
             return grant(granted, request.suback, to: client)
         }
         openDevice(of: account) { [self] error in

@@ -105,6 +105,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
     /// Checks a report without `Connection.ask`, which would delay pings.
     private func check(_ report: QSIOPReport) {
         connection.charge(.login)
+        connection.asksToAttach()
         let accounts = gateway.environment.messenger.accounts
         let loop = connection.loop
         let address = connection.remoteHost

@@ -36,6 +36,24 @@ import Testing
         #expect(devices.count == 0)
     }
 
+    @Test func `who asked earlier does not replace who asked later`() throws {
+        let earlier = RecordingAttachment(try principal(1, "phone"))
+        let later = try attach(1)
+        devices.setResting(true, later)
+        devices.attach(earlier)
+        #expect(earlier.ends == [.replaced] && later.ends.isEmpty)
+        #expect(try devices.attachments(of: user(1)).map { ObjectIdentifier($0) } == [ObjectIdentifier(later)])
+        #expect(try devices.awakeDevices(of: user(1)).isEmpty)
+        devices.detach(earlier)
+        #expect(devices.isOnline(try user(1)))
+        devices.detach(later)
+        #expect(!devices.isOnline(try user(1)))
+        // Nothing stands against the earlier one now.
+        let again = RecordingAttachment(try principal(1, "phone"))
+        devices.attach(again)
+        #expect(again.ends.isEmpty)
+    }
+
     @Test func `who takes no events and a device are two, whatever they are called`() throws {
         let viewer = RecordingAttachment(try principal(1, "liveroom"), takesEvents: false)
         devices.attach(viewer)

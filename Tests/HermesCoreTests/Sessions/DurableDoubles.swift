@@ -20,6 +20,7 @@ final class RecordingConnection: DurableAttachment {
     let source: CommitSource
     let userName: String?
     let shown: ShownProof
+    let order = AttachmentOrder.next()
 
     init(
         reader: (any TopicReader)? = nil,

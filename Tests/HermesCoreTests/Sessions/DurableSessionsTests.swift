@@ -101,12 +101,44 @@ import Testing
             Issue.record("two have one session")
             return
         }
-        #expect(error.code == .forbidden)
+        #expect(error.code == .replaced)
         #expect(second.replacedCount == 1)
         #expect(first.replacedCount == 1)
         sessions.detach(opening.id, first, sentUpTo: 0, expiry: .seconds(60))
         #expect(try await results.next(1).first?.get().id == opening.id)
         #expect(third.replacedCount == 0)
+    }
+
+    @Test(arguments: [Duration?.none, .zero])
+    func `who asked earlier does not get the session from who asked later`(expiry: Duration?) async throws {
+        let key = SessionKey(owner: .subject("ann"), clientID: "a")
+        let results = Collector<Result<DurableOpening, HermesError>>()
+        func attach(_ connection: RecordingConnection) {
+            sessions.attach(key, clean: false, expiry: expiry, attachment: connection) { results.add($0) }
+        }
+        let earlier = RecordingConnection()
+        let later = RecordingConnection()
+        let last = RecordingConnection()
+        attach(later)
+        // The session is being opened, or is open.
+        attach(earlier)
+        let first = await results.next(2)
+        let opened = first.compactMap { try? $0.get() }
+        #expect(opened.count == 1)
+        attach(last)
+        // The last one waits until the connection that has the session leaves.
+        attach(earlier)
+        let refused = await results.next(1)
+        for case .failure(let error) in first + refused { #expect(error.code == .replaced) }
+        #expect(refused.allSatisfy { (try? $0.get()) == nil })
+        #expect(later.replacedCount == 1 && last.replacedCount == 0)
+        let id = try #require(opened.first).id
+        sessions.detach(id, later, sentUpTo: 0, expiry: expiry)
+        let won = try #require(await results.next(1).first).get()
+        sessions.detach(won.id, last, sentUpTo: 0, expiry: expiry)
+        // Nobody has the session now.
+        attach(earlier)
+        _ = try #require(await results.next(1).first).get()
     }
 
     @Test func `a clean start takes the session over`() async throws {

@@ -26,6 +26,7 @@ final class ManualTime: TimeSource {
 /// An attachment that notes what it is told.
 final class RecordingAttachment: HermesCore.Attachment {
     let principal: Principal
+    let order = AttachmentOrder.next()
     private let state = Mutex(
         (entries: [[InboxEntry]](), events: [EphemeralEvent](), ends: [AttachmentEnd](), isBehind: false)
     )

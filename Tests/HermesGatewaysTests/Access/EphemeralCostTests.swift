@@ -19,6 +19,7 @@ import Testing
     /// A device that takes what comes.
     private final class SilentDevice: HermesCore.Attachment {
         let principal: Principal
+        let order = AttachmentOrder.next()
 
         init(_ principal: Principal) { self.principal = principal }
 

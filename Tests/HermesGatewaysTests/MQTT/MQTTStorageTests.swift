@@ -71,6 +71,7 @@ import Testing
     /// A connection that takes nothing.
     private final class Nobody: DurableAttachment {
         let shown = ShownProof.other
+        let order = AttachmentOrder.next()
 
         func replaced() {}
         func ended(_ reason: AttachmentEnd) {}
