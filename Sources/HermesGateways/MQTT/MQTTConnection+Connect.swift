@@ -256,7 +256,7 @@ extension MQTTConnection {
         var kept = will
         // A copy, because a slice would keep the whole read buffer in memory.
         kept.payload = ByteBuffer(bytes: will.payload.readableBytesView)
-        let publication = publication(of: kept, to: topic, sender: client.identity.principal?.user)
+        let publication = publication(of: kept, to: topic, sender: client.identity.account)
         guard let kind = MQTTTranslation.kind(of: publication) else { throw Self.willDoesNotFit }
         return PendingWill(
             publication: publication.ofKind(kind),
@@ -292,7 +292,7 @@ extension MQTTConnection {
             return refuse(Self.tooLarge(.connack(packet)))
         }
         phase = .connected
-        connection.account = client.identity.principal?.user
+        connection.account = client.identity.account
         write(.connack(packet))
         connection.authenticated()
         environment.brokerStatistics.count(connection.listener.metrics)

@@ -347,7 +347,7 @@ extension MQTTConnection {
         let target = MQTTPublishTarget(
             bytes: Array(name.utf8),
             topic: topic,
-            sender: client.identity.principal?.user,
+            sender: client.identity.account,
             route: route,
             isAllowed: client.access(environment.access).allows(.publish, name),
             rules: rules,

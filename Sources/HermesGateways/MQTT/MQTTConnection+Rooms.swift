@@ -38,7 +38,7 @@ extension MQTTConnection {
 
     /// Closes a room for the client. Queued messages from the room are not sent either.
     private func close(_ topic: TopicName, of client: MQTTClientState, _ held: [MQTTHeldSubscription]) {
-        guard !held.isEmpty || client.durable != nil else { return }
+        guard !held.isEmpty || client.durable != nil || !outbound.waiting.isEmpty else { return }
         client.closedRooms.insert(topic)
         client.subscriptions.hasFiltered = true
         refilter(client)

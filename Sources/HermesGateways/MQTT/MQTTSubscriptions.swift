@@ -142,7 +142,8 @@ struct MQTTSubscriptions {
         held[text]?.options = options
     }
 
-    /// Notes that each subscription may match more than the client may read.
+    /// Notes that each subscription may match more than the client may read. The same is true for a message that waits,
+    /// even if its subscription has ended.
     ///
     /// - Returns: the texts of all subscriptions.
     mutating func filterAll() -> [TopicText] {
@@ -151,7 +152,7 @@ struct MQTTSubscriptions {
             if !held.values[index].options.isFiltered { held.values[index].options.isFiltered = true }
             held.formIndex(after: &index)
         }
-        if !held.isEmpty { hasFiltered = true }
+        hasFiltered = true
         return Array(held.keys)
     }
 

@@ -89,13 +89,19 @@ extension MQTTProperty {
         case .contentType(let string), .responseTopic(let string), .assignedClientIdentifier(let string),
             .authenticationMethod(let string), .responseInformation(let string), .serverReference(let string),
             .reasonString(let string):
-            try buffer.writeMQTTString(string)
+            try Self.write(string, into: &buffer)
         case .correlationData(let bytes), .authenticationData(let bytes):
             try buffer.writeMQTTBinary(bytes)
         case .userProperty(let name, let value):
-            try buffer.writeMQTTString(name)
-            try buffer.writeMQTTString(value)
+            try Self.write(name, into: &buffer)
+            try Self.write(value, into: &buffer)
         }
+    }
+
+    /// Writes a text. Other protocols allow U+0000 in a text, but MQTT does not [MQTT-1.5.4-2].
+    private static func write(_ text: String, into buffer: inout ByteBuffer) throws(WireError) {
+        guard !text.utf8.contains(0) else { throw WireError(.notEncodable, "a property holds U+0000 [MQTT-1.5.4-2]") }
+        try buffer.writeMQTTString(text)
     }
 
     var identifier: Identifier {

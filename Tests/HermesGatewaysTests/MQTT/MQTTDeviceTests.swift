@@ -48,6 +48,37 @@ import Testing
         }
     }
 
+    /// Blanks, other letters than ASCII's, and more than 64 of them: none of these is a device id.
+    @Test(arguments: ["sensor", "my sensor", "größe", String(repeating: "x", count: 65)])
+    func `a client publishes as its account and counts for it, whatever its ID is`(_ clientID: String) async throws {
+        try await GatewayHarness.with { harness in
+            let ann = try await harness.register("ann")
+            let user = ann.principal.user
+            let member = try await harness.delimited()
+            _ = try await member.register("bob")
+            _ = try await member.ask(
+                2,
+                .room(
+                    .with {
+                        $0.room = "lobby"
+                        $0.request = .enter(.init())
+                    }
+                )
+            )
+            var connect = MQTTConnect(version: .v5, clientID: clientID, cleanStart: true, keepAlive: 60)
+            connect.userName = "ann"
+            connect.password = ByteBuffer(string: "correct horse")
+            let client = try await MQTTTestClient.open(port: harness.port("mqtt"))
+            try await client.send(.connect(connect))
+            guard case .connack(let connack) = try await client.next(), connack.reason == .success else {
+                throw Unexpected("no CONNACK")
+            }
+            try await client.publish("room/lobby", "hello")
+            #expect(try await member.ephemeral().room.uid == UInt32(user.rawValue))
+            #expect(try await harness.connectionCount(of: user) == 1)
+        }
+    }
+
     @Test(arguments: MQTTVersion.allCases)
     func `a device exists once the inbox is open`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in

@@ -9,7 +9,8 @@ import Testing
 
 @testable import HermesGateways
 
-/// An operator's removal of a client from a room while the client connects to a kept session.
+/// An operator's removal of a client from a room while the client connects to a kept session, or has messages that
+/// wait.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTRoomRemovalTests {
     private static func connect() -> MQTTConnect {
         var connect = MQTTConnect(version: .v5, clientID: "tablet", cleanStart: false)
@@ -70,6 +71,33 @@ import Testing
             #expect(try await client.subscribe("room/lobby", qos: .atLeastOnce).reasons == [.grantedQoS1])
             try await publisher.publish("room/lobby", "again")
             #expect(try await client.taken().text == "again")
+        }
+    }
+
+    @Test(arguments: [false, true], ["room/lobby", "room/+"])
+    func `messages that wait do not come any more`(isKept: Bool, filter: String) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            _ = try await harness.register("ann")
+            var connect = Self.connect()
+            connect.cleanStart = !isKept
+            connect.properties = [.receiveMaximum(2)]
+            if isKept { connect.properties = [.receiveMaximum(2), .sessionExpiryInterval(600)] }
+            let (client, connack) = try await harness.apply(connect)
+            #expect(connack.reason == .success)
+            let suback = try await client.subscribe(filter, "end", qos: .atLeastOnce)
+            #expect(suback.reasons == [.grantedQoS1, .grantedQoS1])
+            let publisher = try await harness.mqtt("publisher", .v5)
+            for number in 0..<4 { try await publisher.publish("room/lobby", "\(number)", qos: .atLeastOnce) }
+            let first = try await client.publication()
+            #expect(first.text == "0")
+            let account = try #require(try await harness.messenger.accounts.account(.nickName(try NickName("ann"))))
+            _ = await harness.environment.loops.remove(RoomExpulsion(of: account, from: .lobby))
+            let kicked = try await client.publication()
+            #expect(kicked.properties.userProperties.map(\.value) == ["5"])
+            try await publisher.publish("end", "end", qos: .atLeastOnce)
+            let packetID = try #require(first.packetID)
+            try await client.send(.puback(MQTTAcknowledgement(packetID: packetID)))
+            #expect(try await client.publication().text == "end")
         }
     }
 

@@ -100,6 +100,14 @@ struct MQTTSubscriptionsTests {
 
     // MARK: Rules
 
+    @Test func `messages that wait are asked about after their subscription has ended, too`() throws {
+        var subscriptions = MQTTSubscriptions()
+        subscriptions.hold(try filter("a"), held())
+        subscriptions.end(TopicText("a"))
+        #expect(subscriptions.filterAll().isEmpty)
+        #expect(subscriptions.hasFiltered)
+    }
+
     @Test func `subscriptions that match too much are noted, and again if the rules change`() throws {
         var subscriptions = MQTTSubscriptions()
         for text in ["a", "b", "c"] { subscriptions.hold(try filter(text), held()) }

@@ -192,6 +192,9 @@ struct GatewayHarness {
         try await connectionCount { $0.isOpen && $0.pauses.contains(.throttled) }
     }
 
+    /// The number of connections that count against the budget of the account.
+    func connectionCount(of user: UserID) async throws -> Int { try await connectionCount { $0.account == user } }
+
     private func connectionCount(_ isCounted: @escaping @Sendable (Connection) -> Bool) async throws -> Int {
         var count = 0
         for loop in environment.loops.all {

@@ -10,6 +10,13 @@ import Testing
         MQTTVersion.allCases.compactMap { type == .auth && $0 == .v311 ? nil : (type, $0) }
     }
 
+    /// Another protocol may have brought such a text.
+    @Test(arguments: [MQTTProperty.contentType("a\0b"), .userProperty("a\0b", "c"), .userProperty("a", "b\0c")])
+    func `a property never holds U+0000`(_ property: MQTTProperty) throws {
+        var buffer = ByteBuffer()
+        #expect { try property.write(into: &buffer) } throws: { ($0 as? WireError)?.code == .notEncodable }
+    }
+
     @Test(arguments: cases)
     func `what is written reads back as it was`(type: MQTTPacketType, version: MQTTVersion) throws {
         var random = SeededGenerator(seed: UInt64(type.rawValue) << 8 | UInt64(version.rawValue))

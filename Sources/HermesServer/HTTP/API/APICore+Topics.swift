@@ -24,6 +24,12 @@ extension APICore {
         }
     )
 
+    /// MQTT does not allow U+0000 in a text [MQTT-1.5.4-2].
+    private static let contentType = APISchema.string(
+        length: 1...256,
+        APISchema.StringForm(pattern: "^[^\\u0000]+$", meaning: "a text without U+0000") { !$0.utf8.contains(0) }
+    )
+
     private static let topic = APIRoute.Parameter("topic", topicName, required: true, "The topic.")
 
     var topicRoutes: [APIRoute] {
@@ -45,7 +51,7 @@ extension APICore {
                     Field("qos", .integer(0...2), "The QoS; 1 if absent."),
                     Field("retain", .boolean, "Whether it is retained for later subscribers."),
                     Field("ttl_seconds", .integer(1...Int64(UInt32.max)), "The time after which it is not delivered."),
-                    Field("content_type", .string(length: 1...256), "The content type, for MQTT 5 subscribers."),
+                    Field("content_type", Self.contentType, "The content type, for MQTT 5 subscribers."),
                 ]),
                 success: .accepted,
                 answer: APISchema.named("Publication", .object([Self.retained])),

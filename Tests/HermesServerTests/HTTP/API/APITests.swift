@@ -308,6 +308,9 @@ struct APITests {
             let bytes = #"{"topic":"a/b","payload":{"base64":"/w=="},"retain":true,"qos":2}"#
             #expect(try await client.send("POST", "/v1/topics/publish", bytes).status == 202)
             #expect(try await client.send("GET", "/v1/topics/retained?topic=a/b").body["base64"]?.string == "/w==")
+            let noText = #"{"topic":"a/c","payload":{"text":"x"},"retain":true,"content_type":"a\u0000b"}"#
+            #expect(try await client.send("POST", "/v1/topics/publish", noText).status == 422)
+            #expect(try await client.send("GET", "/v1/topics/retained?topic=a/c").status == 404)
             let reserved = #"{"topic":"hermes/v1/down","payload":{"text":""}}"#
             #expect(try await client.send("POST", "/v1/topics/publish", reserved).status == 422)
         }
