@@ -142,6 +142,7 @@ package final class Messenger: Sendable {
             },
             clearTopics: { [durable] in await durable.clear($0, isLate: $1) }
         )
+        devices.nameChanged.observe { [durable] in durable.rename($0.user, to: $0.name) }
         topicLinks = roster.map { TopicLinks($0) }
         wills = roster.map { WillLedger($0) }
         if let roster, let topicLinks, let wills, let placeStore {
@@ -194,7 +195,7 @@ package final class Messenger: Sendable {
     ///   - batch: the most deletions in one step; writers get their turn between two steps.
     ///   - maxSteps: the most steps in each store per call.
     /// - Returns: the number of deletions.
-    /// - Throws: `.storageUnavailable`; the next call continues.
+    /// - Throws: `.storageUnavailable`, after the steps that do not need what has failed; the next call continues.
     @discardableResult
     package func housekeeping(
         now: Timestamp,
@@ -238,20 +239,46 @@ package final class Messenger: Sendable {
         retained.expire(now: purgeTime)
         await accounts.writeTraces()
         await accounts.freeNames()
+        let purged = await purge(now: purgeTime, batch: batch, maxSteps: maxSteps)
+        if let failure = purged.failure ?? failure { throw failure }
+        return purged.count
+    }
+
+    /// Purges both stores and maintains the files. A failure in one of the three must not keep the others from running,
+    /// because it may return with each call.
+    ///
+    /// - Returns: the number of deletions, and the first failure.
+    private func purge(
+        now: Timestamp,
+        batch: Int,
+        maxSteps: Int
+    ) async -> (count: Int, failure: HermesError?) {
         var sum = 0
-        for _ in 0..<max(1, maxSteps) where isOnDuty && !Task.isCancelled {
-            let count = try await messageStore.purge(now: purgeTime, limit: batch)
-            sum += count
-            if count == 0 { break }
+        var failures: [HermesError] = []
+        do throws(HermesError) {
+            for _ in 0..<max(1, maxSteps) where isOnDuty && !Task.isCancelled {
+                let count = try await messageStore.purge(now: now, limit: batch)
+                sum += count
+                if count == 0 { break }
+            }
+        } catch {
+            failures.append(error)
         }
-        for _ in 0..<max(1, maxSteps) where isOnDuty && !Task.isCancelled {
-            let count = try await durable.purge(now: purgeTime, limit: batch)
-            sum += count
-            if count == 0 { break }
+        do throws(HermesError) {
+            for _ in 0..<max(1, maxSteps) where isOnDuty && !Task.isCancelled {
+                let count = try await durable.purge(now: now, limit: batch)
+                sum += count
+                if count == 0 { break }
+            }
+        } catch {
+            failures.append(error)
         }
-        if isOnDuty { try await messageStore.maintain(uptime: time.uptime()) }
-        if let failure { throw failure }
-        return sum
+        do throws(HermesError) {
+            if isOnDuty { try await messageStore.maintain(uptime: time.uptime()) }
+        } catch {
+            failures.append(error)
+        }
+        return (sum, failures.first)
     }
 
     /// Commits waiting operations and refuses further ones. This is the last step of a shutdown, after the listeners

@@ -40,6 +40,8 @@ extension HermesServer {
         environment: [String: String] = ProcessInfo.processInfo.environment,
         file: String?
     ) async throws(ServerFailure) -> ControlResponse {
+        // The server may close the connection; writing then fails instead of ending the process.
+        signal(SIGPIPE, SIG_IGN)
         let settings = try load(arguments: arguments, environment: environment, file: file)
         guard settings.store == .sqlite else {
             throw ServerFailure(.badConfiguration, "store.kind is memory: there is no data to work on")

@@ -46,6 +46,26 @@ import Testing
         )
     }
 
+    @Test func `token keys of which none has an accepted algorithm are refused`() async throws {
+        let files = try TemporaryFiles()
+        defer { files.remove() }
+        let issuer = try TokenIssuer()
+        let secret = try files.write("secret", issuer.secret)
+        let set = try files.write("set", issuer.keySet())
+        func said(_ keys: String, _ algorithms: String) async -> String {
+            await check([
+                "--accounts.registration", "closed", "--access.jwt.keys", keys, "--access.jwt.algorithms", algorithms,
+            ])
+        }
+        let one = await said(secret, "RS256")
+        #expect(one.contains("access.jwt.keys: \"\(secret)\" cannot be used: it holds no key for RS256, "), "\(one)")
+        #expect(one.contains("the only algorithm of access.jwt.algorithms"), "\(one)")
+        #expect(await said(secret, "RS256,ES256").contains("no key for ES256 or RS256, the algorithms of"))
+        for good in [await said(secret, "RS256,HS256"), await said(set, "RS256")] {
+            #expect(!good.contains("cannot be used") && good.contains("access.jwt.algorithms"), "\(good)")
+        }
+    }
+
     @Test(.enabled(if: TestCertificate.canBeMade)) func `certificates and their keys are read`() async throws {
         let made = try TestCertificate()
         let other = try TestCertificate()

@@ -14,7 +14,7 @@ package struct Principal: Sendable, Hashable {
     private let current: Current
     /// How many times the server had forced a connection to end when the login began, as counted by
     /// ``DeviceRegistry/stamp()``. Not part of the identity.
-    let loginStamp: UInt64?
+    private(set) var loginStamp: UInt64?
     /// The device whose token was shown; nil if no token was shown. Not part of the identity.
     let tokenOwner: DeviceID?
     /// The login; nil for a principal that acts without one. Not part of the identity.
@@ -49,12 +49,20 @@ package struct Principal: Sendable, Hashable {
     /// The account's name; it changes when the account is renamed (``DeviceRegistry/rename(_:to:)``).
     package var nickName: NickName { current.name }
 
-    func rename(to new: NickName) { current.rename(to: new) }
+    /// Gives the principal and all its copies the account's new name.
+    package func rename(to new: NickName) { current.rename(to: new) }
 
     /// The last proof that the connection showed, at its login or later. Not part of the identity.
     package var shown: ShownProof { current.shown }
 
     func prove(by proof: ShownProof) { current.prove(by: proof) }
+
+    /// Returns the same principal with another ``loginStamp``. The copies still share their name and their proof.
+    func continued(at stamp: UInt64) -> Principal {
+        var continued = self
+        continued.loginStamp = stamp
+        return continued
+    }
 
     package static func == (left: Self, right: Self) -> Bool {
         left.user == right.user && left.device == right.device && left.nickName == right.nickName

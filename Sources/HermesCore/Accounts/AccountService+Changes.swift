@@ -286,6 +286,11 @@ extension AccountService {
         try changes.withLock { changes throws(HermesError) in try changes.takeChange(of: user, now: time.uptime()) }
     }
 
+    /// Charges an account for a change that it requests, and returns whether it may make the change.
+    func mayChange(_ user: UserID) -> Bool {
+        changes.withLock { $0.take(1, of: user, now: time.uptime()) == nil }
+    }
+
     /// Removes a device, revokes its tokens and ends its connection.
     ///
     /// - Throws: `.notFound` if the account has no such device, `.storageUnavailable`.

@@ -197,7 +197,7 @@ package final class AccountService: Sendable {
     /// not be devices.
     ///
     /// - Returns: the admission and the login. The login is nil if the device is new, or if an earlier login of it
-    ///   showed another kind of proof. ``open(_:by:)`` then decides whether it may be opened.
+    ///   showed another kind of proof. ``open(_:by:isLate:)`` then decides whether it may be opened.
     /// - Throws: the errors of ``admit(_:device:address:)``.
     package func admit(
         _ credential: Credential,
@@ -212,11 +212,19 @@ package final class AccountService: Sendable {
 
     /// Opens the device of an admitted client; registers it if it is new.
     ///
+    /// - Parameter isLate: whether the client has had a connection since the admission that the server ended if the
+    ///   admission was no longer valid. Then ends of the account's connections before this call do not concern the
+    ///   device; otherwise, ends since the admission do.
     /// - Returns: the login, without a new token.
     /// - Throws: `.notFound`, `.accountDisabled`, `.deviceLimitReached`, `.forbidden`, `.overloaded`,
     ///   `.storageUnavailable`.
-    package func open(_ device: DeviceDescription, by admission: Admission) async throws(HermesError) -> Login {
+    package func open(
+        _ device: DeviceDescription,
+        by admission: Admission,
+        isLate: Bool = false
+    ) async throws(HermesError) -> Login {
         let commits = committer?.acknowledgementCommits
+        let stamp = isLate ? devices.stamp() : admission.stamp
         guard
             let standing = try await self.standing(
                 .account(.id(admission.account.id)),
@@ -226,8 +234,13 @@ package final class AccountService: Sendable {
             )
         else { throw HermesError(.notFound, "there is no such account") }
         try check(isEnabled: standing.stored.account)
-        return try await open(device, by: admission.renewed(with: standing), isNewToken: false, readAfter: commits)
+        let renewed = admission.renewed(with: standing, stamp: stamp)
+        return try await open(device, by: renewed, isNewToken: false, readAfter: commits)
     }
+
+    /// Returns the login for a device that attaches long after its login. Ends of the account's connections before this
+    /// call no longer concern it, so the caller must have ended the connection itself if one of them did.
+    package func continued(_ login: Login) -> Login { login.continued(at: devices.stamp()) }
 
     /// - Parameter commits: the value of ``InboxCommitter/acknowledgementCommits`` before the store was read. If that
     ///   value has changed since then, the store is read again.
@@ -334,9 +347,13 @@ package final class AccountService: Sendable {
     /// Revokes the token of this login, ends the pushes to its device, and removes the device if `removeDevice` is
     /// true. Also ends the other connections that depend on the token or on the removed device. The caller ends its own
     /// connection.
+    ///
+    /// - Parameter removeDevice: whether to remove the device. The removal counts as a change of the account. If the
+    ///   account has made too many changes, the log-out succeeds nevertheless, and the device stays.
     package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {
         if let token { try await store.revoke(.token(token), now: time.now()) }
         let (user, device) = (principal.user, principal.device)
+        let removeDevice = removeDevice && mayChange(user)
         do throws(HermesError) {
             // The device may have shown the token of another device, or no token. So its own push token must be revoked
             // explicitly.

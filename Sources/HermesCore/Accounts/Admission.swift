@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The proof that a client is an account. The client's device is not open yet: the inbox stays closed until
-/// ``AccountService/open(_:by:)``.
+/// ``AccountService/open(_:by:isLate:)``.
 package struct Admission: Sendable {
     package var account: Account { standing.stored.account }
     /// The hash of the token that was shown; nil if no token was shown.
@@ -13,7 +13,7 @@ package struct Admission: Sendable {
     private(set) var standing: LoginStanding
     /// How many times the server had forced a connection to end when the login began, as counted by
     /// ``DeviceRegistry/stamp()``.
-    let stamp: UInt64
+    private(set) var stamp: UInt64
     let login: LoginNumber
     /// What the principals of the login share.
     private let current: Principal.Current
@@ -39,9 +39,12 @@ package struct Admission: Sendable {
     }
 
     /// Returns the same admission with what the store has recorded now. Its principals have the account's present name.
-    func renewed(with standing: LoginStanding) -> Admission {
+    ///
+    /// - Parameter stamp: from ``DeviceRegistry/stamp()``, before the store was read.
+    func renewed(with standing: LoginStanding, stamp: UInt64) -> Admission {
         var renewed = self
         renewed.standing = standing
+        renewed.stamp = stamp
         current.rename(to: standing.stored.account.nickName)
         return renewed
     }

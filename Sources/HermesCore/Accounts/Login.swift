@@ -30,7 +30,7 @@ package enum Credential: Sendable, CustomStringConvertible {
 
 /// A successful login.
 package struct Login: Sendable {
-    package let principal: Principal
+    package private(set) var principal: Principal
     /// A new token for the next login, in the clear. Nil unless this was a registration or a login with
     /// ``Credential/password(nickName:password:)``.
     package let token: String?
@@ -38,4 +38,10 @@ package struct Login: Sendable {
     package let tokenHash: TokenHash?
     package let device: Device
     package let position: InboxPosition
+
+    func continued(at stamp: UInt64) -> Login {
+        var continued = self
+        continued.principal = principal.continued(at: stamp)
+        return continued
+    }
 }

@@ -24,6 +24,8 @@ package final class DeviceRegistry: Sendable {
     private let late = Mutex(Late())
     /// The other nodes; nil: there are none.
     let roster: ClusterRoster?
+    /// Called when an account has a new name, possibly only in another spelling.
+    let nameChanged = Hook<(user: UserID, name: NickName)>()
     /// Called when a user has come online or gone offline. If there are several nodes, the node that made the
     /// transition reports it.
     package let presenceChanged = Hook<(user: UserID, isOnline: Bool)>()
@@ -198,6 +200,7 @@ package final class DeviceRegistry: Sendable {
             attachment.principal.rename(to: name)
             attachment.renamed()
         }
+        nameChanged((user, name))
     }
 
     private func reason(toEnd principal: Principal) -> AttachmentEnd? {

@@ -15,11 +15,6 @@ final class RoomAudiences: Sendable {
         var everywhere: [Int32]
     }
 
-    private enum Audience {
-        case room(String)
-        case allRooms
-    }
-
     private let state: Locked<State>
     private let loops: Int
 
@@ -30,11 +25,12 @@ final class RoomAudiences: Sendable {
 
     /// Counts subscriptions to a topic name or filter that were added or, with a negative count, removed.
     func change(_ filter: String, by count: Int32, on loop: Int) {
-        guard let audience = Self.audience(of: filter) else { return }
-        state.withLock { state in
-            switch audience {
-            case .allRooms: state.everywhere[loop] += count
-            case .room(let room):
+        switch MatchedRooms(of: filter[...]) {
+        case nil: break
+        case .all: state.withLock { $0.everywhere[loop] += count }
+        case .one(let name):
+            let room = String(name)
+            state.withLock { state in
                 var counts = state.rooms[room] ?? Array(repeating: 0, count: loops)
                 counts[loop] += count
                 state.rooms[room] = counts.allSatisfy { $0 == 0 } ? nil : counts
@@ -50,21 +46,5 @@ final class RoomAudiences: Sendable {
             guard let own = state.rooms[name] else { return state.everywhere.map(Int.init) }
             return zip(own, state.everywhere).map { Int($0) + Int($1) }
         }
-    }
-
-    /// Returns the rooms that a filter matches; nil if it matches none.
-    private static func audience(of filter: String) -> Audience? {
-        // Most filters have nothing to do with rooms, and are not split.
-        guard filter.hasBytes(startingWith: TopicName.roomPrefix) || filter.hasBytes(startingWith: "+") || filter == "#"
-        else { return nil }
-        // A room's topic has two levels. "#" also matches zero levels.
-        var levels = filter.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 3, omittingEmptySubsequences: false)
-            .map { Substring($0) }
-        let isOpen = levels.last == "#"
-        if isOpen { levels.removeLast() }
-        guard levels.count == 2 || isOpen && levels.count < 2 else { return nil }
-        if let first = levels.first, first != "+", first + "/" != TopicName.roomPrefix { return nil }
-        guard levels.count == 2, let name = levels.last, name != "+" else { return .allRooms }
-        return .room(String(name))
     }
 }

@@ -39,6 +39,9 @@ package protocol DurableAttachment: AnyObject, Sendable {
     /// ``AttachmentEnd/endsKeptSessions`` is true, the session ends with the connection.
     func ended(_ reason: AttachmentEnd)
 
+    /// Notes that the client's account has a new name in another spelling, so that the rules for the name stay the same.
+    func renamed(to name: NickName)
+
     /// Takes the publications that a commit has queued for the session. Their seqs are contiguous within one call and
     /// follow ``DurableOpening/head``; there may be gaps between two calls, because other nodes also queue
     /// publications. ``DurableSessions/queued(of:after:sentUpTo:limit:completion:)`` returns the publications in these
@@ -99,6 +102,7 @@ extension DurableAttachment {
     package var userName: String? { nil }
     package var tokenOwner: DeviceID? { nil }
     package var login: LoginNumber? { nil }
+    package func renamed(to name: NickName) {}
 }
 
 extension DurableSessionID {

@@ -118,20 +118,39 @@ extension DurableSessions {
         for attachment in attachments { attachment.ended(reason) }
     }
 
+    /// Gives the connections of an account its new name, because they may act for the account later.
+    func rename(_ user: UserID, to name: NickName) {
+        for attachment in shared.state.withLock({ $0.attachments(of: .account(user)) }) { attachment.renamed(to: name) }
+    }
+
     /// In the owner's sessions that have no connection, ends the subscriptions whose filter equals the topic.
     ///
     /// - Returns: the number of sessions that had such a subscription.
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func endSubscriptions(of owner: SessionOwner, to topic: TopicName) async throws(HermesError) -> Int {
-        let found = shared.state.withLock { $0.subscriptions(of: owner, to: topic) }
-        for (id, filters) in found {
+        var count = 0
+        for key in shared.state.withLock({ $0.seats.keys(of: owner) }) {
+            guard let (id, filters) = absentSubscriptions(of: key, to: topic) else { continue }
+            count += 1
             let result = await withCheckedContinuation { continuation in
                 unsubscribe(id, filters) { continuation.resume(returning: $0.result) }
             }
             // The session may have ended meanwhile.
             if case .failure(let error) = result, error.code != .notFound { throw error }
         }
-        return found.count
+        return count
+    }
+
+    /// Returns the session of a key, and its subscriptions whose filter equals the topic; nil if there are none, or if
+    /// the session has a connection.
+    private func absentSubscriptions(
+        of key: SessionKey,
+        to topic: TopicName
+    ) -> (id: DurableSessionID, filters: [String])? {
+        // The subscriptions are compared without the lock, because all event loops wait for it.
+        guard let (id, subscriptions) = shared.state.withLock({ $0.absentSession(of: key) }) else { return nil }
+        let filters = subscriptions.filter { $0.subscribes(exactlyTo: topic) }.map(\.rawValue)
+        return filters.isEmpty ? nil : (id, filters)
     }
 
     /// Reads all sessions and retained publications; called once, before the first attachment.

@@ -10,6 +10,9 @@ import Synchronization
 /// refused. They must not block. Operations of one ``CommitSource`` are committed and completed in the order of the
 /// calls; sources take turns. State: a ``Locked`` ``DurableState``; nothing is called under it.
 package final class DurableSessions: Sendable {
+    /// The error for a connection whose session another connection has taken.
+    package static let takenOver = HermesError(.replaced, "Another connection has taken the session over.")
+
     /// Present numbers, and counts since the start of the process.
     package struct Statistics: Sendable, Hashable {
         package let sessions: Int

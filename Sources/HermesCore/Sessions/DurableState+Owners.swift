@@ -18,19 +18,13 @@ extension DurableState {
     /// All connections that have a session or wait for one.
     var attachments: [any DurableAttachment] { seats.all.flatMap(\.attachments) }
 
-    /// Looks at those sessions of an owner that have no connection to any node. Returns their subscriptions, ordinary
-    /// and shared, whose filter equals the topic.
-    func subscriptions(of owner: SessionOwner, to topic: TopicName) -> [(id: DurableSessionID, filters: [String])] {
-        seats.keys(of: owner).compactMap { key in
-            guard let id = seats[key]?.session, let record = records[id], record.attachment == nil,
-                !record.hasEnded, !isOpenElsewhere(record)
-            else { return nil }
-            let filters = record.subscriptions.map(\.rawValue).filter { text in
-                guard let filter = DurableIndex.parse(text)?.filter else { return false }
-                return filter.rawValue == topic.rawValue
-            }
-            return filters.isEmpty ? nil : (id, filters)
-        }
+    /// Returns the session of a key, with its subscriptions; nil if there is no session, or if it has ended or has a
+    /// connection to any node.
+    func absentSession(of key: SessionKey) -> (id: DurableSessionID, subscriptions: Set<TopicText>)? {
+        guard let id = seats[key]?.session, let record = records[id], record.attachment == nil,
+            !record.hasEnded, !isOpenElsewhere(record)
+        else { return nil }
+        return (id, record.subscriptions)
     }
 
     /// Ends the sessions of an owner who is gone. A session with a connection ends together with that connection, even
@@ -75,5 +69,18 @@ extension DurableState.Seat {
         }
         if let waiting { present.append(waiting.attachment) }
         return present
+    }
+}
+
+extension TopicText {
+    /// Whether this is a subscription, ordinary or shared, whose filter equals a topic. Nothing is parsed, because a
+    /// session may have thousands of subscriptions.
+    func subscribes(exactlyTo topic: TopicName) -> Bool {
+        let bytes = rawValue.utf8
+        let prefix = "$share/"
+        guard bytes.starts(with: prefix.utf8) else { return rawValue.hasBytes(of: topic.rawValue) }
+        let rest = bytes.dropFirst(prefix.utf8.count)
+        guard let slash = rest.firstIndex(of: UInt8(ascii: "/")), slash > rest.startIndex else { return false }
+        return rest[rest.index(after: slash)...].elementsEqual(topic.rawValue.utf8)
     }
 }

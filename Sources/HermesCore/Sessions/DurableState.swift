@@ -168,7 +168,7 @@ struct DurableState {
     mutating func attach(_ key: SessionKey, _ applicant: Applicant) -> [Action] {
         guard var seat = seats[key] else { return open(key, applicant, in: Seat(session: .none)) }
         if let newest = seat.newest, newest.order > applicant.attachment.order {
-            return [.fail(applicant, Self.takenOver)]
+            return [.fail(applicant, DurableSessions.takenOver)]
         }
         switch seat.phase {
         case .vacant:
@@ -192,7 +192,7 @@ struct DurableState {
     ) -> [Action] {
         defer { seat.waiting = applicant }
         guard let superseded = seat.waiting else { return other.map { [.replace($0)] } ?? [] }
-        return [.replace(superseded.attachment), .fail(superseded, Self.takenOver)]
+        return [.replace(superseded.attachment), .fail(superseded, DurableSessions.takenOver)]
     }
 
     private mutating func open(_ key: SessionKey, _ applicant: Applicant, in seat: Seat) -> [Action] {
@@ -583,8 +583,6 @@ struct DurableState {
             quota.add(filters: -DurableQuota.units(of: filter), of: record.payer)
         }
     }
-
-    private static let takenOver = HermesError(.replaced, "Another connection has taken the session over.")
 }
 
 extension DurableSessionID {

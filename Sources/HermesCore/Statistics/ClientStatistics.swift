@@ -15,11 +15,16 @@ import Synchronization
 package final class ClientStatistics: Sendable {
     /// The most app versions that get metrics of their own.
     package static let maxMetricVersions = 64
+    /// The most of them that are there because of the reports of one account. An account that invents versions must not
+    /// take the metrics of all others.
+    package static let maxMetricVersionsPerAccount = 4
 
     private struct State: Sendable {
         var history = DeliveryHistory()
         var priors = HeartbeatPriors()
         var metricVersions: Set<String> = []
+        /// The number of ``metricVersions`` that each account was the first to report.
+        var introduced: [UserID: Int] = [:]
         var reports = AccountAllowance(ClientStatistics.reportsPerHour, each: .seconds(3_600))
     }
 
@@ -53,15 +58,19 @@ package final class ClientStatistics: Sendable {
     ///   - user: the account of the client.
     ///   - learnsHeartbeats: whether the settled heartbeat intervals in the report are used for other clients.
     /// - Returns: the app version under which metrics count the report. After ``maxMetricVersions`` different versions
-    ///   since the start, all further ones count as ``DeliveryHistory/other``.
+    ///   since the start, all further ones count as ``DeliveryHistory/other``; those of an account that was the first to
+    ///   report some, already after ``maxMetricVersionsPerAccount`` of them.
     package func add(_ report: ClientReport, of user: UserID, learnsHeartbeats: Bool, now: Timestamp) -> String {
         let new = Received(report: report, user: user, learnsHeartbeats: learnsHeartbeats)
         defer { received(new) }
         add(new, now: now)
         return state.withLock { state in
             guard !state.metricVersions.contains(report.appVersion) else { return report.appVersion }
-            guard state.metricVersions.count < Self.maxMetricVersions else { return DeliveryHistory.other }
+            guard state.metricVersions.count < Self.maxMetricVersions,
+                state.introduced[user, default: 0] < Self.maxMetricVersionsPerAccount
+            else { return DeliveryHistory.other }
             state.metricVersions.insert(report.appVersion)
+            state.introduced[user, default: 0] += 1
             return report.appVersion
         }
     }

@@ -103,12 +103,19 @@ package final class WebhookOutbox: Sendable {
         if isFirst { noted.signal() }
     }
 
-    /// Stores notices; they are in the queue when it returns.
+    /// Stores notices; they are in the queue when it returns. Many notices are stored in several transactions: after an
+    /// error, the first ones may be in the queue. If the caller tries again, they come again with other ids.
     ///
-    /// - Parameter marks: see ``WebhookStore/appendWebhooks(_:marks:limit:)``.
+    /// - Parameter marks: see ``WebhookStore/appendWebhooks(_:marks:limit:)``. They are stored together with the last
+    ///   notices.
     package func append(_ notices: [WebhookNotice], marks: [UserID: UInt64]) async throws(HermesError) {
         let now = time.now()
-        try await append(notices.map { Noted(notice: $0, time: now) }, marks: marks)
+        var rest = notices.map { Noted(notice: $0, time: now) }[...]
+        while rest.count > Self.batch {
+            try await append(Array(rest.prefix(Self.batch)), marks: [:])
+            rest = rest.dropFirst(Self.batch)
+        }
+        try await append(Array(rest), marks: marks)
     }
 
     private func append(_ noted: [Noted], marks: [UserID: UInt64]) async throws(HermesError) {

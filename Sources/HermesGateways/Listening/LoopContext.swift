@@ -94,8 +94,6 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     static let leftoversPerTurn = 256
     /// The number of an ended connection's items that are finished at once; the others wait while there is other work.
     static let leftoversAtOnce = 16
-    /// The number of connections that are examined together when clients are removed from a room; some 10 µs each.
-    private static let closesPerTurn = 64
     /// If ``ticks`` is nil: up to this many events of other threads are delivered together without a check of the time.
     private static let eventsAtOnce = 4
     /// The number of connections that are flushed between two checks of the time; some 10 µs each.
@@ -496,12 +494,13 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         for connection in open { inTurn { connection.events?.accessChanged() } }
     }
 
-    /// Removes connections on this loop from a room. This takes turns with other work.
+    /// Removes connections on this loop from a room. This takes turns with other work, as ``accessChanged()`` does.
     ///
     /// - Parameter finish: gets the number of removed connections.
     func remove(_ expulsion: RoomExpulsion, finish: @escaping (Int) -> Void) {
         // `open` is copied, because a removed connection may be closed at once.
-        remove(expulsion, open[...], removed: 0, finish)
+        let copy = open[...]
+        inTurn { [self] in remove(expulsion, copy, removed: 0, finish) }
     }
 
     private func remove(
@@ -510,12 +509,13 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         removed: Int,
         _ finish: @escaping (Int) -> Void
     ) {
-        let removed =
-            removed
-            + connections.prefix(Self.closesPerTurn).count { $0.events?.removed(by: expulsion) ?? false }
-        let rest = connections.dropFirst(Self.closesPerTurn)
+        var rest = connections
+        var removed = removed
+        repeat {
+            if rest.popFirst()?.events?.removed(by: expulsion) ?? false { removed += 1 }
+        } while !rest.isEmpty && hasTime()
         guard !rest.isEmpty else { return finish(removed) }
-        inTurn { self.remove(expulsion, rest, removed: removed, finish) }
+        inTurn { [self, rest, removed] in remove(expulsion, rest, removed: removed, finish) }
     }
 
     /// Returns the counts of one listener on this loop.

@@ -19,7 +19,7 @@ extension MQTTConnection {
             if subscription.isPlain, !outbound.usesAliases {
                 deliverShared(delivery, for: subscription)
             } else {
-                deliverOnce(delivery.publication, subscription)
+                deliverOnce(delivery, subscription)
             }
         } else if !subscription.isLiveAtMostOnceOnly {
             deliverAcknowledged(delivery, qos, subscription)
@@ -56,9 +56,10 @@ extension MQTTConnection {
 
     /// Delivers with QoS 0 in a packet for this subscriber alone. This is necessary for a subscription with options,
     /// and for a client with topic aliases.
-    private func deliverOnce(_ publication: Publication, _ subscription: TopicSubscription) {
+    private func deliverOnce(_ delivery: Delivery, _ subscription: TopicSubscription) {
         let options = subscription.options
-        guard !options.isFiltered || mayRead(publication.topic) else { return }
+        let publication = delivery.publication
+        guard !options.isFiltered || mayRead(publication.topic) else { return withhold(delivery, subscription) }
         sendOnce(
             publication,
             isRetained: options.retainAsPublished && publication.retain,
@@ -70,7 +71,7 @@ extension MQTTConnection {
     /// Delivers with QoS 1 or 2 to a session that ends with its connection.
     private func deliverAcknowledged(_ delivery: Delivery, _ qos: QoS, _ subscription: TopicSubscription) {
         guard subscription.isPlain || !subscription.options.isFiltered || mayRead(delivery.publication.topic) else {
-            return
+            return withhold(delivery, subscription)
         }
         guard outbound.hasRoom, connection.hasRoom else {
             return wait(delivery, qos, subscription)
@@ -98,6 +99,13 @@ extension MQTTConnection {
         connection.write(patching: frame, head: Self.packetIDPlace(in: frame).map { $0 + 2 }) { buffer, start in
             Self.put(qos, id, into: &buffer, at: start)
         }
+    }
+
+    /// Does not send a message that the client may not read. If the subscription is shared, another member gets the
+    /// message: when the group chose this member, the rules still allowed the message.
+    private func withhold(_ delivery: Delivery, _ subscription: TopicSubscription) {
+        guard let shared = subscription as? SharedSubscription else { return }
+        topics.passOn(delivery.kept(), of: shared)
     }
 
     /// Sends packets that arrived together as one block of bytes.

@@ -155,6 +155,7 @@ extension MQTTConnection {
         let isWanted = !isExpired && mayRead(queued, of: client, durable)
         let qos = min(queued.qos, gateway.maximumQoS)
         guard isWanted, write(queued, qos, isDuplicate: wasSent) else {
+            if wasSent, queued.qos == .exactlyOnce { return endExchange(of: queued.seq, client, isTooLarge: isWanted) }
             outbound.window.skip(to: queued.seq + 1)
             return leave(queued, of: client, isTooLarge: isWanted, wasSent: wasSent)
         }
@@ -163,6 +164,18 @@ extension MQTTConnection {
         // A message of QoS 0 will not be acknowledged.
         outbound.window.skip(to: queued.seq + 1)
         complete(queued.seq, of: client)
+    }
+
+    /// Ends the exchange of a QoS 2 message that was sent over an earlier connection, and that must not be sent again.
+    ///
+    /// The client may have the message, and then waits for PUBREL. Without it, the client would take a later message
+    /// with the same packet identifier for a repetition of this one [MQTT-4.3.3-10].
+    private func endExchange(of number: UInt64, _ client: MQTTClientState, isTooLarge: Bool) {
+        guard let link = client.link else { return }
+        if isTooLarge { dropped(.tooLarge) }
+        let packetID = outbound.window.send(exactlyOnce: true)
+        _ = outbound.window.received(packetID, isStored: true)
+        release(number, packetID, of: link)
     }
 
     /// Writes a message of the queue. With QoS 1 or 2, the message takes the next slot of the window.
@@ -217,8 +230,6 @@ extension MQTTConnection {
     private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool, wasSent: Bool) {
         let isForOthers =
             queued.share != nil && !queued.publication.hasExpired(at: now())
-            // The client may have processed a message that was sent, and with QoS 2 nobody else may get it.
-            && (!wasSent || queued.qos < .exactlyOnce)
             // With this length, the core determines for which members the message is too large.
             && (!isTooLarge || !wasSent && Publication(queued.publication).leastMessageBytes > outbound.maxPacketBytes)
         guard isForOthers, let link = client.link else { return drop(queued, of: client, isTooLarge: isTooLarge) }
@@ -447,6 +458,8 @@ final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Co
     func mayHaveSent(upTo number: UInt64) { sent.store(number, ordering: .relaxed) }
 
     var sentUpTo: UInt64 { sent.load(ordering: .relaxed) }
+
+    func renamed(to name: NickName) { identity.principal?.rename(to: name) }
 
     func replaced() { connection.loop.post(.ended(connection, .replaced)) }
 

@@ -28,7 +28,8 @@ extension MQTTConnection {
             // The session was kept with a subscription to the inbox, but the account no longer has the device.
             return openDevice(of: account) { [self] error in
                 guard let error else { return adjustInbox(of: client) }
-                refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message))
+                // CONNACK has been sent by now, so the reason is one of DISCONNECT's.
+                refuse(MQTTPacketError(MQTTTranslation.subackReason(for: error), error.message), because: error)
             }
         }
         let inbox = account.inbox ?? MQTTInbox(form, cursor: login.device.cursor)
@@ -43,7 +44,10 @@ extension MQTTConnection {
         )
         let packets = DelimitedConnection(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
-        packets.authenticated(login, after: inbox.cursor, window: MQTTInbox.windowSize)
+        // Since the session was attached, every end of the account's connections that concerns this one has ended it,
+        // so an end before this moment does not concern the device.
+        let present = phase == .connected ? environment.messenger.accounts.continued(login) : login
+        packets.authenticated(present, after: inbox.cursor, window: MQTTInbox.windowSize)
         // From now on the client can be warned that its token expires. The check follows soon, after SUBACK.
         if client.identity.expiresAt != nil { connection.wake(in: .zero) }
     }
@@ -63,7 +67,7 @@ extension MQTTConnection {
         let accounts = environment.messenger.accounts
         let device = account.device
         connection.ask { () async throws(HermesError) -> Login in
-            try await accounts.open(device, by: admission)
+            try await accounts.open(device, by: admission, isLate: true)
         } then: { result in
             switch result {
             case .success(let login):

@@ -22,16 +22,19 @@ extension MQTTConnection {
         guard expulsion.means(userName: client.identity.userName) else { return wasIn }
         let topic = expulsion.room.topic
         guard !client.closedRooms.contains(topic) else { return wasIn }
-        let matching = client.subscriptions.held.compactMap { text, held in
-            Self.filter(of: text.rawValue).flatMap { $0.matches(topic) ? (text: text, filter: $0, held: held) : nil }
+        // A filter that equals the topic has no wildcard.
+        var equal: [(text: TopicText, held: MQTTHeldSubscription)] = []
+        var wider: [MQTTHeldSubscription] = []
+        for (text, held) in client.subscriptions.held where Self.matches(text.rawValue, expulsion.room) {
+            if Self.filter(text.rawValue, equals: topic) { equal.append((text, held)) } else { wider.append(held) }
         }
-        guard !matching.isEmpty else { return wasIn }
+        guard !equal.isEmpty || !wider.isEmpty else { return wasIn }
         guard client.closedRooms.count < Self.maxClosedRooms else {
             refuse(MQTTPacketError(.administrativeAction, "removed from more than \(Self.maxClosedRooms) rooms"))
             return true
         }
-        close(topic, of: client, matching.filter(\.filter.hasWildcard).map(\.held))
-        end(matching.filter { !$0.filter.hasWildcard }.map { ($0.text, $0.held) }, of: client)
+        close(topic, of: client, wider)
+        end(equal, of: client)
         tellRemoval(from: expulsion.room)
         return true
     }
@@ -78,7 +81,10 @@ extension MQTTConnection {
     /// Opens closed rooms again if the client's new filters match them.
     func reopenRooms(matching filters: [TopicFilter], of client: MQTTClientState) {
         guard !client.closedRooms.isEmpty else { return }
-        let closed = client.closedRooms.filter { topic in !filters.contains { $0.matches(topic) } }
+        let opened = filters.compactMap { MatchedRooms(of: $0.rawValue[...]) }
+        let closed = client.closedRooms.filter { topic in
+            !opened.contains { rooms in topic.room.map { rooms.includes($0) } ?? false }
+        }
         // Continue only after a change, because all subscriptions are checked again.
         guard closed.count < client.closedRooms.count else { return }
         client.closedRooms = closed
@@ -88,14 +94,26 @@ extension MQTTConnection {
     /// Whether a subscription matches more than the client may read.
     func isFiltered(_ text: String, of client: MQTTClientState) -> Bool {
         if client.access(environment.access).access(toSubscribe: text) != .all { return true }
-        guard !client.closedRooms.isEmpty, let filter = Self.filter(of: text) else { return false }
-        return client.closedRooms.contains { filter.matches($0) }
+        guard !client.closedRooms.isEmpty else { return false }
+        return switch MatchedRooms(of: Self.filter(of: text)) {
+        case nil: false
+        case .all: true
+        case .one(let name): client.closedRooms.contains(TopicName(checked: TopicName.roomPrefix + String(name)))
+        }
+    }
+
+    /// Whether the filter in a subscription's text matches a room's topic.
+    private static func matches(_ text: String, _ room: RoomName) -> Bool {
+        MatchedRooms(of: filter(of: text))?.includes(room) ?? false
+    }
+
+    /// Whether the filter in a subscription's text is the topic itself.
+    private static func filter(_ text: String, equals topic: TopicName) -> Bool {
+        filter(of: text).utf8.elementsEqual(topic.rawValue.utf8)
     }
 
     /// Returns the filter in a subscription's text, without the group of a shared subscription.
-    private static func filter(of text: String) -> TopicFilter? {
-        TopicFilter(MQTTTopic.sharedParts(of: text).map { String($0.filter) } ?? text)
-    }
+    private static func filter(of text: String) -> Substring { MQTTTopic.sharedParts(of: text)?.filter ?? text[...] }
 }
 
 /// An operator's removal of a client that is connecting.
@@ -139,12 +157,8 @@ extension MQTTConnection {
         _ id: DurableSessionID
     ) -> Bool {
         let topic = expulsion.room.topic
-        let matching = link.restored.compactMap { subscription in
-            Self.filter(of: subscription.filter).flatMap { filter in
-                filter.matches(topic) ? (text: subscription.filter, filter: filter) : nil
-            }
-        }
-        endStored(matching.filter { !$0.filter.hasWildcard }.map(\.text), of: id, by: link.source)
+        let matching = link.restored.map(\.filter).filter { Self.matches($0, expulsion.room) }
+        endStored(matching.filter { Self.filter($0, equals: topic) }, of: id, by: link.source)
         return !matching.isEmpty
     }
 }

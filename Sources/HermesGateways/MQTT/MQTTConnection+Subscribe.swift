@@ -107,24 +107,42 @@ extension MQTTConnection {
         let granted = request.granted
         let asksForInbox = granted.contains(where: \.isInbox)
         if asksForInbox { connection.asksToAttach() }
-        guard let account = client.account, account.login == nil, asksForInbox else {
-            return grant(granted, request.suback, to: client)
+        guard asksForInbox, client.account?.login == nil else { return grant(granted, request.suback, to: client) }
+        guard let account = client.account else {
+            return grant(granted, request.suback, refusingInbox: Self.problem(withInboxOf: client), to: client)
         }
         openDevice(of: account) { [self] error in
             guard let error else { return grant(granted, request.suback, to: client) }
-            var suback = request.suback
-            for subscription in granted where subscription.isInbox {
-                giveBack(subscription, of: client)
-                suback.reasons[subscription.index] = MQTTTranslation.subackReason(for: error)
-            }
-            if version == .v5, client.wantsProblemInformation {
-                var explained = suback
-                explained.properties = [.reasonString(error.message)]
-                // The reason string is left out if the packet would be too large for the client [MQTT-3.9.2-1].
-                if bytes(of: .suback(explained)) != nil { suback = explained }
-            }
-            grant(granted.filter { !$0.isInbox }, suback, to: client)
+            grant(granted, request.suback, refusingInbox: error, to: client)
         }
+    }
+
+    /// Returns the reason why a client without a device cannot have an inbox.
+    private static func problem(withInboxOf client: MQTTClientState) -> HermesError {
+        guard client.identity.account != nil else {
+            return HermesError(.notAuthenticated, "an inbox needs a login with the name of an account")
+        }
+        return HermesError(.forbidden, "an inbox needs a client identifier of 1 to 64 printable ASCII characters")
+    }
+
+    private func grant(
+        _ granted: [Granted],
+        _ suback: MQTTSuback,
+        refusingInbox error: HermesError,
+        to client: MQTTClientState
+    ) {
+        var suback = suback
+        for subscription in granted where subscription.isInbox {
+            giveBack(subscription, of: client)
+            suback.reasons[subscription.index] = MQTTTranslation.subackReason(for: error)
+        }
+        if version == .v5, client.wantsProblemInformation {
+            var explained = suback
+            explained.properties = [.reasonString(error.message)]
+            // The reason string is left out if the packet would be too large for the client [MQTT-3.9.2-1].
+            if bytes(of: .suback(explained)) != nil { suback = explained }
+        }
+        grant(granted.filter { !$0.isInbox }, suback, to: client)
     }
 
     /// Stores the granted subscriptions if the session is durable, then adds them and answers.

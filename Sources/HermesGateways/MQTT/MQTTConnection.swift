@@ -287,6 +287,10 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         case .new, .connecting:
             // A refused CONNECT leaves no will.
             withdrawWill()
+            if phase == .connecting, case .attachment(.replaced) = reason {
+                let error = DurableSessions.takenOver
+                giveReason(MQTTTranslation.connackReason(for: error), error.message, error)
+            }
             // Before CONNECT the client's version is unknown; 3.1.1 has few codes [MQTT-3.2.2-6].
             guard let parting, version == .v5 || MQTTTranslation.hasReturnCode(parting.reason) else { return }
             connack(refusal: parting)

@@ -83,7 +83,8 @@ enum MQTTTranslation {
         switch error.code {
         case .wrongCredentials, .invalidToken: .badUserNameOrPassword
         case .accountDisabled: .banned
-        case .forbidden, .notAuthenticated: .notAuthorized
+        // Another connection of the client came later. A code that invites a retry would let both end each other.
+        case .forbidden, .notAuthenticated, .replaced: .notAuthorized
         case .invalidArgument: .clientIdentifierNotValid
         case .deviceLimitReached: .quotaExceeded
         case .overloaded, .rateLimited, .loginDelayed: .serverBusy
@@ -138,6 +139,7 @@ enum MQTTTranslation {
     static func code(of reason: MQTTReasonCode, _ error: HermesError? = nil) -> UInt32 {
         // In CONNACK, 0x88 also stands for errors of the client that have no reason code, such as a name that is taken.
         if reason == .serverUnavailable, let error, error.code != .storageUnavailable { return error.code.rawValue }
+        if error?.code == .replaced { return HermesError.Code.replaced.rawValue }
         return switch reason {
         case .packetTooLarge: WireError.Code.frameTooLong.rawValue
         case .malformedPacket, .protocolError, .receiveMaximumExceeded, .topicAliasInvalid, .topicFilterInvalid,

@@ -39,6 +39,8 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
     }
 
     package func farewell(_ reason: CloseReason) {
+        // The place is given back at once, because a client can delay the close.
+        defer { closeInbox() }
         unsubscribe()
         guard let answer = QSIOPTranslation.answer(for: reason) else {
             _ = session.connectionClosed()
@@ -51,6 +53,10 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
     package func closed() {
         _ = session.connectionClosed()
         unsubscribe()
+        closeInbox()
+    }
+
+    private func closeInbox() {
         inbox?.close()
         inbox = nil
     }

@@ -13,16 +13,27 @@ final class JWTVerifier: TokenVerifier {
     private let settings: AccessSettings.Tokens
     private let keys: Mutex<TokenKeys>
 
-    /// Reads the keys.
+    /// Reads the keys. Throws if no token could be valid.
     init(_ settings: AccessSettings.Tokens) throws {
         self.settings = settings
-        keys = Mutex(try TokenKeys.load(settings.keysPath))
+        keys = Mutex(try Self.load(settings))
     }
 
     /// Reads the keys again. If that fails, the old keys stay in use.
     func reload() throws {
-        let fresh = try TokenKeys.load(settings.keysPath)
+        let fresh = try Self.load(settings)
         keys.withLock { $0 = fresh }
+    }
+
+    private static func load(_ settings: AccessSettings.Tokens) throws -> TokenKeys {
+        let keys = try TokenKeys.load(settings.keysPath)
+        guard keys.keys.contains(where: { settings.algorithms.contains($0.key.algorithm) }) else {
+            let allowed = settings.algorithms.map(\.rawValue).sorted()
+            let names = allowed.joined(separator: " or ")
+            let role = allowed.count == 1 ? "the only algorithm" : "the algorithms"
+            throw TokenKeys.Refusal(description: "it holds no key for \(names), \(role) of access.jwt.algorithms")
+        }
+        return keys
     }
 
     func isToken(_ text: String) -> Bool { JSONWebToken.hasForm(text) }

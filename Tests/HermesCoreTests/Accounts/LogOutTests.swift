@@ -52,6 +52,16 @@ import Testing
         #expect(attach(underWay).ends == [.revoked])
     }
 
+    /// As over QSIOP.
+    @Test func `a device that was admitted before its token was revoked, and opened after that, ends`() async throws {
+        let accounts = service()
+        let first = try await register(accounts)
+        let token = try #require(first.token)
+        let admission = try await accounts.admit(.tokenOfAnyDevice(token), device: phone().id, address: nil)
+        try await accounts.logOut(first.principal, token: first.tokenHash, removeDevice: false)
+        #expect(attach(try await accounts.open(phone(), by: admission)).ends == [.revoked])
+    }
+
     /// As over IMPB, where a login removes the device that the registration created.
     @Test func `every other connection of a removed device ends`() async throws {
         let accounts = service()
@@ -60,6 +70,25 @@ import Testing
         let other = attach(try await accounts.logIn(credential, device: phone(), address: nil))
         try await accounts.logOut(first.principal, token: first.tokenHash, removeDevice: true)
         #expect(other.ends == [.revoked])
+    }
+
+    @Test func `an account removes a limited number of devices in a minute, but can always log out`() async throws {
+        let accounts = service()
+        let user = try await register(accounts).principal.user
+        let credential = Credential.password(nickName: "anna", password: "secret")
+        for number in 0..<100 {
+            let tablet = DeviceDescription(id: try device("tablet\(number)"))
+            let login = try await accounts.logIn(credential, device: tablet, address: nil)
+            try await accounts.logOut(login.principal, token: login.tokenHash, removeDevice: true)
+        }
+        let rest = try await accounts.devices(of: user).map(\.description.id)
+        let (last, left) = (try device("tablet59"), try device("tablet60"))
+        #expect(rest.count == 1 + 40 && !rest.contains(last) && rest.contains(left))
+        #expect(try await accounts.tokens(of: user).count == 1)
+        time.advance(by: .seconds(60))
+        let login = try await accounts.logIn(credential, device: DeviceDescription(id: left), address: nil)
+        try await accounts.logOut(login.principal, token: login.tokenHash, removeDevice: true)
+        #expect(try await accounts.devices(of: user).count == 40)
     }
 
     @Test(arguments: [false, true])

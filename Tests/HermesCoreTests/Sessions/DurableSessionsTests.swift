@@ -75,6 +75,23 @@ import Testing
         #expect(try await !sessions.attached("away").opening.isPresent)
     }
 
+    @Test func `of the sessions without a connection, exactly the subscriptions to a topic end`() async throws {
+        let ending = ["room/lobby", "$share/g/room/lobby", "$share/h/room/lobby"]
+        let staying = ["room/lobby2", "room/+", "$share/g/room/+", "$share/room/lobby", "+/lobby"]
+        for name in ["a", "b", "present"] {
+            let (opening, connection) = try await sessions.attached(name)
+            for filter in ending + staying { try await sessions.subscribed(opening.id, filter, once) }
+            if name != "present" { sessions.detach(opening.id, connection, sentUpTo: 0, expiry: .seconds(60)) }
+        }
+        let topic = try #require(TopicName("room/lobby"))
+        #expect(try await sessions.endSubscriptions(of: .subject("ann"), to: topic) == 2)
+        #expect(try await sessions.endSubscriptions(of: .subject("ann"), to: topic) == 0)
+        for stored in try await store.sessions() {
+            let expected = stored.key.clientID == "present" ? ending + staying : staying
+            #expect(stored.subscriptions.map(\.filter).sorted() == expected.sorted())
+        }
+    }
+
     @Test func `attach waits for the one before`() async throws {
         let (opening, first) = try await sessions.attached("a")
         let second = RecordingConnection()

@@ -17,15 +17,32 @@ import Testing
 
     @Test func `metrics get the names of few versions, whatever clients report`() throws {
         let statistics = ClientStatistics()
-        func name(_ version: String) throws -> String {
+        func name(_ version: String, by account: Int) throws -> String {
             let report = try Self.report(version, within1s: 1)
-            return statistics.add(report, of: try user(1), learnsHeartbeats: false, now: Self.start)
+            let reporter = try user(Int32(account + 1))
+            return statistics.add(report, of: reporter, learnsHeartbeats: false, now: Self.start)
         }
-        for number in 0..<ClientStatistics.maxMetricVersions { #expect(try name("\(number)") == "\(number)") }
-        #expect(try name("more") == DeliveryHistory.other && name("3") == "3")
+        for number in 0..<ClientStatistics.maxMetricVersions {
+            let account = number / ClientStatistics.maxMetricVersionsPerAccount
+            #expect(try name("\(number)", by: account) == "\(number)")
+        }
+        #expect(try name("more", by: 100) == DeliveryHistory.other && name("3", by: 100) == "3")
         // What a client reports last is in the history, too.
         let sums = statistics.versions(.hour, now: Self.start)
         #expect(sums.reduce(0) { $0 + $1.counts[.within1s] } == 66)
+    }
+
+    @Test func `an account that invents versions does not take the metrics of others`() throws {
+        let statistics = ClientStatistics()
+        func name(_ version: String, by account: Int32) throws -> String {
+            let report = try Self.report(version, within1s: 1)
+            return statistics.add(report, of: try user(account), learnsHeartbeats: false, now: Self.start)
+        }
+        let names = try (0..<ClientStatistics.maxMetricVersions).map { try name("invented \($0)", by: 1) }
+        #expect(names.filter { $0 == DeliveryHistory.other }.count == names.count - 4)
+        #expect(try name("2.1", by: 1) == DeliveryHistory.other)
+        #expect(try name("2.1", by: 2) == "2.1")
+        #expect(try name("2.1", by: 1) == "2.1" && name("invented 0", by: 1) == "invented 0")
     }
 
     @Test func `a report is checked, and its numbers are believed within reason`() throws {

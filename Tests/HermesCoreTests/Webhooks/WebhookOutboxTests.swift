@@ -14,12 +14,16 @@ import Testing
         private struct State {
             var failures: [HermesError.Code] = []
             var appending: @Sendable () -> Void = {}
+            var appends: [(count: Int, marks: [UserID: UInt64])] = []
         }
 
         private let store = MemoryStore()
         private let state = Mutex(State())
 
         func fail(_ codes: HermesError.Code...) { state.withLock { $0.failures = codes } }
+
+        /// The number of events of each append, and its marks.
+        var appends: [(count: Int, marks: [UserID: UInt64])] { state.withLock { $0.appends } }
 
         /// Runs before each append.
         func beforeAppends(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.appending = body } }
@@ -30,6 +34,7 @@ import Testing
             limit: Int
         ) async throws(HermesError) -> Int {
             state.withLock { $0.appending }()
+            state.withLock { $0.appends.append((count: events.count, marks: marks)) }
             let failure: HermesError.Code? = state.withLock { $0.failures.isEmpty ? nil : $0.failures.removeFirst() }
             if let failure { throw HermesError(failure, "the test wants it") }
             return try await store.appendWebhooks(events, marks: marks, limit: limit)
@@ -121,6 +126,21 @@ import Testing
         #expect(outbox.statistics.dropped == 200)
         outbox.note(.offline(owner))
         #expect(outbox.statistics.dropped == 201)
+    }
+
+    @Test
+    func `many notices are stored in several transactions, and the marks in the last one`() async throws {
+        let owner = try user(1)
+        for (count, parts) in [(450, [200, 200, 50]), (400, [200, 200]), (0, [0])] {
+            let before = store.appends.count
+            let notices = Array(repeating: WebhookNotice.online(owner), count: count)
+            try await outbox.append(notices, marks: [owner: UInt64(count)])
+            let appends = store.appends[before...]
+            #expect(appends.map(\.count) == parts)
+            #expect(appends.dropLast().allSatisfy { $0.marks.isEmpty })
+            #expect(appends.last?.marks == [owner: UInt64(count)])
+        }
+        #expect(outbox.statistics.queued == 850)
     }
 
     @Test

@@ -42,13 +42,35 @@ import Testing
             #expect(connack.reason == .success)
             let last = try await earlier.untilEnd().last
             switch last {
-            case .connack(let refusal): #expect(refusal.reason == .serverUnavailable)
+            case .connack(let refusal): #expect(refusal.reason == .notAuthorized)
             // The check of the earlier login was fast after all.
             case .disconnect(let end): #expect(end.reason == .sessionTakenOver)
             default: Issue.record("the earlier connection ended with \(String(describing: last))")
             }
             try await later.send(.pingreq)
             guard case .pingresp = try await later.next() else { throw Unexpected("the later connection has ended") }
+        }
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `a connection that waits for its session is told that a later one has it`(_ version: MQTTVersion) async throws
+    {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            var connect = MQTTConnect(version: version, clientID: "one", cleanStart: false)
+            if version == .v5 { connect.properties = [.sessionExpiryInterval(600)] }
+            store.close()
+            let earlier = try await MQTTTestClient.open(harness, version)
+            try await earlier.send(.connect(connect))
+            while harness.messenger.durable.statistics.commits.waiting == 0 { await Task.yield() }
+            let later = try await MQTTTestClient.open(harness, version)
+            try await later.send(.connect(connect))
+            let last = try await earlier.untilEnd().last
+            guard case .connack(let refusal)? = last else { throw Unexpected("no CONNACK") }
+            #expect(refusal.reason == .notAuthorized)
+            store.open()
+            guard case .connack(let connack) = try await later.next() else { throw Unexpected("no CONNACK") }
+            #expect(connack.reason == .success)
         }
     }
 

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
-import HermesGateways
 import HermesTestKit
 import HermesWire
 import NIOCore
+import SwiftProtobuf
 import Testing
+
+@testable import HermesGateways
 
 /// When an MQTT client is a device of its account: from the moment it opens its inbox, and not before.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTDeviceTests {
@@ -76,6 +78,59 @@ import Testing
             try await client.publish("room/lobby", "hello")
             #expect(try await member.ephemeral().room.uid == UInt32(user.rawValue))
             #expect(try await harness.connectionCount(of: user) == 1)
+        }
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
+    func `an inbox that the client cannot have is refused, and nothing else`(_ version: MQTTVersion) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            _ = try await harness.register("ann")
+            let clients = try await [
+                connect(harness, "my sensor", version), connect(harness, String(repeating: "x", count: 65), version),
+                harness.mqtt("anonymous", version),
+            ]
+            for client in clients {
+                let filters = ["weather/#", "hermes/v1/down", "hermes/v1/down/json", "hermes/#"]
+                let suback = try await client.subscribe(filters)
+                let refusal = version == .v5 ? MQTTReasonCode.notAuthorized : .unspecifiedError
+                #expect(suback.reasons == [.grantedQoS2, refusal, refusal, refusal])
+            }
+        }
+    }
+
+    /// The name is written differently, so nobody loses it and no connection ends.
+    @Test(arguments: [false, true])
+    func `an inbox opens long after the login, whatever the account has done since`(isKnown: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let ann = try await harness.register("ann")
+            if isKnown {
+                let first = try await connect(harness, "sensor")
+                _ = try await first.subscribe("hermes/v1/down", qos: .atLeastOnce)
+                try await first.disconnect()
+            }
+            let client = try await connect(harness, "sensor")
+            let accounts = harness.messenger.accounts
+            for name in ["Ann", "ANN"] {
+                _ = try await accounts.changeProfile(of: ann.principal.user, nickName: name, avatarURL: nil)
+                #expect(try await client.subscribe("hermes/v1/down", qos: .atLeastOnce).reasons == [.grantedQoS1])
+                #expect(try await client.untilPong().isEmpty)
+                let attached = harness.messenger.devices.attachments(of: ann.principal.user)
+                #expect(attached.map(\.principal.nickName.rawValue) == [name])
+                #expect(try await client.unsubscribe("hermes/v1/down").reasons == [.success])
+            }
+        }
+    }
+
+    /// DISCONNECT has fewer reason codes than CONNACK (3.14.2.1).
+    @Test func `an inbox that cannot be opened ends the connection with a code that DISCONNECT has`() throws {
+        for number in UInt32(1_000)...9_999 {
+            let error = HermesError(HermesError.Code(rawValue: number), "")
+            var bytes = ByteBuffer()
+            let packet = MQTTPacket.disconnect(MQTTDisconnect(reason: MQTTTranslation.subackReason(for: error)))
+            try packet.write(into: &bytes, version: .v5)
+            var decoder = MQTTFrameDecoder()
+            let frame = try #require(try decoder.next(from: &bytes))
+            _ = try MQTTPacket(frame, version: .v5)
         }
     }
 

@@ -101,6 +101,40 @@ import Testing
         }
     }
 
+    @Test func `of many filters, those that match the room end or leave it out`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            _ = try await harness.register("ann")
+            let (client, connack) = try await harness.apply(Self.connect())
+            #expect(connack.reason == .success)
+            let others =
+                (0..<200).map { "room/lobby\($0)" } + (0..<200).map { "+/x\($0)" }
+                + ["room", "lobby", "room/lobby/x", "+/lobby/+/y", "$share/g/lobby", "end"]
+            let matching = ["room/lobby", "$share/g/room/lobby", "+/lobby"]
+            let suback = try await client.subscribe(others + matching, qos: .atLeastOnce)
+            #expect(suback.reasons.allSatisfy { $0 == .grantedQoS1 })
+            let account = try #require(try await harness.messenger.accounts.account(.nickName(try NickName("ann"))))
+            let expulsion = RoomExpulsion(of: account, from: .lobby)
+            #expect(await harness.environment.loops.remove(expulsion) == 1)
+            #expect(await harness.environment.loops.remove(expulsion) == 0)
+            #expect(try await client.publication().properties.userProperties.map(\.value) == ["5"])
+            let publisher = try await harness.mqtt("publisher", .v5)
+            for topic in ["room/lobby", "room/lobby/x", "other/lobby", "room/lobby1", "end"] {
+                try await publisher.publish(topic, "x")
+            }
+            for topic in ["room/lobby/x", "other/lobby", "room/lobby1", "end"] {
+                #expect(try await client.taken().topic == topic)
+            }
+            #expect(
+                try await client.unsubscribe("room/lobby", "$share/g/room/lobby", "+/lobby", "room/lobby/x").reasons
+                    == [.noSubscriptionExisted, .noSubscriptionExisted, .success, .success]
+            )
+            // The client may come back.
+            #expect(try await client.subscribe("+/lobby", qos: .atLeastOnce).reasons == [.grantedQoS1])
+            try await publisher.publish("room/lobby", "again")
+            #expect(try await client.taken().text == "again")
+        }
+    }
+
     @Test func `in the store they end even if the client closes before CONNACK`() async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in

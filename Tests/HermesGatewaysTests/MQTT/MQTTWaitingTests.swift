@@ -77,6 +77,44 @@ import Testing
         }
     }
 
+    /// The group has a kept member, so the message is stored; a connected member is chosen before that.
+    @Test func `a message for a member that may not read it any more goes to another one`() async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let kept = try await harness.mqtt("kept", .v5, durable: true)
+            _ = try await kept.subscribe(Self.jobs, qos: .atLeastOnce)
+            try await kept.disconnect()
+            let one = try await harness.mqtt("one", .v5)
+            _ = try await one.subscribe(Self.jobs, qos: .atLeastOnce)
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let durable = harness.messenger.durable
+            while durable.statistics.commits.waiting > 0 || durable.statistics.online > 0 { await Task.yield() }
+            store.close()
+            let payload = ByteBuffer(string: "x")
+            try await publisher.send(
+                .publish(MQTTPublish(topic: "jobs/a", payload: payload, qos: .atLeastOnce, packetID: 7))
+            )
+            while durable.statistics.commits.waiting == 0 { await Task.yield() }
+            let two = try await harness.mqtt("two", .v5)
+            _ = try await two.subscribe(Self.jobs, qos: .atLeastOnce)
+            harness.environment.access.replace(with: try TopicRules(parsing: "deny client one read jobs/a"))
+            await harness.turnsAreTaken()
+            store.open()
+            guard case .puback(let answer) = try await publisher.next() else { throw Unexpected("no PUBACK") }
+            #expect(answer.packetID == 7 && !answer.reason.isFailure)
+            #expect(try await one.untilPong().isEmpty)
+            // The kept member may be chosen, too.
+            let back = try await harness.mqtt("kept", .v5, durable: true)
+            var texts: [String] = []
+            while texts.isEmpty {
+                for client in [two, back] {
+                    for case .publish(let publish) in try await client.untilPong() { texts.append(publish.text) }
+                }
+            }
+            #expect(texts == ["x"])
+        }
+    }
+
     @Test(.statements("5.0 [MQTT-3.3.2-5]"))
     func `what has expired while it waited with a member goes to no other`() async throws {
         try await GatewayHarness.withMQTT { harness in

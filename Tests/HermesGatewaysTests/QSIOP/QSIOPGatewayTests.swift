@@ -5,6 +5,8 @@ import HermesCore
 import HermesTestKit
 import HermesWire
 import NIOCore
+import NIOPosix
+import Synchronization
 import Testing
 
 @testable import HermesGateways
@@ -65,6 +67,33 @@ import Testing
             let end = ContinuousClock.now + .seconds(isProven ? 10 : 1)
             while rates.count < before + 2, ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(5)) }
             #expect(rates.count - before == (isProven ? 2 : 1))
+        }
+    }
+
+    @Test func `a device that the server ends is gone at once, although its peer does not close`() async throws {
+        try await withGateway { harness in
+            let login = try await harness.register("ann")
+            let peer = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+                .channelOption(.allowRemoteHalfClosure, value: true)
+                .connect(host: "127.0.0.1", port: harness.listener.port)
+                .get()
+            var bytes = ByteBuffer()
+            try report(login).write(into: &bytes)
+            try await peer.writeAndFlush(bytes)
+            let (devices, user) = (harness.messenger.devices, login.principal.user)
+            while !devices.isOnline(user) { await Task.yield() }
+            // Called on the connection's loop.
+            let loop = try #require(harness.environment.loops.all.first)
+            let left = Mutex<Int?>(nil)
+            devices.presenceChanged.observe { _, isOnline in
+                if !isOnline { left.withLock { $0 = loop.connections.count } }
+            }
+            // Not a frame.
+            try await peer.writeAndFlush(ByteBuffer(repeating: 0xFF, count: 64))
+            while devices.isOnline(user) { await Task.yield() }
+            while left.withLock({ $0 }) == nil { await Task.yield() }
+            #expect(left.withLock { $0 } == 1, "the server has not given up the connection yet")
+            try await peer.close()
         }
     }
 

@@ -295,4 +295,14 @@ import Testing
         #expect(throws: (any Error).self) { try keys.reload() }
         #expect(await !isRefused(issuer.hs256(good, secret: other), by: keys))
     }
+
+    @Test func `keys of which none has an accepted algorithm do not replace the old ones`() async throws {
+        defer { files.remove() }
+        let path = try files.write("k", issuer.rsa.publicKey.pemRepresentation)
+        let keys = try JWTVerifier(.init(keysPath: path, algorithms: [.rs256]))
+        try files.write("k", issuer.secret)
+        #expect(throws: TokenKeys.Refusal.self) { try keys.reload() }
+        #expect(await !isRefused(try issuer.rs256(good), by: keys))
+        #expect(throws: TokenKeys.Refusal.self) { try verifier(issuer.secret, [.rs256, .es256]) }
+    }
 }

@@ -44,6 +44,8 @@ final class EventStream: Sendable {
     /// For a stream of the console: returns whether the stream may continue; called before each write. Nil for a stream
     /// that was opened with an API key.
     let isAllowed: (@Sendable () -> Bool)?
+    /// Ends the stream if its key was revoked on another node; called at each heartbeat.
+    private let examineKey: @Sendable () async -> Void
     /// The part of the ``ShapeBudget`` that the filters use, held while the stream exists.
     private let shapes: ShapeLease?
     private let settings: EventSettings
@@ -63,9 +65,11 @@ final class EventStream: Sendable {
         metrics: EventMetrics,
         time: any TimeSource,
         isAllowed: (@Sendable () -> Bool)? = nil,
+        examineKey: @escaping @Sendable () async -> Void = {},
         shapes: ShapeLease? = nil
     ) {
         self.isAllowed = isAllowed
+        self.examineKey = examineKey
         self.shapes = shapes
         self.key = key
         self.topics = topics
@@ -169,6 +173,7 @@ final class EventStream: Sendable {
         try await writer.write(ByteBuffer(string: EventText.ready(topics: topics, kinds: kinds, retry: retry)))
         while true {
             let batch = await next()
+            if batch.isHeartbeatDue, batch.end == nil { await examineKey() }
             try await write(batch, to: &writer)
             guard let end = batch.end else { continue }
             if end != .gone { try await writer.write(ByteBuffer(string: EventText.end(end))) }

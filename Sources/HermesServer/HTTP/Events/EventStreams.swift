@@ -23,6 +23,8 @@ final class EventStreams: Sendable {
         /// The keys that have had a stream, by their ids. They are never removed.
         var keys: [Int64: Key] = [:]
         var opened = 0
+        /// The uptime at which the keys were last read in order to find the revoked ones.
+        var examinedAt: Duration?
         var isStopped = false
     }
 
@@ -144,6 +146,7 @@ final class EventStreams: Sendable {
                 metrics: metrics,
                 time: time,
                 isAllowed: isAllowed,
+                examineKey: { [weak self] in await self?.endRevoked() },
                 shapes: shapes
             )
             state.open[ObjectIdentifier(stream)] = stream
@@ -204,6 +207,22 @@ final class EventStreams: Sendable {
         let streams = state.withLock { Array($0.open.values) }
         let now = time.now()
         for stream in streams where stream.kinds.contains(event.kind) { stream.take(event, at: now) }
+    }
+
+    /// Ends the streams whose keys are gone from the store, because another node has revoked them. Each stream calls
+    /// this at its heartbeats, but one read of the store serves all streams.
+    private func endRevoked() async {
+        let now = time.uptime()
+        // Streams that open during the read have keys that may be too new for it.
+        let streams = state.withLock { state -> [EventStream] in
+            if let examinedAt = state.examinedAt, now - examinedAt < settings.heartbeat / 2 { return [] }
+            state.examinedAt = now
+            return state.open.values.filter { $0.isAllowed == nil }
+        }
+        // If the store fails, nothing ends, and a later heartbeat asks again.
+        guard !streams.isEmpty, let known = try? await keys.keys() else { return }
+        let ids = Set(known.map(\.id))
+        for stream in streams where !ids.contains(stream.key.id) { stream.end(.keyRevoked) }
     }
 
     private func revoked(_ name: String) {

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Hermes
-import HermesCore
 import HermesGateways
 import HermesTestKit
 import HermesWire
@@ -10,6 +9,7 @@ import NIOCore
 import NIOPosix
 import Testing
 
+@testable import HermesCore
 @testable import HermesServer
 
 @Suite("Streams of events", .inTurns, .timeLimit(.minutes(2)))
@@ -178,6 +178,29 @@ struct EventStreamTests {
                 let end = try await events.next()
                 #expect(end?.name == "end" && end?.data["reason"]?.string == "server_stopping")
                 #expect(try await events.next()?.name == nil)
+            }
+            await Self.noStreams(in: core)
+        }
+    }
+
+    @Test
+    func `the streams of a key that another node has revoked end with a heartbeat`() async throws {
+        func configure(_ settings: inout ServerSettings) { settings.events.heartbeat = .milliseconds(200) }
+        try await withServer(configure: configure) { server in
+            let client = try await APIClient(server)
+            let other = try await APIClient(server)
+            let core = try Self.core(server)
+            let store = try #require(core.messenger.accounts.store as? MemoryStore)
+            try await withEvents("?topic=a", of: other) { others in
+                _ = try await others.next()
+                try await withEvents("?topic=a", of: client) { events in
+                    _ = try await events.next()
+                    try await store.revoke(apiKeyNamed: client.keyName)
+                    let end = try await events.next()
+                    #expect(end?.name == "end" && end?.data["reason"]?.string == "key_revoked")
+                }
+                try await Self.publish(core, "a", ByteBuffer(string: "x"))
+                #expect(try await others.next()?.data["text"]?.string == "x")
             }
             await Self.noStreams(in: core)
         }
