@@ -7,7 +7,8 @@ internal import Logging
 import Synchronization
 
 /// Rows with contents that no version of Hermes writes. They are skipped, and each is reported once. They are never
-/// deleted, because somebody may still be able to read them.
+/// deleted, because somebody may still be able to read them. But a sound row replaces one that has its key
+/// (``FreshTables``).
 ///
 /// State: a `Mutex` around the reported rows.
 package final class Damage: Sendable {

@@ -31,12 +31,13 @@ extension SQLiteStore: AccountStore {
     }
 
     package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
-        try await read { db in
-            try Row.fetchAll(
+        try await read { [damage] db in
+            try Self.accounts(
                 db,
-                sql: "\(Self.selectAccount) AND id > ? ORDER BY id LIMIT ?",
-                arguments: [id?.rawValue ?? 0, min(max(limit, 0), StoreSettings.maxPageEntries)]
-            ).map { try Self.account($0).account }
+                "id > ? ORDER BY id LIMIT ?",
+                [id?.rawValue ?? 0, min(max(limit, 0), StoreSettings.maxPageEntries)],
+                skipping: damage
+            )
         }
     }
 
@@ -45,7 +46,7 @@ extension SQLiteStore: AccountStore {
         named key: String,
         limit: Int
     ) async throws(HermesError) -> (found: [Account], next: UserID?) {
-        try await read { db in
+        try await read { [damage] db in
             let after = id?.rawValue ?? 0
             // This call looks only at accounts up to this id; the next call continues after it.
             let end = try Int64.fetchOne(
@@ -53,11 +54,12 @@ extension SQLiteStore: AccountStore {
                 sql: "SELECT id FROM account WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?",
                 arguments: [after, StoreSettings.maxSearched - 1]
             )
-            let found = try Row.fetchAll(
+            let found = try Self.accounts(
                 db,
-                sql: "\(Self.selectAccount) AND id > ? AND id <= ? AND instr(nick_key, ?) > 0 ORDER BY id LIMIT ?",
-                arguments: [after, end ?? Int64.max, key, min(max(limit, 0), StoreSettings.maxPageEntries)]
-            ).map { try Self.account($0).account }
+                "id > ? AND id <= ? AND instr(nick_key, ?) > 0 ORDER BY id LIMIT ?",
+                [after, end ?? Int64.max, key, min(max(limit, 0), StoreSettings.maxPageEntries)],
+                skipping: damage
+            )
             let next = found.count >= limit ? found.last?.id : end.flatMap { UserID($0) }
             return (found, next)
         }
@@ -111,9 +113,14 @@ extension SQLiteStore: AccountStore {
     }
 
     package func keptNames() async throws(HermesError) -> [KeptName] {
-        try await read { db in
+        try await read { [damage] db in
             try Row.fetchAll(db, sql: "SELECT key, user FROM kept_name").compactMap { row in
-                UserID(row["user"] as Int64).map { KeptName(key: row["key"], user: $0) }
+                guard let user = UserID(row["user"] as Int64) else {
+                    // The name stays kept, so nobody can take it.
+                    damage.found("a kept name of user \(row["user"] as Int64)")
+                    return nil
+                }
+                return KeptName(key: row["key"], user: user)
             }
         }
     }
@@ -160,6 +167,19 @@ extension SQLiteStore: AccountStore {
         _ arguments: StatementArguments
     ) throws -> StoredAccount? {
         try Row.fetchOne(db, sql: "\(selectAccount) AND \(condition)", arguments: arguments).map { try account($0) }
+    }
+
+    /// Reads a page of accounts, without damaged rows. Damaged ids are above all others, so a page of damaged rows
+    /// alone is behind the last account.
+    private static func accounts(
+        _ db: Database,
+        _ condition: String,
+        _ arguments: StatementArguments,
+        skipping damage: Damage
+    ) throws -> [Account] {
+        try Row.fetchAll(db, sql: "\(selectAccount) AND \(condition)", arguments: arguments).compactMap { row in
+            try damage.skipping("account \(row["id"] as Int64)") { try account(row).account }
+        }
     }
 
     private static func account(_ row: Row) throws -> StoredAccount {

@@ -145,7 +145,8 @@ extension SQLiteStore: AdministratorStore {
                         action: row["action"],
                         target: row["target"],
                         result: row["result"],
-                        code: (row["code"] as UInt32?).flatMap { $0 == 0 ? nil : HermesError.Code(rawValue: $0) },
+                        code: UInt32(exactly: row["code"] as Int64)
+                            .flatMap { $0 == 0 ? nil : HermesError.Code(rawValue: $0) },
                         isRefused: row["is_refused"]
                     )
                 )

@@ -30,12 +30,15 @@ extension SQLiteStore {
         }
         let partial = "\(path).partial-\(String(UInt32.random(in: 0...UInt32.max), radix: 16))"
         guard PrivateFile.create(partial) else {
-            throw HermesError(.invalidArgument, "The backup cannot be written: its directory is missing or read-only.")
+            throw HermesError(
+                .invalidArgument,
+                "The backup cannot be written: its directory is missing or read-only, or its disk is full."
+            )
         }
         defer { try? FileManager.default.removeItem(atPath: partial) }
         let isCancelled = CancellationMark()
         let copied: Result<Void, HermesError> = await withTaskCancellationHandler {
-            await copy(to: partial, unless: isCancelled)
+            await copy(to: partial, for: path, unless: isCancelled)
         } onCancel: {
             isCancelled.set()
         }
@@ -48,20 +51,58 @@ extension SQLiteStore {
         }
     }
 
-    private func copy(to path: String, unless isCancelled: CancellationMark) async -> Result<Void, HermesError> {
+    /// - Parameter path: the final name of the file `partial`, for people.
+    private func copy(
+        to partial: String,
+        for path: String,
+        unless isCancelled: CancellationMark
+    ) async -> Result<Void, HermesError> {
         do {
             // One connection for all steps: if the file were opened again by its name, it could be another file.
-            let copy = try DatabaseQueue(path: path)
-            try await pool.read { try Self.copy($0, to: copy, unless: isCancelled) }
-            try await copy.writeWithoutTransaction { try Self.convert($0) }
-            try copy.close()
+            let copy = try Self.writing(path) { try DatabaseQueue(path: partial) }
+            try await pool.read { db in
+                try Self.writing(path) { try Self.copy(db, to: copy, unless: isCancelled) }
+            }
+            try await copy.writeWithoutTransaction { db in try Self.writing(path) { try Self.convert(db) } }
+            try Self.writing(path) { try copy.close() }
             return .success(())
         } catch is CancellationError {
             return .failure(HermesError(.shuttingDown, "The backup was cancelled."))
+        } catch let refusal as HermesError {
+            // The store has not failed.
+            return .failure(refusal)
         } catch {
             return .failure(failure(error))
         }
     }
+
+    /// Runs a step that writes the backup. Throws a `HermesError` if the file or its disk fails; other errors may be
+    /// the store's.
+    private static func writing<Value>(_ path: String, _ step: () throws -> Value) throws -> Value {
+        do {
+            return try step()
+        } catch let error as DatabaseError {
+            guard let problem = problem(error, at: path) else { throw error }
+            throw HermesError(.storageUnavailable, "The backup cannot be written: \(problem)", cause: error)
+        }
+    }
+
+    /// Explains an error of the backup's file or disk; nil: it may be an error of the store.
+    static func problem(_ error: DatabaseError, at path: String) -> String? {
+        switch error.resultCode {
+        case .SQLITE_FULL:
+            "the disk of \(path) is full. Free some space there, or choose a place on another disk."
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH, .SQLITE_CANTOPEN:
+            "\(path) cannot be opened for writing. Check the permissions of its directory and how its disk is mounted."
+        case .SQLITE_IOERR where !failedReads.contains(error.extendedResultCode):
+            "the disk of \(path) reported an error or is full. Look into the system's log and check the free space."
+        default:
+            nil
+        }
+    }
+
+    /// Errors of a disk that is read: it may be the store's.
+    private static let failedReads: [ResultCode] = [.SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ]
 
     /// Copies this reader's snapshot while commits continue. The copy is one file, marked as a copy.
     private static func copy(_ db: Database, to copy: DatabaseQueue, unless isCancelled: CancellationMark) throws {

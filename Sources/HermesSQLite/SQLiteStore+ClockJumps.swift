@@ -33,12 +33,15 @@ extension SQLiteStore {
             return try ClockJumps(stored: db)
         }
         clockJumps.withLock { $0 = all }
-        let undoing = ClockUndoing(jump: jump, setback: setback)
+        let undoing = ClockUndoing(jump: jump, setback: setback, damage: damage)
         // Other writers can run between the steps.
         var message: Int64? = undoing.firstMessage
         while let last = message {
             message = try await write { (db, _) in try undoing.messages(after: last, in: db) }
         }
+        // A row that moved from one table to the other between two steps would be found in neither.
+        keepsFresh.store(true, ordering: .relaxed)
+        defer { keepsFresh.store(false, ordering: .relaxed) }
         for table in Purger.Query.tables {
             var entry: ClockUndoing.Entry? = undoing.firstEntry
             while let last = entry {
@@ -50,11 +53,12 @@ extension SQLiteStore {
 
 /// Takes back the effect of a jump that turned out to be wrong (``ClockSetback``), for some rows in each transaction.
 struct ClockUndoing: Sendable {
-    /// A position in the index of expiries.
+    /// A position in the index of expiries. It has the numbers of the row, even damaged ones, so that the next step
+    /// begins behind the row.
     struct Entry: Sendable {
-        let expiresAt: Timestamp
-        let user: UserID
-        let seq: UInt64
+        let expiresAt: Int64
+        let user: Int64
+        let seq: Int64
     }
 
     private static let rows: Int64 = 256
@@ -63,6 +67,7 @@ struct ClockUndoing: Sendable {
 
     let jump: ClockJump
     let setback: ClockSetback
+    let damage: Damage
 
     private var back: Duration { .zero - jump.length }
 
@@ -72,10 +77,8 @@ struct ClockUndoing: Sendable {
     }
 
     /// A position before all entries that the jump can concern: they expire after the first time that was too late.
-    var firstEntry: Entry? {
-        UserID(rawValue: 1).map { user in
-            Entry(expiresAt: jump.times.lowerBound.advanced(by: jump.length), user: user, seq: 0)
-        }
+    var firstEntry: Entry {
+        Entry(expiresAt: jump.times.lowerBound.advanced(by: jump.length).rawValue, user: 0, seq: 0)
     }
 
     /// Moves back the times of the next messages that were stored too late.
@@ -115,14 +118,15 @@ struct ClockUndoing: Sendable {
         query.bind(last.seq, at: 3)
         query.bind(Self.rows, at: 4)
         var end: Entry?
-        var late: [Entry] = []
+        var late: [(user: UserID, seq: UInt64)] = []
         try query.forEachRow { row in
-            let entry = Entry(expiresAt: row.timestamp(0), user: try row.user(1), seq: row.unsigned(2))
-            end = entry
-            if setback.concerns(row.timestamp(3), of: jump) { late.append(entry) }
+            end = Entry(expiresAt: row.integer(0), user: row.integer(1), seq: row.integer(2))
+            guard setback.concerns(row.timestamp(3), of: jump) else { return true }
+            let user = try damage.skipping("inbox of user \(row.integer(1))") { try row.user(1) }
+            if let user { late.append((user, row.unsigned(2))) }
             return true
         }
-        for entry in late { try ClockCorrection.moveEntry(entry.seq, of: entry.user, in: table, by: back, in: db) }
+        for (user, seq) in late { try ClockCorrection.moveEntry(seq, of: user, in: table, by: back, in: db) }
         return end
     }
 }

@@ -4,6 +4,7 @@
 internal import Foundation
 internal import GRDB
 package import HermesCore
+import Synchronization
 
 extension SQLiteStore {
     package func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device {
@@ -15,15 +16,17 @@ extension SQLiteStore {
     }
 
     package func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice] {
-        try await read { db in try DeviceReader(db: db).devices(containing: text, limit: limit) }
+        try await read { [damage] db in
+            try DeviceReader(db: db).devices(containing: text, limit: limit, skipping: damage)
+        }
     }
 
     package func devices(of user: UserID) async throws(HermesError) -> [Device] {
-        try await read { db in try DeviceReader(db: db).devices(of: user) }
+        try await read { [damage] db in try DeviceReader(db: db).devices(of: user, skipping: damage) }
     }
 
     package func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken] {
-        try await read { db in try DeviceReader(db: db).tokens(of: user) }
+        try await read { [damage] db in try DeviceReader(db: db).tokens(of: user, skipping: damage) }
     }
 
     package func standing(
@@ -117,7 +120,28 @@ extension SQLiteStore {
     }
 
     package func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError) {
-        try await write { (db, users) in try Self.revoke(scope, in: db, changing: &users) }
+        try await write { [self] (db, users) in
+            try Self.revoke(scope, in: db, changing: &users)
+            try keepInboxes(of: users, after: db)
+        }
+    }
+
+    /// After a removal of devices has committed, caches the inboxes of these users again. The removal changes no entry,
+    /// so the entries need not be counted again.
+    private func keepInboxes(of users: [UserID], after db: Database) throws {
+        let select = try PreparedStatement(db, "SELECT acknowledged FROM inbox_head WHERE user = ?")
+        for user in users {
+            guard var inbox = cache.withLock({ $0.inboxes[user] }) else { continue }
+            select.bind(user, at: 1)
+            let found = try damage.skipping("inbox of user \(user.rawValue)") {
+                try select.first { try $0.sequence(0) }
+            }
+            // An inbox whose row is damaged stays forgotten.
+            guard let acknowledged = found.flatMap({ $0 }) else { continue }
+            inbox.acknowledged = acknowledged
+            // This runs on the writer's queue, after ``write(_:)`` has made the cache forget the inbox.
+            db.afterNextTransaction { [self, inbox] _ in cache.withLock { $0.keep(inbox, of: user) } }
+        }
     }
 
     /// - Parameter users: gets the users whose devices change.

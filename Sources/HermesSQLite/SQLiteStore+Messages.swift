@@ -47,14 +47,10 @@ extension SQLiteStore: MessageStore {
     }
 
     package func deletions() async throws(HermesError) -> [UserID] {
-        try await read { db in
-            var users: [UserID] = []
+        try await read { [damage] db in
             let sql = "SELECT id FROM account WHERE is_disabled = \(AccountRow.leaving) ORDER BY id"
-            try PreparedStatement(db, sql).forEachRow { row in
-                users.append(try row.user(0))
-                return true
-            }
-            return users
+            let query = try PreparedStatement(db, sql)
+            return try damage.list(query, name: { "account \($0.integer(0))" }, read: { try $0.user(0) })
         }
     }
 
@@ -90,15 +86,17 @@ extension SQLiteStore: MessageStore {
     /// After a purge has committed, caches the changed inboxes again. Otherwise the next message to such an inbox would
     /// count all entries of the inbox, which takes a millisecond for a few thousand entries.
     private func keepInboxes(_ removals: [UserID: InboxRemoval], after db: Database) {
-        let kept = cache.withLock { cache in
-            removals.compactMap { user, removal in
-                cache.inboxes[user]?.without(removal).map { (user: user, inbox: $0) }
-            }
+        var kept: [(user: UserID, inbox: WriterCache.Inbox)] = []
+        for (user, removal) in removals {
+            // The inboxes leave the cache now. If the transaction fails, they are read again.
+            guard let oldest = removal.oldest, var inbox = cache.withLock({ $0.take(user) }) else { continue }
+            inbox.remove(removal, oldest: oldest)
+            kept.append((user, inbox))
         }
         guard !kept.isEmpty else { return }
         // This runs on the writer's queue, after ``write(_:)`` has made the cache forget these inboxes.
-        db.afterNextTransaction { [self] _ in
-            cache.withLock { cache in for (user, inbox) in kept { cache.inboxes[user] = inbox } }
+        db.afterNextTransaction { [self, kept] _ in
+            cache.withLock { cache in for (user, inbox) in kept { cache.keep(inbox, of: user) } }
         }
     }
 

@@ -60,7 +60,7 @@ extension SQLiteStore: PushTokenStore {
     }
 
     package func pushTargets(of user: UserID) async throws(HermesError) -> [PushTarget] {
-        try await read { db in
+        try await read { [damage] db in
             try Row.fetchAll(
                 db,
                 sql: """
@@ -70,10 +70,13 @@ extension SQLiteStore: PushTokenStore {
                     WHERE t.user = ? ORDER BY t.device_id
                     """,
                 arguments: [user.rawValue]
-            ).map { row in
+            ).compactMap { row in
                 guard let device = DeviceID(row["device_id"] as String),
                     let service = UInt8(exactly: row["service"] as Int64).flatMap(PushToken.Service.init(rawValue:))
-                else { throw StoreFailure.damagedRow }
+                else {
+                    damage.found("a push token of user \(user.rawValue)")
+                    return nil
+                }
                 return PushTarget(
                     device: device,
                     token: PushToken(stored: service, text: row["token"], appID: row["app_id"]),
@@ -116,24 +119,32 @@ extension SQLiteStore: PushTokenStore {
     }
 
     package func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) async throws(HermesError) -> [TokenOwner] {
-        try await read { db in
-            try Row.fetchAll(
+        try await read { [damage] db in
+            let query = try PreparedStatement(
                 db,
-                sql: """
-                    SELECT user, device_id FROM push_token WHERE (user, device_id) > (?, ?)
-                    ORDER BY user, device_id LIMIT ?
-                    """,
-                arguments: [
-                    owner?.user.rawValue ?? 0, owner?.device.rawValue ?? "",
-                    min(max(limit, 0), StoreSettings.maxPageEntries),
-                ]
-            ).map { row in
-                guard let user = UserID(row["user"] as Int64), let device = DeviceID(row["device_id"] as String) else {
-                    throw StoreFailure.damagedRow
+                "SELECT user, device_id FROM push_token WHERE (user, device_id) > (?, ?) ORDER BY user, device_id"
+            )
+            let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+            var found: [TokenOwner] = []
+            query.bind(Int64(owner?.user.rawValue ?? 0), at: 1)
+            try query.bind(owner?.device.rawValue ?? "", at: 2) {
+                try query.forEachRow { row in
+                    // A damaged row does not end a page: a page of such rows alone would look like the end.
+                    guard found.count < limit else { return false }
+                    let next = try damage.skipping("a push token of user \(row.integer(0))") {
+                        try Self.tokenOwner(row)
+                    }
+                    if let next { found.append(next) }
+                    return true
                 }
-                return TokenOwner(user: user, device: device)
             }
+            return found
         }
+    }
+
+    private static func tokenOwner(_ row: PreparedStatement) throws -> TokenOwner {
+        guard let device = row.text(1).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
+        return TokenOwner(user: try row.user(0), device: device)
     }
 
     package func usersToPush(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID] {
@@ -149,15 +160,19 @@ extension SQLiteStore: PushTokenStore {
         )
     }
 
-    /// Returns a page of users.
+    /// Returns a page of users. Damaged ids are left out. They are above all others, so a page of damaged ids alone is
+    /// behind the last user.
     func users(_ sql: String, after user: UserID?, limit: Int) async throws(HermesError) -> [UserID] {
-        try await read { db in
+        try await read { [damage] db in
             try Int64.fetchAll(
                 db,
                 sql: sql,
                 arguments: [user?.rawValue ?? 0, min(max(limit, 0), StoreSettings.maxPageEntries)]
-            ).map { id in
-                guard let user = UserID(id) else { throw StoreFailure.damagedRow }
+            ).compactMap { id in
+                guard let user = UserID(id) else {
+                    damage.found("inbox of user \(id)")
+                    return nil
+                }
                 return user
             }
         }

@@ -25,7 +25,7 @@ extension SQLiteStore: SessionStore {
         do {
             do {
                 return try commitSessions(&operations, taking: next, isolating: false)
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            } catch let error as DatabaseError where StoreFailure.isDamage(error) {
                 return try commitSessions(&operations, taking: { _ in nil }, isolating: true)
             }
         } catch {

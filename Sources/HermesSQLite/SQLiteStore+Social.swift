@@ -6,7 +6,9 @@ package import HermesCore
 
 extension SQLiteStore: SocialStore {
     package func contacts(of user: UserID, after: UserID?, limit: Int) async throws(HermesError) -> [Contact] {
-        try await read { db in try SocialReader(db: db).contacts(of: user, after: after, limit: limit) }
+        try await read { [damage] db in
+            try SocialReader(db: db).contacts(of: user, after: after, limit: limit, skipping: damage)
+        }
     }
 
     package func blockers(of user: UserID, among users: [UserID]) async throws(HermesError) -> Set<UserID> {
@@ -18,7 +20,9 @@ extension SQLiteStore: SocialStore {
     }
 
     package func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary] {
-        try await read { db in try SocialReader(db: db).groups(of: user, after: after, limit: limit) }
+        try await read { [damage] db in
+            try SocialReader(db: db).groups(of: user, after: after, limit: limit, skipping: damage)
+        }
     }
 
     package func groups(
@@ -26,7 +30,9 @@ extension SQLiteStore: SocialStore {
         named key: String,
         limit: Int
     ) async throws(HermesError) -> (found: [GroupSummary], next: GroupID?) {
-        try await read { db in try SocialReader(db: db).groups(after: after, named: key, limit: limit) }
+        try await read { [damage] db in
+            try SocialReader(db: db).groups(after: after, named: key, limit: limit, skipping: damage)
+        }
     }
 
     package func readableAfter(_ user: UserID, in group: GroupID) async throws(HermesError) -> UInt64? {

@@ -50,6 +50,8 @@ package final class SQLiteStore: Sendable {
     let damage: Damage
     /// The jumps of the clock that the database contains.
     let clockJumps: Mutex<ClockJumps>
+    /// Whether commits leave fresh rows where they are, because the tables of inboxes are read one after the other.
+    let keepsFresh = Atomic(false)
     /// The number of waiting webhooks; nil: it must be counted.
     let waitingWebhooks = Mutex<Int?>(nil)
     /// Held until the store is closed or released.

@@ -305,21 +305,109 @@ struct DamageTests {
         try store.close()
     }
 
-    @Test func `the numbers of push tokens and webhooks, too`() async throws {
+    @Test func `an entry with a number above the head is a hole, and hides no later entry`() async throws {
+        let directory = try TemporaryDirectory()
+        let told = Count()
+        let store = try open(directory, told)
+        let world = try await StoreWorld(store: store)
+        for text in ["a", "b", "c"] { try world.send(text, from: 0, to: 1) }
+        try await store.pool.write { db in
+            try db.execute(sql: "UPDATE inbox_fresh SET seq = 1 << 40 WHERE user = 2 AND seq = 2")
+        }
+        #expect(try await world.inbox(1) == ["1:a", "2-2:hole", "3:c"])
+        #expect(told.value == 1)
+        try store.close()
+        // Opening a store settles all its rows.
+        let again = try open(directory, told)
+        let later = StoreWorld(store: again, people: world.people)
+        #expect(try await later.inbox(1) == ["1:a", "2-2:hole", "3:c"])
+        try later.send("d", from: 0, to: 1)
+        #expect(try await later.inbox(1, after: 3) == ["4:d"])
+        #expect(try await later.inbox(1) == ["1:a", "2-2:hole", "3:c", "4:d"])
+        try later.acknowledge(1)
+        try await later.purge()
+        #expect(try await again.position(of: world[1].user).oldest == 5)
+        try again.close()
+    }
+
+    @Test func `the devices with push tokens beside it are loaded`() async throws {
+        let directory = try TemporaryDirectory()
+        let told = Count()
+        let store = try open(directory, told)
+        let world = try await StoreWorld(store: store, people: 3)
+        try await store.pool.write { db in
+            for (user, device) in [(1, "phone"), (2, "a b"), (3, "phone"), (1 << 40, "phone")] {
+                try db.execute(
+                    sql: """
+                        INSERT INTO push_token (user, device_id, service, token, app_id, set_at, pushed_up_to)
+                        VALUES (?, ?, 1, ?, '', 0, 0)
+                        """,
+                    arguments: [user, device, "\(user)"]
+                )
+            }
+        }
+        let sound = [0, 2].map { TokenOwner(user: world[$0].user, device: StoreWorld.phone) }
+        let loaded = try await PushTokenService(store: store, time: ManualClock()).load()
+        #expect(loaded == sound.map { DeviceKey($0.user, $0.device) })
+        #expect(told.value == 2)
+        #expect(try await store.devicesWithPushTokens(after: nil, limit: 1) == [sound[0]])
+        #expect(try await store.devicesWithPushTokens(after: sound[0], limit: 1) == [sound[1]])
+        #expect(try await store.devicesWithPushTokens(after: sound[1], limit: 1).isEmpty)
+        try store.close()
+    }
+
+    @Test func `the users beside it, for whom entries wait, are found`() async throws {
+        let directory = try TemporaryDirectory()
+        let told = Count()
+        let store = try open(directory, told)
+        let world = try await StoreWorld(store: store)
+        try world.send("a", from: 0, to: 1)
+        try await store.pool.write { db in
+            try db.execute(sql: "INSERT INTO inbox_head (user, head, oldest, acknowledged) VALUES (1 << 40, 1, 1, 0)")
+        }
+        #expect(try await store.usersWithUndelivered(after: nil, limit: 10) == world.people.map(\.user))
+        #expect(try await store.usersWithUndelivered(after: world[1].user, limit: 10).isEmpty)
+        #expect(told.value == 1)
+        try store.close()
+    }
+
+    @Test(arguments: [Int64(-1), 1 << 32, .max])
+    func `an entry of the audit log is read without a code that cannot be`(_ code: Int64) async throws {
         let directory = try TemporaryDirectory()
         let store = try open(directory, Count())
-        let world = try await StoreWorld(store: store)
+        let event = AuditEvent(
+            who: "ann",
+            address: "local",
+            action: "deleteUser",
+            result: "refused",
+            code: .invalidArgument
+        )
+        try await store.record(event, at: StoreWorld.now, keeping: AuditLimits())
+        #expect(try await store.auditLog(before: nil, limit: 10).map(\.event.code) == [.invalidArgument])
+        try await store.pool.write { try $0.execute(sql: "UPDATE audit SET code = ?", arguments: [code]) }
+        let entries = try await store.auditLog(before: nil, limit: 10)
+        #expect(entries.map(\.event.code) == [nil])
+        #expect(entries.map(\.event.who) == ["ann"])
+        try store.close()
+    }
+
+    @Test func `the numbers of push tokens and webhooks, too`() async throws {
+        let directory = try TemporaryDirectory()
+        let told = Count()
+        let store = try open(directory, told)
+        let world = try await StoreWorld(store: store, devices: [StoreWorld.phone, StoreWorld.tablet])
         try await store.pool.write { db in
             try db.execute(
                 sql: """
                     INSERT INTO push_token (user, device_id, service, token, app_id, set_at, pushed_up_to)
-                    VALUES (1, 'phone', 300, 't', '', 0, -1);
+                    VALUES (1, 'phone', 300, 't', '', 0, -1), (1, 'tablet', 1, 'u', '', 0, -1);
                     INSERT INTO webhook (id, user, created_at, body, attempts, due)
                     VALUES ('e', 1, 0, x'', \(Int64.max), 0);
                     """
             )
         }
-        await #expect(throws: HermesError.self) { try await store.pushTargets(of: world[0].user) }
+        #expect(try await store.pushTargets(of: world[0].user).map(\.device) == [StoreWorld.tablet])
+        #expect(told.value == 1)
         #expect(try await store.dueWebhooks(now: StoreWorld.now, limit: 1).map(\.attempts) == [1 << 30])
         try store.close()
     }

@@ -10,19 +10,16 @@ struct DeviceReader {
 
     private static let columns = "device_id, name, platform, app_version, created_at, last_seen_at, cursor, proof"
 
-    func devices(of user: UserID) throws -> [Device] {
+    /// Returns the devices of an account, without damaged rows.
+    func devices(of user: UserID, skipping damage: Damage) throws -> [Device] {
         let query = try PreparedStatement(db, "SELECT \(Self.columns) FROM device WHERE user = ? ORDER BY id")
         query.bind(user, at: 1)
-        var devices: [Device] = []
-        try query.forEachRow { row in
-            devices.append(try Self.device(row))
-            return true
-        }
-        return devices
+        return try damage.list(query, name: { _ in "a device of user \(user.rawValue)" }, read: Self.device)
     }
 
-    /// Returns matching devices, the newest first. Looks only at the newest devices (``StoreSettings/maxSearched``).
-    func devices(containing text: String, limit: Int) throws -> [OwnedDevice] {
+    /// Returns matching devices, the newest first, without damaged rows. Looks only at the newest devices
+    /// (``StoreSettings/maxSearched``).
+    func devices(containing text: String, limit: Int, skipping damage: Damage) throws -> [OwnedDevice] {
         let end = try Int64.fetchOne(
             db,
             sql: "SELECT id FROM device ORDER BY id DESC LIMIT 1 OFFSET ?",
@@ -37,12 +34,12 @@ struct DeviceReader {
         )
         query.bind(end ?? 0, at: 1)
         return try query.bind(text, at: 2) {
-            var found: [OwnedDevice] = []
-            try query.forEachRow { row in
-                found.append(OwnedDevice(owner: try row.user(8), description: try Self.device(row).description))
-                return found.count < limit
-            }
-            return found
+            try damage.list(
+                query,
+                limit: limit,
+                name: { "a device of user \($0.integer(8))" },
+                read: { OwnedDevice(owner: try $0.user(8), description: try Self.device($0).description) }
+            )
         }
     }
 
@@ -55,19 +52,14 @@ struct DeviceReader {
         return try query.bind(device.rawValue, at: 2) { try query.first(Self.device) }
     }
 
-    func tokens(of user: UserID) throws -> [DeviceToken] {
+    /// Returns the tokens of an account, without damaged rows.
+    func tokens(of user: UserID, skipping damage: Damage) throws -> [DeviceToken] {
         let query = try PreparedStatement(
             db,
             "SELECT device_id, created_at FROM token WHERE user = ? ORDER BY created_at DESC, hash"
         )
         query.bind(user, at: 1)
-        var tokens: [DeviceToken] = []
-        try query.forEachRow { row in
-            guard let device = row.text(0).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
-            tokens.append(DeviceToken(device: device, issuedAt: row.timestamp(1)))
-            return true
-        }
-        return tokens
+        return try damage.list(query, name: { _ in "a token of user \(user.rawValue)" }, read: Self.token)
     }
 
     func owner(of token: TokenHash) throws -> TokenOwner? {
@@ -123,6 +115,11 @@ struct DeviceReader {
     /// Reads a stored proof. A value that only a newer version knows counts as the strongest proof.
     static func proof(_ stored: Int64) -> DeviceProof {
         Int(exactly: stored).flatMap(DeviceProof.init(rawValue:)) ?? .account
+    }
+
+    private static func token(_ row: PreparedStatement) throws -> DeviceToken {
+        guard let device = row.text(0).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
+        return DeviceToken(device: device, issuedAt: row.timestamp(1))
     }
 
     private static func device(_ row: PreparedStatement) throws -> Device {

@@ -19,7 +19,9 @@ struct InboxReader {
         let query = try PreparedStatement(db, "SELECT head, oldest FROM inbox_head WHERE user = ?")
         query.bind(user, at: 1)
         let position = try query.first { row in
-            InboxPosition(epoch: epoch, head: try row.sequence(0), oldest: try row.sequence(1))
+            let head = try row.sequence(0)
+            // An entry with a damaged seq may be the only one that is left.
+            return InboxPosition(epoch: epoch, head: head, oldest: min(try row.sequence(1), head + 1))
         }
         return position ?? InboxPosition(epoch: epoch, head: 0, oldest: 1)
     }
@@ -28,26 +30,62 @@ struct InboxReader {
         let position = try position(of: user)
         var page = InboxPageBuilder(after: seq, limit: limit)
         guard seq < position.head else { return page.finish(position) }
-        // All fresh entries of an inbox are newer than its settled ones.
-        for table in ["inbox", "inbox_fresh"] {
-            try read(table, of: user, after: seq, into: &page)
+        for table in try tables(of: user, after: seq, upTo: position.head) {
+            try read(table, of: user, after: seq, upTo: position.head, into: &page)
         }
         return page.finish(position)
     }
 
-    private func read(_ table: String, of user: UserID, after seq: UInt64, into page: inout InboxPageBuilder) throws {
+    /// Returns the tables that are read one after the other. All fresh entries of an inbox are newer than its settled
+    /// ones. If they are not, an entry has a damaged seq, and both tables are read as one.
+    private func tables(of user: UserID, after seq: UInt64, upTo head: UInt64) throws -> [String] {
+        let query = try PreparedStatement(
+            db,
+            """
+            SELECT (SELECT max(seq) FROM inbox WHERE user = ?1 AND seq > ?2 AND seq <= ?3) >= \
+            (SELECT min(seq) FROM inbox_fresh WHERE user = ?1 AND seq > ?2)
+            """
+        )
+        query.bind(user, at: 1)
+        query.bind(seq, at: 2)
+        query.bind(head, at: 3)
+        let isMixed = try query.first { $0.integer(0) != 0 } ?? false
+        return isMixed ? [Self.mixedTables] : ["inbox", "inbox_fresh"]
+    }
+
+    /// Both tables. If both have an entry with the same seq, the settled one is damaged.
+    private static let mixedTables = """
+        (SELECT user, seq, kind, message, committed_at, expires_at, payload FROM inbox_fresh \
+        WHERE user = ?1 AND seq > ?2 UNION ALL \
+        SELECT s.user, s.seq, s.kind, s.message, s.committed_at, s.expires_at, s.payload FROM inbox s \
+        WHERE s.user = ?1 AND s.seq > ?2 \
+        AND NOT EXISTS (SELECT 1 FROM inbox_fresh f WHERE f.user = s.user AND f.seq = s.seq))
+        """
+
+    private func read(
+        _ table: String,
+        of user: UserID,
+        after seq: UInt64,
+        upTo head: UInt64,
+        into page: inout InboxPageBuilder
+    ) throws {
         let query = try PreparedStatement(
             db,
             """
             SELECT i.seq, i.kind, i.committed_at, i.payload, \(Self.messageColumns), i.expires_at \
             FROM \(table) i LEFT JOIN message m ON m.key = i.message \(Self.messageJoins) \
-            WHERE i.user = ? AND i.seq > ? ORDER BY i.seq
+            WHERE i.user = ?1 AND i.seq > ?2 ORDER BY i.seq
             """
         )
         query.bind(user, at: 1)
         query.bind(seq, at: 2)
         try query.forEachRow { row in
             let seq = row.unsigned(0)
+            // With a damaged seq, the device's cursor would pass all entries that are to come.
+            guard seq <= head else {
+                damage.found("entry \(seq) of user \(user.rawValue)")
+                return false
+            }
             guard page.hasRoom(before: seq) else { return false }
             // A damaged entry leaves a hole, as if it had expired.
             try damage.skipping("entry \(seq) of user \(user.rawValue)") { try append(row, seq, to: &page) }

@@ -5,6 +5,10 @@ internal import GRDB
 import HermesCore
 
 /// Reads contacts and groups on one connection's snapshot, or on the writer.
+///
+/// The lists leave out damaged rows. The ids of these rows are above all others, so a page of damaged rows alone is
+/// behind the last sound row. A group whose members include a damaged row cannot be read, because permissions depend on
+/// the members.
 struct SocialReader {
     let db: Database
 
@@ -28,29 +32,28 @@ struct SocialReader {
         WHERE c.owner = ?1 AND c.peer > ?2 AND c.is_listed = 1 ORDER BY c.peer LIMIT ?3
         """
 
-    func contacts(of user: UserID, after: UserID?, limit: Int) throws -> [Contact] {
+    func contacts(of user: UserID, after: UserID?, limit: Int, skipping damage: Damage) throws -> [Contact] {
         let query = try PreparedStatement(db, Self.contactQuery)
         query.bind(user, at: 1)
         query.bind(Int64(after?.rawValue ?? 0), at: 2)
         query.bind(Int64(min(max(limit, 0), StoreSettings.maxPageEntries)), at: 3)
-        var contacts: [Contact] = []
-        try query.forEachRow { row in
-            let pair = ContactPair(
-                own: ContactRow(wants: row.integer(6) != 0, blocks: row.integer(7) != 0),
-                other: ContactRow(wants: row.integer(8) != 0, blocks: row.integer(9) != 0)
-            )
-            guard let state = pair.state else { return true }
-            let account = Account(
-                id: try row.user(0),
-                nickName: NickName(stored: row.text(1) ?? "", key: row.text(2) ?? ""),
-                avatarURL: row.text(3) ?? "",
-                isDisabled: row.integer(4) != 0,
-                createdAt: row.timestamp(5)
-            )
-            contacts.append(Contact(account: account, state: state))
-            return true
-        }
-        return contacts
+        return try damage.list(query, name: { "account \($0.integer(0))" }, read: Self.contact).compactMap { $0 }
+    }
+
+    private static func contact(_ row: PreparedStatement) throws -> Contact? {
+        let pair = ContactPair(
+            own: ContactRow(wants: row.integer(6) != 0, blocks: row.integer(7) != 0),
+            other: ContactRow(wants: row.integer(8) != 0, blocks: row.integer(9) != 0)
+        )
+        guard let state = pair.state else { return nil }
+        let account = Account(
+            id: try row.user(0),
+            nickName: NickName(stored: row.text(1) ?? "", key: row.text(2) ?? ""),
+            avatarURL: row.text(3) ?? "",
+            isDisabled: row.integer(4) != 0,
+            createdAt: row.timestamp(5)
+        )
+        return Contact(account: account, state: state)
     }
 
     func blockers(of user: UserID, among users: [UserID]) throws -> Set<UserID> {
@@ -113,20 +116,20 @@ struct SocialReader {
             """
     }
 
-    func groups(of user: UserID, after: GroupID?, limit: Int) throws -> [GroupSummary] {
+    func groups(of user: UserID, after: GroupID?, limit: Int, skipping damage: Damage) throws -> [GroupSummary] {
         let query = try PreparedStatement(db, GroupQuery.ofUser)
         query.bind(user, at: 1)
         query.bind(Int64(after?.rawValue ?? 0), at: 2)
         query.bind(Int64(min(max(limit, 0), StoreSettings.maxPageEntries)), at: 3)
-        var groups: [GroupSummary] = []
-        try query.forEachRow { row in
-            groups.append(try summary(row))
-            return true
-        }
-        return groups
+        return try damage.list(query, name: { "group \($0.integer(0))" }, read: summary)
     }
 
-    func groups(after: GroupID?, named key: String, limit: Int) throws -> (found: [GroupSummary], next: GroupID?) {
+    func groups(
+        after: GroupID?,
+        named key: String,
+        limit: Int,
+        skipping damage: Damage
+    ) throws -> (found: [GroupSummary], next: GroupID?) {
         let after = Int64(after?.rawValue ?? 0)
         // This call looks only at groups up to this id; the next call continues after it.
         let place = try PreparedStatement(db, "SELECT id FROM chat_group WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?")
@@ -138,12 +141,8 @@ struct SocialReader {
         query.bind(after, at: 1)
         query.bind(end ?? Int64.max, at: 2)
         query.bind(Int64(limit), at: 4)
-        var found: [GroupSummary] = []
-        try query.bind(key, at: 3) {
-            try query.forEachRow { row in
-                found.append(try summary(row))
-                return true
-            }
+        let found = try query.bind(key, at: 3) {
+            try damage.list(query, name: { "group \($0.integer(0))" }, read: summary)
         }
         let next =
             found.count < limit ? end.flatMap { Int32(exactly: $0) }.flatMap(GroupID.init(rawValue:)) : found.last?.id

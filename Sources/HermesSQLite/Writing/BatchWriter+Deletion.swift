@@ -79,6 +79,8 @@ extension BatchWriter {
     }
 
     private mutating func endContacts(of user: UserID, name: String, rows: inout Int) throws -> [InboxDelivery] {
+        // A row with a peer that cannot be is of no existing account.
+        try run("DELETE FROM contact WHERE owner = ? AND peer NOT BETWEEN 1 AND 0x7FFFFFFF", user)
         let select = try PreparedStatement(db, "SELECT peer FROM contact WHERE owner = ? ORDER BY peer LIMIT ?")
         var peers: [UserID] = []
         select.bind(user, at: 1)

@@ -6,7 +6,13 @@ import HermesCore
 
 /// The rows of inboxes, and what fits into them.
 extension BatchWriter {
+    /// How far above the head an entry with a damaged seq is looked for.
+    private static let nearSeqs: UInt64 = 1 << 20
+
     /// Reads an inbox's row into the cache, unless the cache already has it.
+    ///
+    /// If an entry with a damaged seq is a little above the head, the head moves to it, so that no new entry takes its
+    /// number.
     ///
     /// - Returns: false if there is no such account.
     mutating func loadInbox(of user: UserID) throws -> Bool {
@@ -21,11 +27,16 @@ extension BatchWriter {
             )
         }
         guard var inbox = found else { return false }
-        if inbox.head >= inbox.oldest {
-            statements.selectUse.bind(user, at: 1)
-            inbox.use = try Self.use(statements.selectUse)
-        }
+        statements.selectUse.bind(user, at: 1)
+        statements.selectUse.bind(inbox.head + Self.nearSeqs, at: 2)
+        let (use, last) = try Self.use(statements.selectUse)
+        inbox.use = use
         cache.inboxes[user] = inbox
+        if last > inbox.head, let index = cache.inboxes.index(forKey: user) {
+            damage.found("entry \(last) of user \(user.rawValue)")
+            cache.inboxes.values[index].head = last
+            markDirty(index)
+        }
         return true
     }
 
@@ -53,10 +64,15 @@ extension BatchWriter {
         return try statements.selectContact.first { _ in true } == nil
     }
 
-    private static func use(_ query: PreparedStatement) throws -> Holding {
-        try query.first {
-            Holding(entries: Int($0.integer(0)), bytes: $0.amount(1, upTo: PreparedStatement.maxSum))
-        } ?? Holding()
+    /// Returns the entries of an inbox, and the last seq up to the query's bound.
+    private static func use(_ query: PreparedStatement) throws -> (use: Holding, last: UInt64) {
+        let found = try query.first { row in
+            (
+                use: Holding(entries: Int(row.integer(0)), bytes: row.amount(1, upTo: PreparedStatement.maxSum)),
+                last: UInt64(clamping: row.integer(2))
+            )
+        }
+        return found ?? (use: Holding(), last: 0)
     }
 
     /// Whether a message fits into a loaded inbox.
@@ -73,17 +89,24 @@ extension BatchWriter {
         return try budget.hasRoom(in: inbox.use, from: source, adding: weight) { try share(of: $0, in: user) }
     }
 
-    /// The entries of one source in a loaded inbox.
+    /// The entries of one source in a loaded inbox. The first call for an inbox reads all its entries and counts them
+    /// by source. From then on the cache keeps all counts up to date, so no other source causes a read.
     mutating func share(of source: EntrySource, in user: UserID) throws -> Holding {
-        if let known = cache.inboxes[user]?.shares[source] { return known }
-        statements.selectShare.bind(user, at: 1)
-        statements.selectShare.bind(source.numbers.lowerBound, at: 2)
-        statements.selectShare.bind(source.numbers.upperBound, at: 3)
-        statements.selectShare.bind(source.formerNumber ?? source.number, at: 4)
-        // The result includes the entries of this batch, which are already in the table.
-        let share = try Self.use(statements.selectShare)
-        cache.inboxes[user]?.shares[source] = share
-        return share
+        if let known = cache.inboxes[user]?.shares { return known[source] }
+        let shares = try readShares(of: user)
+        cache.keep(shares, of: user)
+        return shares[source]
+    }
+
+    /// Counts all entries of an inbox by source, including those of this batch, which are already in the table.
+    private func readShares(of user: UserID) throws -> InboxShares {
+        var shares = InboxShares()
+        statements.selectSources.bind(user, at: 1)
+        try statements.selectSources.forEachRow { row in
+            shares.add(row.amount(1), from: row.integer(0))
+            return true
+        }
+        return shares
     }
 
     /// Whether an entry other than a message fits into a loaded inbox.
@@ -104,8 +127,7 @@ extension BatchWriter {
         guard let index = cache.inboxes.index(forKey: user) else { return }
         cache.inboxes.values[index].use.add(weight)
         inboxChanges.came(weight, into: cache.inboxes.values[index].use)
-        cache.inboxes.values[index].shares[source]?.add(weight)
-        if source != source.whole { cache.inboxes.values[index].shares[source.whole]?.add(weight) }
+        cache.countShare(weight, from: source.number, at: index)
         if case .user(let sender) = source, sender != user { unreadChanges[sender, default: 0] += weight }
     }
 

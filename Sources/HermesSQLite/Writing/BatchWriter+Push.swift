@@ -199,7 +199,8 @@ extension BatchWriter {
             "SELECT id, is_disabled FROM account WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
         )
         select.bind(cursor, at: 1)
-        select.bind(last, at: 2)
+        // A damaged id may be higher than any id can be.
+        select.bind(min(last, Int64(Int32.max)), at: 2)
         select.bind(Int64(limit), at: 3)
         var found: [(user: UserID, isDisabled: Bool)] = []
         try select.forEachRow { row in
@@ -252,14 +253,14 @@ extension BatchWriter {
             for table in Purger.Query.tables {
                 let delete = try PreparedStatement(
                     db,
-                    "DELETE FROM \(table) WHERE user = ? AND seq = ? RETURNING weight"
+                    "DELETE FROM \(table) WHERE user = ? AND seq = ? AND message IS NULL RETURNING source, weight"
                 )
                 delete.bind(user, at: 1)
                 delete.bind(old, at: 2)
-                guard let weight = try delete.first({ $0.amount(0) }) else { continue }
+                guard let (source, weight) = try delete.first({ ($0.integer(0), $0.amount(1)) }) else { continue }
                 inboxChanges.went(weight)
                 cache.inboxes[user]?.use.subtract(weight)
-                cache.inboxes[user]?.shares[.server]?.subtract(weight)
+                cache.inboxes[user]?.shares?.remove(Holding(entries: 1, bytes: weight), from: source)
             }
         }
         let note = try PreparedStatement(

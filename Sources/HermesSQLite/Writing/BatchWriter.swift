@@ -54,7 +54,7 @@ extension SQLiteStore {
         var operations = operations
         do {
             return try commitBatch(&operations, taking: next, now: now, in: db, isolating: false)
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+        } catch let error as DatabaseError where StoreFailure.isDamage(error) {
             return try commitBatch(&operations, taking: { _ in nil }, now: now, in: db, isolating: true)
         }
     }
@@ -90,6 +90,7 @@ extension SQLiteStore {
                 now: now,
                 time: TimeSlice(clock, slice),
                 sweepRows: sweepRows,
+                keepsFresh: keepsFresh.load(ordering: .relaxed),
                 damage: damage
             )
             taken = WriterCache()
@@ -133,7 +134,7 @@ extension SQLiteStore {
             do {
                 outcome = try apply(&writer)
                 return .commit
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            } catch let error as DatabaseError where StoreFailure.isDamage(error) {
                 damage.found("a row needed by a commit: \(error.message ?? "no message")")
                 return .rollback
             }
@@ -157,6 +158,8 @@ struct BatchWriter: SlicedWriter {
     var time: TimeSlice
     /// The number of fresh rows that starts a sweep.
     let sweepRows: Int
+    /// Whether fresh rows stay where they are (``SQLiteStore/takeBack(_:)``).
+    private let keepsFresh: Bool
     let damage: Damage
     let statements: Statements
     var cache: WriterCache
@@ -189,10 +192,12 @@ struct BatchWriter: SlicedWriter {
         now: Timestamp,
         time: TimeSlice,
         sweepRows: Int,
+        keepsFresh: Bool,
         damage: Damage
     ) throws {
         self.time = time
         self.sweepRows = sweepRows
+        self.keepsFresh = keepsFresh
         self.damage = damage
         self.db = db
         self.unread = unread
@@ -273,8 +278,17 @@ struct BatchWriter: SlicedWriter {
         return cache
     }
 
+    /// The most rows that stay fresh because of ``keepsFresh``, as a multiple of ``sweepRows``. If there are more, they
+    /// are moved, and some of them may keep an expiry that is too late.
+    private static let mostKept = 16
+
     /// Moves some fresh rows to their permanent tables, if there are many.
     private mutating func settleSlice() throws {
+        guard !keepsFresh || cache.freshEntries >= Self.mostKept * sweepRows else {
+            // A later sweep begins with the first row again, so that it also moves the rows that are added until then.
+            cache.sweep = nil
+            return
+        }
         if cache.sweep == nil, cache.freshEntries >= sweepRows {
             cache.sweep = FreshSweep([.inbox, .clientIDs])
         }

@@ -46,15 +46,18 @@ struct FreshTables {
         """
     }
 
-    var insertSQL: String { "INSERT INTO \(settled) SELECT * FROM \(fresh) WHERE \(range) ORDER BY \(owner), \(key)" }
+    var insertSQL: String { "\(copySQL) WHERE \(range) ORDER BY \(owner), \(key)" }
 
     var deleteSQL: String { "DELETE FROM \(fresh) WHERE \(range)" }
+
+    /// Two rows have the same key only if one of them is damaged. Keys count up, so the fresh row is the sound one.
+    private var copySQL: String { "INSERT OR REPLACE INTO \(settled) SELECT * FROM \(fresh)" }
 
     private var range: String { "(\(owner), \(key)) > (?1, ?2) AND (\(owner), \(key)) <= (?3, ?4)" }
 
     /// The SQL that moves all rows in the order of the primary key, when the store is opened and nothing else runs.
     var moveAllSQL: [String] {
-        ["INSERT INTO \(settled) SELECT * FROM \(fresh) ORDER BY \(owner), \(key)", "DELETE FROM \(fresh)"]
+        ["\(copySQL) ORDER BY \(owner), \(key)", "DELETE FROM \(fresh)"]
     }
 
     /// Moves up to `limit` rows after `place`.

@@ -39,23 +39,24 @@ struct Purger {
     enum Query {
         static let acknowledged = """
             SELECT user, acknowledged FROM inbox_head WHERE acknowledged >= oldest AND acknowledged <= head \
-            ORDER BY user LIMIT ?
+            AND head < \(PreparedStatement.maxSequence) ORDER BY user
             """
-        static let gone = "SELECT user FROM inbox_gone ORDER BY user LIMIT 1"
+        static let gone = "SELECT user FROM inbox_gone ORDER BY user"
         static let entries = tables.map { table in
             "SELECT seq, message, source, weight FROM \(table) WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
         }
         static let expiredMessages = """
-            SELECT key, deliveries, committed_at FROM message WHERE due IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ? OFFSET ?
+            SELECT key, deliveries, committed_at, sender FROM message WHERE due IS NULL AND expires_at <= ? \
+            ORDER BY expires_at
             """
         static let expiredEvents = tables.map { table in
             """
             SELECT user, seq, committed_at FROM \(table) \
-            WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?
+            WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at
             """
         }
         static let dueMessages = """
-            SELECT key, committed_at FROM message WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?
+            SELECT key, committed_at, sender FROM message WHERE due IS NOT NULL AND due <= ? ORDER BY due
             """
         /// The deletions of push records that are not inbox entries.
         static let expiredPushRecords = [
@@ -93,7 +94,8 @@ struct Purger {
         let due = try dueMessages()
         guard !released.isEmpty || !due.isEmpty else { return done }
         let messages = try MessageReleaser(db: db, settings: settings, now: now, correction: correction)
-        for (key, count) in released + due.map({ (key: $0, value: 0) }) {
+        // A due message has no references left, whatever number its row has.
+        for (key, count) in released + due.map({ (key: $0, value: Int64.max) }) {
             // A damaged message can be skipped, because it is read before anything of it is written.
             try damage.skipping("message \(key)") { try messages.release(key, references: count) }
         }
@@ -113,10 +115,24 @@ struct Purger {
         remaining = max(remaining - rows, 0)
     }
 
+    /// Reads as many rows of a query as may still be handled. Damaged ones stay at the front of the query's index, so
+    /// they do not count.
+    ///
+    /// - Parameter name: returns the name of a damaged row.
+    private func rows<Value>(
+        of query: PreparedStatement,
+        name: (PreparedStatement) -> String,
+        read: (PreparedStatement) throws -> Value
+    ) throws -> [Value] {
+        guard remaining > 0 else { return [] }
+        return try damage.list(query, limit: remaining, name: name, read: read)
+    }
+
     /// Deletes the inboxes of deleted accounts.
     private mutating func deleteGone() throws {
         let query = try PreparedStatement(db, Query.gone)
-        while remaining > 0, let user = try query.first({ try $0.user(0) }) {
+        let found = try rows(of: query, name: { "inbox of user \($0.integer(0))" }, read: { try $0.user(0) })
+        for user in found where remaining > 0 {
             for (table, entries) in zip(Query.tables, Query.entries) where remaining > 0 {
                 try delete(from: table, entries, of: user, upTo: UInt64(Int64.max))
             }
@@ -130,12 +146,13 @@ struct Purger {
 
     private mutating func deleteAcknowledged() throws {
         let heads = try PreparedStatement(db, Query.acknowledged)
-        var found: [(user: UserID, acknowledged: UInt64)] = []
-        heads.bind(Int64(remaining), at: 1)
-        try heads.forEachRow { row in
-            found.append((try row.user(0), row.unsigned(1)))
-            return true
-        }
+        let found = try rows(
+            of: heads,
+            name: { "inbox of user \($0.integer(0))" },
+            read: { row in
+                (user: try row.user(0), acknowledged: row.unsigned(1))
+            }
+        )
         for (user, acknowledged) in found where remaining > 0 {
             for (table, query) in zip(Query.tables, Query.entries) where remaining > 0 {
                 try delete(from: table, query, of: user, upTo: acknowledged)
@@ -173,29 +190,27 @@ struct Purger {
 
     private mutating func deleteExpiredMessages() throws {
         let query = try PreparedStatement(db, Query.expiredMessages)
-        var found: [(key: Int64, storedAt: Timestamp, deliveries: [(user: UserID, seq: UInt64)])] = []
-        var damaged = 0
-        repeat {
-            // Damaged rows stay at the front of the index, so the query skips those that were found.
-            query.bind(now, at: 1)
-            query.bind(Int64(remaining), at: 2)
-            query.bind(Int64(damaged), at: 3)
-            let before = damaged
-            try query.forEachRow { row in
-                let key = row.integer(0)
-                let deliveries = try damage.skipping("message \(key)") { try DeliveryList.decode(row.bytes(1)) }
-                if let deliveries { found.append((key, row.timestamp(2), deliveries)) } else { damaged += 1 }
-                return true
+        query.bind(now, at: 1)
+        // Without its sender a message could not be released, and would be found again by each step.
+        let found = try rows(
+            of: query,
+            name: { "message \($0.integer(0))" },
+            read: { row in
+                (
+                    key: row.integer(0),
+                    storedAt: row.timestamp(2),
+                    deliveries: try DeliveryList.decode(row.bytes(1)),
+                    sender: try row.user(3)
+                )
             }
-            guard found.isEmpty, damaged > before else { break }
-        } while true
-        for (key, storedAt, deliveries) in found where remaining > 0 {
+        )
+        for (key, storedAt, deliveries, _) in found where remaining > 0 {
             if try correction.correctMessage(key, storedAt: storedAt) {
                 count(1)
                 continue
             }
             // Releases all references, so that the message is not found here again.
-            released[key] = Int64(Int32.max)
+            released[key] = Int64.max
             for (user, seq) in deliveries {
                 for table in Query.tables {
                     let delete = try PreparedStatement(
@@ -221,13 +236,15 @@ struct Purger {
                 db,
                 "DELETE FROM \(table) WHERE user = ? AND seq = ? RETURNING source, weight"
             )
-            var found: [(user: UserID, seq: UInt64, storedAt: Timestamp)] = []
             query.bind(now, at: 1)
-            query.bind(Int64(remaining), at: 2)
-            try query.forEachRow { row in
-                found.append((try row.user(0), row.unsigned(1), row.timestamp(2)))
-                return true
-            }
+            let name = { (row: PreparedStatement) in "entry \(row.integer(1)) of user \(row.integer(0))" }
+            let found = try rows(
+                of: query,
+                name: name,
+                read: { row in
+                    (user: try row.user(0), seq: row.unsigned(1), storedAt: row.timestamp(2))
+                }
+            )
             for (user, seq, storedAt) in found {
                 if try correction.correctEntry(seq, of: user, in: table, storedAt: storedAt) { continue }
                 delete.bind(user, at: 1)
@@ -272,14 +289,15 @@ struct Purger {
         count(found.count)
     }
 
-    /// Sets the oldest seq of an inbox, unless the inbox's row is damaged.
+    /// Sets the oldest seq of an inbox, unless the inbox's row is damaged. Entries with a damaged seq do not count.
     private mutating func updateOldest(of user: UserID) throws {
         let update = try PreparedStatement(
             db,
             """
-            UPDATE inbox_head SET oldest = coalesce((SELECT min(seq) FROM inbox WHERE user = ?1), \
-            (SELECT min(seq) FROM inbox_fresh WHERE user = ?1), head + 1) \
-            WHERE user = ?1 AND head BETWEEN 0 AND \(PreparedStatement.maxSequence) RETURNING oldest
+            UPDATE inbox_head SET oldest = coalesce(\
+            (SELECT min(seq) FROM inbox WHERE user = ?1 AND seq BETWEEN 1 AND head), \
+            (SELECT min(seq) FROM inbox_fresh WHERE user = ?1 AND seq BETWEEN 1 AND head), head + 1) \
+            WHERE user = ?1 AND head >= 0 AND head < \(PreparedStatement.maxSequence) RETURNING oldest
             """
         )
         update.bind(user, at: 1)
@@ -288,15 +306,17 @@ struct Purger {
 
     private mutating func dueMessages() throws -> [Int64] {
         let query = try PreparedStatement(db, Query.dueMessages)
-        var found: [(key: Int64, storedAt: Timestamp)] = []
         query.bind(now, at: 1)
-        query.bind(Int64(remaining), at: 2)
-        try query.forEachRow { row in
-            found.append((row.integer(0), row.timestamp(1)))
-            return true
-        }
+        // Without its sender a message could not be released, and would be found again by each step.
+        let found = try rows(
+            of: query,
+            name: { "message \($0.integer(0))" },
+            read: { row in
+                (key: row.integer(0), storedAt: row.timestamp(1), sender: try row.user(2))
+            }
+        )
         var keys: [Int64] = []
-        for (key, storedAt) in found {
+        for (key, storedAt, _) in found {
             if try correction.correctMessage(key, storedAt: storedAt) { count(1) } else { keys.append(key) }
         }
         return keys
@@ -320,30 +340,14 @@ struct InboxRemoval {
 }
 
 extension WriterCache.Inbox {
-    /// Returns the inbox as it is after a purge, so that its entries need not be counted again; nil if the inbox is
-    /// gone.
-    func without(_ removal: InboxRemoval) -> Self? {
-        guard let oldest = removal.oldest else { return nil }
-        var inbox = self
-        inbox.oldest = oldest
-        inbox.shares = [:]
-        for removed in removal.bySource.values { inbox.use += -removed }
-        // Very many shares are not worth keeping: they are counted again when they are needed.
-        guard shares.count <= Self.maxShares else { return inbox }
-        for (source, share) in shares where share.entries > 0 {
-            var share = share
-            let numbers = source.numbers
-            if numbers.count == 1 {
-                if let removed = removal.bySource[source.number] { share += -removed }
-            } else {
-                for (number, removed) in removal.bySource
-                where numbers.contains(number) || source.formerNumber == number { share += -removed }
-            }
-            inbox.shares[source] = share
+    /// Makes the inbox as it is after a purge, so that its entries need not be counted again.
+    ///
+    /// - Parameter oldest: the seq of its oldest entry.
+    mutating func remove(_ removal: InboxRemoval, oldest: UInt64) {
+        self.oldest = oldest
+        for (source, removed) in removal.bySource {
+            use += -removed
+            shares?.remove(removed, from: source)
         }
-        return inbox
     }
-
-    /// The largest number of shares that stay in the cache.
-    private static let maxShares = 64
 }

@@ -9,7 +9,7 @@ struct Statements {
     let selectBlock: PreparedStatement
     let selectContact: PreparedStatement
     let selectUse: PreparedStatement
-    let selectShare: PreparedStatement
+    let selectSources: PreparedStatement
     let updateInbox: PreparedStatement
     let insertEntry: KeyedInsert
     let insertEvent: PreparedStatement
@@ -29,7 +29,7 @@ struct Statements {
         selectBlock = try PreparedStatement(db, SQL.selectBlock)
         selectContact = try PreparedStatement(db, SQL.selectContact)
         selectUse = try PreparedStatement(db, SQL.selectUse)
-        selectShare = try PreparedStatement(db, SQL.selectShare)
+        selectSources = try PreparedStatement(db, SQL.selectSources)
         updateInbox = try PreparedStatement(db, SQL.updateInbox)
         insertEntry = KeyedInsert(db, SQL.insertEntry)
         insertEvent = try PreparedStatement(db, SQL.insertEvent)
@@ -53,17 +53,18 @@ struct Statements {
             """
         static let selectContact = "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND wants = 1"
         static let selectBlock = "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND blocks = 1"
+        /// The number of an inbox's entries, their bytes, and the last seq up to a bound.
         static let selectUse = """
-            SELECT sum(entries), sum(bytes) FROM ( \
-            SELECT count(*) AS entries, \(PreparedStatement.totalWeight) AS bytes FROM inbox WHERE user = ?1 UNION ALL \
-            SELECT count(*), \(PreparedStatement.totalWeight) FROM inbox_fresh WHERE user = ?1)
+            SELECT sum(entries), sum(bytes), max(last) FROM ( \
+            SELECT count(*) AS entries, \(PreparedStatement.totalWeight) AS bytes, \
+            max(CASE WHEN seq <= ?2 THEN seq END) AS last FROM inbox WHERE user = ?1 UNION ALL \
+            SELECT count(*), \(PreparedStatement.totalWeight), \
+            max(CASE WHEN seq <= ?2 THEN seq END) FROM inbox_fresh WHERE user = ?1)
             """
-        static let selectShare = """
-            SELECT sum(entries), sum(bytes) FROM ( \
-            SELECT count(*) AS entries, \(PreparedStatement.totalWeight) AS bytes FROM inbox \
-            WHERE user = ?1 AND (source BETWEEN ?2 AND ?3 OR source = ?4) UNION ALL \
-            SELECT count(*), \(PreparedStatement.totalWeight) FROM inbox_fresh \
-            WHERE user = ?1 AND (source BETWEEN ?2 AND ?3 OR source = ?4))
+        /// The entries of an inbox. They are counted while they are read, because SQLite would sort them to group them.
+        static let selectSources = """
+            SELECT source, weight FROM inbox WHERE user = ?1 UNION ALL \
+            SELECT source, weight FROM inbox_fresh WHERE user = ?1
             """
         static let updateInbox = "UPDATE inbox_head SET head = ?, oldest = ?, acknowledged = ? WHERE user = ?"
         static let insertEntry = KeyedInsert.SQL(

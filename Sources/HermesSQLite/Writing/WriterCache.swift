@@ -16,8 +16,9 @@ struct WriterCache {
         var blocksSomebody = false
         /// The entries that wait in the inbox.
         var use = Holding()
-        /// The use by source, for the sources that were looked up (``InboxBudget/needsShare(_:of:adding:)``).
-        var shares: [EntrySource: Holding] = [:]
+        /// The use by source; nil: it was not counted yet, because no share was needed
+        /// (``InboxBudget/needsShare(_:of:adding:)``), or because it took too much memory.
+        var shares: InboxShares?
         var isDirty = false
     }
 
@@ -53,6 +54,8 @@ struct WriterCache {
 
     /// The inboxes by account. An account that does not exist is never cached.
     var inboxes: [UserID: Inbox] = [:]
+    /// The size of the shares of all inboxes (``InboxShares/size``).
+    private(set) var sharesSize = 0
     var conversations: [ConversationID: Conversation] = [:]
     /// The cursors of all devices of a user.
     var cursors: [UserID: InboxCursors] = [:]
@@ -68,17 +71,70 @@ struct WriterCache {
     static let maxEntries = 200_000
     /// The largest number of groups. Each has at most 500 members, with 24 bytes for each member.
     static let maxGroups = 2_000
+    /// The largest size of the shares of all inboxes, which bounds their memory to some 30 MB.
+    static let maxSharesSize = 1_000_000
 
     mutating func trim() {
-        if inboxes.count > Self.maxEntries { inboxes.removeAll() }
+        if inboxes.count > Self.maxEntries {
+            inboxes.removeAll()
+            sharesSize = 0
+        }
+        trimShares()
         if conversations.count > Self.maxEntries { conversations.removeAll() }
         if groups.count > Self.maxGroups { groups.removeAll() }
         if cursors.count > Self.maxEntries { cursors.removeAll() }
     }
 
+    /// Caches an inbox.
+    mutating func keep(_ inbox: Inbox, of user: UserID) {
+        _ = take(user)
+        sharesSize += inbox.shares?.size ?? 0
+        inboxes[user] = inbox
+    }
+
+    /// Takes an inbox out of the cache, so that it can be changed without a copy of its shares.
+    mutating func take(_ user: UserID) -> Inbox? {
+        guard let inbox = inboxes.removeValue(forKey: user) else { return nil }
+        sharesSize -= inbox.shares?.size ?? 0
+        return inbox
+    }
+
+    /// Caches the shares of a cached inbox.
+    mutating func keep(_ shares: InboxShares, of user: UserID) {
+        guard let index = inboxes.index(forKey: user) else { return }
+        sharesSize += shares.size - size(at: index)
+        inboxes.values[index].shares = shares
+        trimShares()
+    }
+
+    /// Counts one more entry in the shares of a cached inbox, unless these are unknown.
+    ///
+    /// - Parameter source: the stored form of the entry's source.
+    mutating func countShare(_ weight: Int, from source: Int64, at index: Dictionary<UserID, Inbox>.Index) {
+        let before = size(at: index)
+        inboxes.values[index].shares?.add(weight, from: source)
+        sharesSize += size(at: index) - before
+    }
+
+    /// The size of the shares of a cached inbox.
+    private func size(at index: Dictionary<UserID, Inbox>.Index) -> Int { inboxes.values[index].shares?.size ?? 0 }
+
+    /// If the shares take too much room, forgets the largest ones, until a tenth of the room is free. So it is long
+    /// before this is needed again.
+    private mutating func trimShares() {
+        guard sharesSize > Self.maxSharesSize else { return }
+        var sizes = inboxes.compactMap { user, inbox in inbox.shares.map { (user: user, size: $0.size) } }
+        sizes.sort { $0.size > $1.size }
+        for (user, size) in sizes {
+            guard sharesSize > Self.maxSharesSize / 10 * 9 else { return }
+            inboxes[user]?.shares = nil
+            sharesSize -= size
+        }
+    }
+
     /// Forgets a user whose rows were changed elsewhere.
     mutating func forget(_ user: UserID) {
-        inboxes[user] = nil
+        _ = take(user)
         cursors[user] = nil
     }
 }

@@ -410,7 +410,7 @@ package final class ServerAssembly: Sendable {
         do throws(HermesError) {
             try await messenger.load()
         } catch {
-            throw ServerFailure(.diskFailed, "the sessions could not be read: \(error.message)")
+            throw ServerFailure(.diskFailed, "the database could not be read: \(error.message)")
         }
     }
 

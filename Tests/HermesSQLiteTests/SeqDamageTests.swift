@@ -1,0 +1,120 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import GRDB
+import HermesCore
+import HermesTestKit
+import Synchronization
+import Testing
+
+@testable import HermesSQLite
+
+/// An entry with a number just above the head is in the way of the entries that are to come.
+@Suite("Entries with damaged numbers", .inTurns)
+struct SeqDamageTests {
+    private func texts(_ world: StoreWorld) async throws -> [String] {
+        try await world.inbox(1).compactMap { $0.split(separator: ":").last.map(String.init) }
+            .filter { $0.hasPrefix("text") }
+    }
+
+    /// - Parameters:
+    ///   - isSettled: whether the damaged row is in the permanent table.
+    ///   - isCached: whether the writer knows the inbox from before.
+    @Test(arguments: [false, true], [false, true])
+    func `no sound entry gets lost, and the store opens again`(_ isSettled: Bool, _ isCached: Bool) async throws {
+        let directory = try TemporaryDirectory()
+        // A sweep begins when the head has passed the damaged row.
+        let store = try directory.openStore(sweepRows: 12)
+        let world = try await StoreWorld(store: store)
+        let user = world[1].user
+        for text in ["a", "b", "c"] { try world.send(text, from: 0, to: 1) }
+        try await store.pool.write { db in
+            if isSettled { try BatchWriter.settle(db) }
+            let table = isSettled ? "inbox" : "inbox_fresh"
+            try db.execute(sql: "UPDATE \(table) SET seq = 5 WHERE user = ? AND seq = 3", arguments: [user.rawValue])
+        }
+        if !isCached { store.cache.withLock { $0.forget(user) } }
+        var sent: [String] = []
+        for number in 0..<20 {
+            sent.append("text \(number)")
+            try world.send("text \(number)", from: 0, to: 1)
+            #expect(try await texts(world) == sent)
+        }
+        let fresh = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM inbox_fresh") ?? -1 }
+        #expect(fresh < 40, "swept")
+        try store.close()
+
+        let again = try directory.openStore()
+        let later = StoreWorld(store: again, people: world.people)
+        #expect(try await texts(later) == sent)
+        try later.send("text", from: 0, to: 1)
+        #expect(try await texts(later) == sent + ["text"])
+        try again.close()
+    }
+
+    @Test(arguments: [false, true])
+    func `one in the queue of a session stops no other session, and the store opens again`(
+        _ isSettled: Bool
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let sessions = SessionWorld(store)
+        let (one, other) = (try sessions.open("one").id, try sessions.open("other").id)
+        for text in ["1", "2"] { try sessions.publish(text, to: [one]) }
+        try await store.pool.write { db in
+            if isSettled { try SessionWriter.settle(db) }
+            let table = isSettled ? "session_queue" : "session_queue_fresh"
+            try db.execute(sql: "UPDATE \(table) SET seq = 3 WHERE session = ? AND seq = 2", arguments: [one.rawValue])
+        }
+        // Whether it is refused or not: it ends.
+        _ = try? sessions.publish("3", to: [one])
+        try sessions.publish("4", to: [other])
+        #expect(try await sessions.queue(other) == ["1:4"])
+        try store.close()
+
+        let again = try directory.openStore()
+        let later = SessionWorld(again)
+        try later.publish("5", to: [other])
+        #expect(try await later.queue(other) == ["1:4", "2:5"])
+        if isSettled { #expect(try await later.queue(one) == ["1:1", "3:3"]) }
+        try again.close()
+    }
+
+    @Test
+    func `a head that is too low moves above the entries`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        for text in ["a", "b", "c"] { try world.send(text, from: 0, to: 1) }
+        try store.close()
+        try await DatabaseQueue(path: directory.database).write { db in
+            try db.execute(sql: "UPDATE inbox_head SET head = 1 WHERE user = ?", arguments: [world[1].user.rawValue])
+        }
+        let again = try directory.openStore()
+        let later = StoreWorld(store: again, people: world.people)
+        try later.send("d", from: 0, to: 1)
+        #expect(try await later.inbox(1) == ["1:a", "2:b", "3:c", "4:d"])
+        try again.close()
+    }
+
+    @Test
+    func `an inbox with nothing but damaged entries is counted with them`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        let user = world[1].user
+        try world.send("a", from: 0, to: 1)
+        try await store.pool.write { db in
+            let far = "UPDATE inbox_fresh SET seq = 1 << 40 WHERE user = ?1"
+            try db.execute(sql: far, arguments: [user.rawValue])
+            try db.execute(sql: "UPDATE inbox_head SET oldest = 2 WHERE user = ?1", arguments: [user.rawValue])
+        }
+        store.cache.withLock { $0.forget(user) }
+        try world.send("b", from: 0, to: 1)
+        let cached = store.cache.withLock { $0.inboxes[user] }
+        let inbox = try #require(cached)
+        #expect(inbox.use.entries == 2 && inbox.head == 2)
+        #expect(try await world.inbox(1, after: 1) == ["2:b"])
+        try store.close()
+    }
+}
