@@ -16,8 +16,8 @@ const requestTimeout = 30_000;
 
 /**
  * The requests that a logged-in client can make. Each fails with a HermesError if the server refuses it or does not
- * answer in time. Requests that must not happen twice fail with `connectionLost` if the connection ends before their
- * answer; the client repeats all others by itself.
+ * answer in time. Requests that must not happen twice, or that the server may refuse the second time, fail with
+ * `connectionLost` if the connection ends before their answer; the client repeats all others by itself.
  *
  * @abstract
  */
@@ -163,7 +163,7 @@ export class Requests extends Emitter {
      * @param {string} message At most 256 bytes.
      */
     async answerContact(uid, accept, message = "") {
-        await this.request({ contact: { answer: { uid, accept, message } } });
+        await this.request({ contact: { answer: { uid, accept, message } } }, accept);
     }
 
     /**
@@ -172,7 +172,7 @@ export class Requests extends Emitter {
      * @param {number} uid
      */
     async removeContact(uid) {
-        await this.request({ contact: { remove: { uid } } });
+        await this.request({ contact: { remove: { uid } } }, false);
     }
 
     /**
@@ -233,14 +233,14 @@ export class Requests extends Emitter {
      *   group over: only its owner may, and becomes an administrator.
      */
     async changeMembers(groupId, change) {
-        await this.request({ group: { changeMembers: { groupId, ...change } } });
+        await this.request({ group: { changeMembers: { groupId, ...change } } }, false);
     }
 
     /**
      * @param {number} groupId
      */
     async leaveGroup(groupId) {
-        await this.request({ group: { leave: { groupId } } });
+        await this.request({ group: { leave: { groupId } } }, false);
     }
 
     /**
@@ -249,7 +249,7 @@ export class Requests extends Emitter {
      * @param {number} groupId
      */
     async dissolveGroup(groupId) {
-        await this.request({ group: { dissolve: { groupId } } });
+        await this.request({ group: { dissolve: { groupId } } }, false);
     }
 
     /**

@@ -82,11 +82,15 @@ export class HermesClient extends Requests {
     #lastState = "";
     /** @type {Map<string, any>} Changes for the store that say what the app has taken, and are not stored yet. */
     #owed = new Map();
-    /** @type {{ epoch: string, seq: number, uid?: number | null } | null} What the store records as taken, and whose
-     *   inbox it is of; null if it records nothing. */
+    /** @type {{ epoch: string, seq: number, uid?: number | null, owesReset?: true } | null} What the store certainly
+     *   records as taken, and whose inbox it is of; null if it records nothing. */
     #cursor = null;
-    /** @type {any} The entry that the app has taken last. */
-    #lastTaken;
+    /** The seq of the last cursor that was owed to the store. Only a reset lowers it. */
+    #passed = 0;
+    /** The seq of the last entry that the app has taken. */
+    #lastTaken = 0;
+    /** Whether the app has not taken the last `inboxReset` yet. It is stored in the cursor. */
+    #owesReset = false;
     /** @type {any} */
     #keepTimer;
     /** @type {{ uid: number, nickName: string, token: string } | null} The account that logged in last. */
@@ -161,6 +165,8 @@ export class HermesClient extends Requests {
         if (cursor && this.#account && (cursor.uid ?? this.#account.uid) === this.#account.uid) {
             this.#session.inbox = new InboxTracker(cursor.epoch, cursor.seq);
             this.#cursor = cursor;
+            this.#passed = this.#lastTaken = cursor.seq;
+            this.#owesReset = this.#session.owesReset = Boolean(cursor.owesReset);
         }
         this.#deliveries = new Deliveries({
             handlers: () => this.handlers("entry"),
@@ -173,6 +179,7 @@ export class HermesClient extends Requests {
             uid: this.#account?.uid ?? null,
             limits: options.outboxLimits ?? standardOutboxLimits,
             submit: async (send) => (await this.request({ send }, true, 60_000)).receipt,
+            isLive: () => this.#machine.state.is === "live",
             changed: (entry) => this.emit("outbox", entry),
             place: (uid) => this.#place(uid),
         });
@@ -371,6 +378,7 @@ export class HermesClient extends Requests {
         const effects = [];
         step(performance.now(), effects);
         this.#apply(effects);
+        this.#keepPassed();
         const { state, learned } = this.#machine;
         if (learned !== this.#learned) this.#keepLearned(learned);
         const isNew = state.is !== this.#lastState;
@@ -436,14 +444,16 @@ export class HermesClient extends Requests {
                 case "forgetEntries":
                     this.#deliveries.clear();
                     this.#owed.clear();
-                    clearTimeout(this.#keepTimer);
+                    this.#owed.set("cursor", undefined);
                     this.#cursor = null;
-                    this.#write([["cursor", undefined]]);
+                    this.#passed = this.#lastTaken = 0;
+                    this.#owesReset = false;
                     break;
-                case "keepCursor":
-                    this.#owed.delete("cursor");
-                    this.#cursor = this.#cursorAt(effect.seq);
-                    this.#write([["cursor", this.#cursor]]);
+                case "resetCursor":
+                    this.#cursor = null;
+                    this.#passed = Math.min(this.#passed, effect.head);
+                    this.#owesReset = true;
+                    this.#owe(effect.taken);
                     break;
                 case "loggedIn":
                     this.#loggedIn(effect, now);
@@ -558,6 +568,7 @@ export class HermesClient extends Requests {
      */
     #loggedIn({ session, heartbeatAtMost, heartbeatPrior }, now) {
         const { uid, nickName, token } = session;
+        if (this.#owed.size) this.#keep();
         this.session = session;
         this.#account = { uid, nickName, token };
         const logins = this.#session.strays;
@@ -568,7 +579,6 @@ export class HermesClient extends Requests {
         if (heartbeatPrior) this.#machine.heartbeatSuggested(heartbeatPrior);
         this.#perform(this.#machine.authenticated(heartbeatAtMost, Date.now() / 1000, now));
         this.outbox.started(uid);
-        if (this.#owed.size) this.#keep(this.#lastTaken);
         for (const { resolve } of this.#logins.splice(0)) resolve(session);
         // Not earlier: entries that waited since `close` may have belonged to another account.
         this.#deliveries.isHeld = false;
@@ -613,45 +623,66 @@ export class HermesClient extends Requests {
      */
     async #taken(delivery) {
         const { event, name } = delivery;
-        if (this.#session.isCurrent(delivery)) this.#owed.set("cursor", this.#cursorAt(event.seq));
+        if (this.#session.isCurrent(delivery)) {
+            if (event.type === "inboxReset") this.#owesReset = false;
+            else this.#lastTaken = event.seq;
+            this.#owe(event.seq);
+        }
         if (name !== null) {
             this.#ordinal += 1;
             this.#owed.set(`seen/${this.#ordinal % keptNames}`, [this.#ordinal, name]);
         }
-        await this.#keep(delivery);
-    }
-
-    /** @param {number} seq A seq of the present inbox. */
-    #cursorAt(seq) {
-        const { owner, inbox } = this.#session;
-        return { epoch: inbox.epoch, seq, uid: owner };
+        // Since `close`, another client may use the store; the next login stores what is owed.
+        if (!this.#deliveries.isHeld) await this.#keep();
     }
 
     /**
-     * Stores what the app has taken, up to this entry. If that fails, it is tried again. Entries that are not stored
-     * count as untaken; with too many of them the inbox pauses, so that no later entry would cause another write.
-     *
-     * @param {any} delivery
+     * Stores that the app has passed messages of this device, for which it gets receipts instead of entries. The server
+     * deletes their entries without being asked; behind the stored cursor, they would count as lost.
      */
-    async #keep(delivery) {
+    #keepPassed() {
+        const { taken } = this.#session.inbox;
+        if (this.#machine.state.is !== "live" || taken <= this.#passed) return;
+        this.#owe(taken);
+        this.#keep();
+    }
+
+    /**
+     * Owes the store the cursor.
+     *
+     * @param {number} seq The app has nothing left to take up to this seq of the present inbox.
+     */
+    #owe(seq) {
+        const { owner: uid, inbox } = this.#session;
+        this.#passed = Math.max(this.#passed, seq);
+        const cursor = { epoch: inbox.epoch, seq: this.#passed, uid };
+        this.#owed.set("cursor", this.#owesReset ? { ...cursor, owesReset: true } : cursor);
+    }
+
+    /**
+     * Stores what is owed. If that fails, it is tried again. Entries that are not stored count as untaken; with too
+     * many of them the inbox pauses, so that no later entry would cause another write.
+     */
+    async #keep() {
         clearTimeout(this.#keepTimer);
-        this.#lastTaken = delivery;
         const changes = [...this.#owed];
         try {
             if (changes.length) await this.#store.write(changes);
         } catch (error) {
             clearTimeout(this.#keepTimer);
-            if (this.#isStarted) this.#keepTimer = setTimeout(() => this.#keep(delivery), storeRetryDelay);
+            if (this.#isStarted) this.#keepTimer = setTimeout(() => this.#keep(), storeRetryDelay);
             this.emit("storeError", error);
             return;
         }
         for (const [key, value] of changes) {
+            // A newer value is in another write. It may be lower, after a reset.
             if (this.#owed.get(key) !== value) continue;
             this.#owed.delete(key);
-            if (key === "cursor") this.#cursor = value;
+            if (key === "cursor") this.#cursor = value ?? null;
         }
+        const seq = this.#owed.has("cursor") ? 0 : (this.#cursor?.seq ?? 0);
         this.#turn((now, effects) => {
-            this.#session.taken(delivery, now, Date.now(), effects);
+            this.#session.taken(seq, now, Date.now(), effects);
             // Browsers let the timers of a hidden page come late, by a minute and more.
             if (globalThis.document?.hidden) this.#session.closing(Date.now(), effects);
             // Before the login is answered, an acknowledgement would count for whichever account logs in.
@@ -661,14 +692,14 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Returns the last seq that the store records as taken in an account's inbox; 0 if none is. If another account is
-     * logged in, the epoch is unknown, "0".
+     * Returns the last seq that the store records as taken in an account's inbox; 0 if none is. The messages of this
+     * device behind the last entry do not count. If another account is logged in, the epoch is unknown, "0".
      *
      * @param {number} uid
      */
     #place(uid) {
         const epoch = uid === this.#session.owner ? this.#session.inbox.epoch : "0";
-        return { epoch, seq: this.#cursor?.epoch === epoch ? this.#cursor.seq : 0 };
+        return { epoch, seq: this.#cursor?.epoch === epoch ? Math.min(this.#cursor.seq, this.#lastTaken) : 0 };
     }
 
     /**

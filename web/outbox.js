@@ -35,6 +35,7 @@ export class Outbox {
     #sent;
     #store;
     #submit;
+    #isLive;
     #changed;
     #place;
     /**
@@ -56,11 +57,12 @@ export class Outbox {
      * @param {number | null} options.uid The account of the last login.
      * @param {import("./outbox-queue.js").OutboxLimits} options.limits
      * @param {(send: any) => Promise<any>} options.submit Sends a message and returns its receipt.
+     * @param {() => boolean} options.isLive Whether there is a connection.
      * @param {(entry: OutboxEntry) => void} options.changed Called at each change.
      * @param {(uid: number) => { epoch: string, seq: number }} options.place Returns the epoch of this account's inbox,
      *   "0" if it is unknown, and the seq of the last entry that the store records as taken there, 0 if there is none.
      */
-    constructor({ store, records, uid, limits, submit, changed, place }) {
+    constructor({ store, records, uid, limits, submit, isLive, changed, place }) {
         const items = [];
         /** @type {[string, any][]} */
         const sent = [];
@@ -73,6 +75,7 @@ export class Outbox {
         this.#store = store;
         this.uid = uid;
         this.#submit = submit;
+        this.#isLive = isLive;
         this.#changed = changed;
         this.#place = place;
     }
@@ -255,8 +258,9 @@ export class Outbox {
     #refused(entry, error) {
         const { number } = entry.item;
         const reason = error instanceof HermesError ? error : new HermesError(ErrorCode.connectionLost, String(error));
-        if (reason.code === ErrorCode.closed) {
-            // The client was closed or kicked, which is no verdict on the message.
+        if (reason.code === ErrorCode.closed || (reason.code === ErrorCode.timedOut && !this.#isLive())) {
+            // The client was closed or kicked, or has no connection, which is no verdict on the message. The next login
+            // sends it.
             this.#queue.interrupted(number);
             this.#changed(this.#entry(entry));
             return;

@@ -28,7 +28,8 @@ import { ClockOffset, DeliveryCounter, TopicTracker } from "./statistics.js";
  *
  * @typedef {{ do: "send", body: any, id: number } | { do: "answer", id: number, result: any }
  *   | { do: "answerFailed", id: number, error: HermesError } | { do: "deliver", delivery: Delivery }
- *   | { do: "live", type: string, event: any } | { do: "forgetEntries" } | { do: "keepCursor", seq: number }
+ *   | { do: "live", type: string, event: any } | { do: "forgetEntries" }
+ *   | { do: "resetCursor", taken: number, head: number }
  *   | { do: "loggedIn", session: any, heartbeatAtMost: number | null, heartbeatPrior: number | null }
  *   | { do: "refused", error: HermesError }
  *   | { do: "kicked", error: HermesError, mayReturn: boolean, advice: any, isBreach: boolean }
@@ -58,6 +59,8 @@ export class Session {
     owner = null;
     /** Whether the credential belongs to the owner, so that the login may tell the server the cursor. */
     isOwnerCertain = false;
+    /** Whether the app did not take the last `inboxReset` of an earlier run. */
+    owesReset = false;
     inbox = new InboxTracker();
     seen = new SeenEntries();
     statistics = new DeliveryCounter();
@@ -274,29 +277,28 @@ export class Session {
     }
 
     /**
-     * The app has taken an entry, and the store knows it.
+     * The app has taken an event, and the store knows it.
      *
-     * @param {Delivery} delivery
+     * @param {number} seq The app has taken all entries of the present inbox up to this one. An event that takes none
+     *   may still make room for entries that the tracker has dropped.
      * @param {number} now
      * @param {number} date
      * @param {Effect[]} effects
      */
-    taken(delivery, now, date, effects) {
-        // An event without a valid seq takes no entry, but the tracker may have room again for the entries that it has
-        // dropped.
-        const seq = this.isCurrent(delivery) ? delivery.event.seq : 0;
+    taken(seq, now, date, effects) {
         this.#track((out) => this.inbox.tookUpTo(seq, now, out), date, effects);
     }
 
     /**
-     * Whether the entry's seq counts in the present inbox.
+     * Whether the entry's seq counts in the present inbox; of an `inboxReset`, whether it is the last one.
      *
      * @param {Delivery} delivery
      */
     isCurrent({ event, incarnation }) {
-        if (event.seq <= 0 || event.epoch !== this.inbox.epoch) return false;
+        if (event.epoch !== this.inbox.epoch) return false;
         if (incarnation === this.#incarnation) return true;
-        return this.#carried !== null && incarnation >= this.#carried.since && event.seq <= this.#carried.upTo;
+        if (this.#carried === null || event.seq === 0) return false;
+        return incarnation >= this.#carried.since && event.seq <= this.#carried.upTo;
     }
 
     /**
@@ -427,6 +429,7 @@ export class Session {
             this.seen = new SeenEntries();
             this.#incarnation += 1;
             this.#carried = null;
+            this.owesReset = false;
             this.#rooms.clear();
             this.#watched.clear();
             this.#topics.forgetAll();
@@ -436,15 +439,17 @@ export class Session {
         this.isOwnerCertain = true;
         const { epoch, headSeq: head } = session;
         const resumption = this.inbox.resumed(epoch, session.acknowledgedSeq, head, now);
-        if (resumption === "goesOn") return;
-        if (resumption === "newInbox") {
-            this.#carried = null;
-        } else {
+        if (resumption === "goesOn" && !this.owesReset) return;
+        this.owesReset = false;
+        const { taken } = this.inbox;
+        if (resumption === "rewound") {
             // Waiting entries up to the new head keep their places.
             const upTo = Math.min(this.#carried?.upTo ?? head, head);
             this.#carried = { since: this.#carried?.since ?? this.#incarnation, upTo };
-            effects.push({ do: "keepCursor", seq: head });
+        } else {
+            this.#carried = null;
         }
+        effects.push({ do: "resetCursor", taken, head: resumption === "newInbox" ? taken : head });
         this.#incarnation += 1;
         this.#deliver({ type: "inboxReset", seq: 0, epoch, time: 0 }, 0, effects);
     }

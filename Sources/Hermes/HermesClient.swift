@@ -85,8 +85,7 @@ public final class HermesClient: Sendable {
     let driver: ConnectionDriver<DelimitedLink>
     let configuration: Configuration
     private let journal: InboxJournal?
-    /// The last event that the app has taken, if the store could not record this event; nil: everything is recorded.
-    private let unkept = NIOLockedValueBox<DelimitedLink.Event?>(nil)
+    private let unkept = NIOLockedValueBox(Unkept())
     private static let storeRetryDelay = TimeAmount.seconds(2)
     let ephemeral = Broadcast<EphemeralEvent>()
 
@@ -135,6 +134,7 @@ public final class HermesClient: Sendable {
             journal: journal,
             limits: configuration.outboxLimits
         )
+        journal?.whenWriteFailed { [weak self] in self?.keepLater() }
     }
 
     /// Logs in, runs the body, and then closes the connection, even if the body throws.
@@ -197,8 +197,14 @@ public final class HermesClient: Sendable {
             if let unsent = journal.takeStatistics() { link.statistics.counter.restore(unsent) }
             // If the account is unknown, it is also unknown whose inbox the cursor belongs to.
             let cursor = configuration.cursor ?? (journal.account == nil ? nil : journal.cursor)
-            link.resume(cursor, of: journal.account?.uid, isCertain: isCertain, recent: journal.recent) {
-                journal.rewind(to: $0)
+            link.resume(
+                cursor,
+                of: journal.account?.uid,
+                isCertain: isCertain,
+                recent: journal.recent,
+                owesReset: journal.account != nil && journal.owesReset
+            ) { place, uid, isReset in
+                if isReset { journal.reset(to: place, of: uid) } else { journal.passed(place, of: uid) }
             }
             link.remember(unanswered: journal.logins) { journal.keep(unanswered: $0) }
         }
@@ -237,7 +243,9 @@ public final class HermesClient: Sendable {
         } else {
             await driver.close(takesLast: takingLastEvent)
         }
-        if let journal, let unsent = await driver.unsentStatistics() { await journal.keep(unsent) }
+        guard let journal else { return }
+        if let unsent = await driver.unsentStatistics() { await journal.keep(unsent) }
+        await journal.flush()
     }
 
     /// The session of the last login; nil before the first login.
@@ -291,35 +299,69 @@ public final class HermesClient: Sendable {
     /// - Returns: the recorded event. While the store was written, the app may have got another event. Nil if there is
     ///   no event to record, or if the store could not be written.
     private func keepLastEvent() async -> DelimitedLink.Event? {
-        guard let journal, let last = await driver.lastEvent() else { return nil }
-        let isKept = await journal.taken(last.event, of: last.session, isCurrent: last.isCurrent)
-        guard !isKept else { return last.event }
-        let isFirst = unkept.withLockedValue { unkept in
-            defer { unkept = last.event }
-            return unkept == nil
-        }
-        if isFirst { keepLater(journal) }
+        guard let journal, let last = await driver.lastEvent(takenIn: journal) else { return nil }
+        guard await !journal.flush() else { return last }
+        unkept.withLockedValue { $0.add(last) }
+        // The write may have been repeated before the event was added.
+        keepLater()
         return nil
     }
 
-    /// Tries again to record in the store what the app has taken, until that succeeds. The retry is necessary because
-    /// unrecorded entries count as untaken, and too many untaken entries pause the inbox. A paused inbox delivers no
-    /// entry that would cause another write.
-    private func keepLater(_ journal: InboxJournal) {
+    /// Tries again, after a delay, to record in the store what it could not record, until that succeeds. The retry is
+    /// necessary for two reasons. If the store kept a cursor from before a reset, the next run would miss the entries
+    /// that got the seqs of lost ones. And unrecorded entries count as untaken, and too many untaken entries pause the
+    /// inbox. A paused inbox delivers no entry that would cause another write.
+    private func keepLater() {
+        guard let journal, unkept.withLockedValue({ $0.mustScheduleRetry() }) else { return }
         driver.eventLoop.scheduleTask(in: Self.storeRetryDelay) { [weak self] in
+            let event = self?.unkept.withLockedValue { $0.retryBegan() }
+            // If the write fails, the journal calls this function again.
             journal.retry { [weak self] isKept in
-                guard let self else { return }
-                guard isKept else { return self.keepLater(journal) }
-                let kept = self.unkept.withLockedValue { unkept in
-                    defer { unkept = nil }
-                    return unkept
-                }
-                guard let event = kept else { return }
-                self.driver.onLoop { driver in
-                    driver.withLink { $0.taken(event, now: driver.eventLoop.now, effects: &$1) }
-                }
+                guard isKept, let event else { return }
+                self?.kept(event)
             }
         }
+    }
+
+    /// Lets an event that the store could not record at first count as taken.
+    private func kept(_ event: DelimitedLink.Event) {
+        unkept.withLockedValue { $0.remove(event) }
+        driver.onLoop { driver in
+            driver.withLink { $0.taken(event, now: driver.eventLoop.now, effects: &$1) }
+        }
+    }
+}
+
+/// What the store could not record.
+private struct Unkept: Sendable {
+    /// The last entry that the app has taken, if the store could not record it; an event `inboxReset`, if there is no
+    /// such entry; nil: all events are recorded.
+    private var event: DelimitedLink.Event?
+    /// Whether a retry is scheduled and has not begun.
+    private var isRetryScheduled = false
+
+    /// Adds an event that the app has taken. A reset takes no entries, so it must not replace an entry.
+    mutating func add(_ event: DelimitedLink.Event) {
+        if self.event == nil || event.seq > 0 { self.event = event }
+    }
+
+    /// Removes an event, which is recorded now, unless a later event has replaced it.
+    mutating func remove(_ event: DelimitedLink.Event) {
+        if let last = self.event, last.isSame(as: event) { self.event = nil }
+    }
+
+    /// Whether a retry must be scheduled now: none is. From then on, one is.
+    mutating func mustScheduleRetry() -> Bool {
+        defer { isRetryScheduled = true }
+        return !isRetryScheduled
+    }
+
+    /// Notes the beginning of the retry. A write that fails from now on must be repeated once more.
+    ///
+    /// - Returns: the event that is recorded if the retry succeeds.
+    mutating func retryBegan() -> DelimitedLink.Event? {
+        isRetryScheduled = false
+        return event
     }
 }
 
@@ -339,11 +381,14 @@ extension ConnectionDriver where Link == DelimitedLink {
         return unsent
     }
 
-    /// Returns the event that the app got last, its session, and whether the event's seq is still valid; nil if there
-    /// is no such event, or if it is not an inbox entry.
-    func lastEvent() -> (event: DelimitedLink.Event, session: Session, isCurrent: Bool)? {
-        guard let handedOver, let session, handedOver.seq > 0 else { return nil }
-        return (handedOver, session, link.isCurrent(handedOver))
+    /// Notes in the journal that the app has taken the event that it got last. The event, its session and its validity
+    /// are read in the same step, because a login in between could reset the inbox or change the account.
+    ///
+    /// - Returns: the event; nil if there is no such event.
+    func lastEvent(takenIn journal: InboxJournal) -> DelimitedLink.Event? {
+        guard let handedOver, let session else { return nil }
+        journal.taken(handedOver, of: session, isCurrent: link.isCurrent(handedOver))
+        return handedOver
     }
 
     /// Waits for the next event.
@@ -365,8 +410,7 @@ extension ConnectionDriver where Link == DelimitedLink {
 
     /// Takes the event that the app got last, if it is this one.
     private func take(_ event: DelimitedLink.Event?) {
-        guard let event, let handedOver, handedOver.incarnation == event.incarnation, handedOver.seq == event.seq
-        else { return }
+        guard let event, let handedOver, handedOver.isSame(as: event) else { return }
         takeHandedOver()
     }
 

@@ -68,6 +68,9 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
     /// Whether the server says that it cannot do this now, for example because it is stopping, overloaded or failing.
     var isTroubleOfServer: Bool { (3000..<4000).contains(code.rawValue) || code.rawValue >= 9000 }
 
+    /// Whether the error is the client's own: neither a server nor a broker has numbered it.
+    var isOwn: Bool { code.rawValue < 500 }
+
     /// Whether the number says that the client broke the protocol.
     var isBreach: Bool { (4000..<5000).contains(code.rawValue) }
 

@@ -292,6 +292,203 @@ describe("inbox", () => {
         assert.deepEqual(seen, ["1", "inboxReset", "2"]);
     });
 
+    const resets = {
+        "a new inbox": { epoch: "10", headSeq: "2", acknowledgedSeq: "1" },
+        "a loss of the newest entries": { headSeq: "1", acknowledgedSeq: "1" },
+    };
+    for (const [name, reset] of Object.entries(resets)) {
+        test(`${name} is reported until the app has taken the report, and then never again`, async () => {
+            const store = new MemoryStore();
+            let seq = 1;
+            /** Opens a client, and closes it once its app has had so many entries. */
+            const run = async (count, handler = () => {}) => {
+                const client = await open({ store });
+                const seen = [];
+                const done = new Promise((resolve) =>
+                    client.on("entry", ({ type, seq: number }) => {
+                        if (seen.push(number || type) === count) resolve();
+                        return handler();
+                    }),
+                );
+                await (client.canResume ? client.resume() : client.logIn({ nickName: "ann", password: "secret" }));
+                server.connections.at(-1).send(message(seq, "text", { id: `${server.session.headSeq}${seq}` }));
+                if (seq === 1 && !reset.epoch) server.connections.at(-1).send(message(2, "lost"));
+                await done;
+                await new Promise((resolve) => setImmediate(resolve));
+                await client.close();
+                return seen;
+            };
+            assert.deepEqual(await run(reset.epoch ? 1 : 2), reset.epoch ? [1] : [1, 2]);
+            server.session = { ...server.session, ...reset };
+            seq = 2;
+            assert.deepEqual(await run(1, () => new Promise(() => {})), ["inboxReset"]);
+            server.session = { ...server.session, headSeq: "2" };
+            let count = 0;
+            assert.deepEqual(await run(2, () => (count++ ? new Promise(() => {}) : undefined)), ["inboxReset", 2]);
+            assert.deepEqual(store.records.get("cursor"), { epoch: server.session.epoch, seq: 1, uid: 1 });
+            assert.deepEqual(await run(1), [2]);
+        });
+    }
+
+    test("a loss of entries does not hide the report of a new inbox, nor one loss another", async () => {
+        const store = new MemoryStore();
+        const first = await open({ store });
+        first.on("entry", () => {});
+        await first.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].send(message(1, "one"));
+        await server.packet("acknowledge");
+        await first.close();
+        const second = await open({ store });
+        const releases = [];
+        second.on("entry", () => new Promise((resolve) => releases.push(resolve)));
+        server.session = { ...server.session, epoch: "10", headSeq: "9", acknowledgedSeq: "8" };
+        await second.resume();
+        for (const head of [7, 6]) {
+            server.session = { ...server.session, headSeq: `${head}`, acknowledgedSeq: `${head}` };
+            server.connections.at(-1).socket.destroy();
+            await next(second, "session");
+        }
+        const settled = () => new Promise((resolve) => setImmediate(resolve));
+        const stored = { epoch: "10", seq: 6, uid: 1 };
+        for (const count of [1, 2, 3]) {
+            await settled();
+            assert.equal(releases.length, count);
+            assert.deepEqual(store.records.get("cursor"), { ...stored, owesReset: true });
+            releases.at(-1)();
+        }
+        await settled();
+        assert.deepEqual(store.records.get("cursor"), stored);
+    });
+
+    test("the report that one account did not take is none for another account", async () => {
+        const store = new MemoryStore();
+        await store.write([
+            ["account", { uid: 1, nickName: "ann", token: "t" }],
+            ["cursor", { epoch: "9", seq: 4, uid: 1, owesReset: true }],
+        ]);
+        const client = await open({ store });
+        const seen = [];
+        client.on("entry", ({ type }) => void seen.push(type));
+        server.session = { ...server.session, uid: 2, nickName: "bob", token: "u" };
+        await client.logIn({ nickName: "bob", password: "secret" });
+        server.connections[0].send(message(1, "one"));
+        await server.packet("acknowledge");
+        assert.deepEqual(seen, ["message"]);
+        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 2 });
+    });
+
+    /** A store whose writes end late, or fail. `cursors` are the seqs that were to be written. */
+    class TestStore extends MemoryStore {
+        cursors = [];
+        isFull = false;
+        /** @type {Promise<any>} */
+        last = Promise.resolve();
+        isLate = false;
+
+        write(changes) {
+            for (const [key, value] of changes) if (key === "cursor") this.cursors.push(value?.seq);
+            if (this.isFull) return Promise.reject(new Error("full"));
+            const late = () => this.isLate && new Promise((resolve) => setTimeout(resolve, 20));
+            return (this.last = this.last.then(late).then(() => super.write(changes)));
+        }
+    }
+
+    test("a store that answers late gets no older cursor after a newer one", async () => {
+        const store = new TestStore();
+        const client = await open({ store });
+        let release;
+        client.on("entry", ({ seq }) => (seq === 2 ? new Promise((resolve) => (release = resolve)) : undefined));
+        await client.logIn({ nickName: "ann", password: "secret" });
+        for (const seq of [1, 2, 3]) server.connections[0].send(message(seq, `text ${seq}`));
+        await server.packet("acknowledge");
+        await client.close();
+        release();
+        await new Promise((resolve) => setImmediate(resolve));
+        store.isLate = true;
+        server.session = { ...server.session, headSeq: "3", acknowledgedSeq: "1" };
+        await client.resume();
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "3"));
+        await store.last;
+        assert.deepEqual(store.cursors, [1, 2, 3]);
+    });
+
+    test("the cursor that a loss of entries lowers is written until the store has it", async (context) => {
+        context.mock.timers.enable({ apis: ["setTimeout"] });
+        /** Lets time pass until `condition` gives true. */
+        const until = async (condition) => {
+            while (!condition()) {
+                context.mock.timers.tick(5);
+                await new Promise((resolve) => setImmediate(resolve));
+            }
+        };
+        const store = new TestStore();
+        const client = await open({ store });
+        client.on("entry", ({ type }) => (type === "inboxReset" ? new Promise(() => {}) : undefined));
+        await client.logIn({ nickName: "ann", password: "secret" });
+        for (const seq of [1, 2, 3, 4, 5]) server.connections[0].send(message(seq, `text ${seq}`));
+        await until(() => store.records.get("cursor")?.seq === 5);
+        store.isFull = true;
+        let failures = 0;
+        client.on("storeError", () => (failures += 1));
+        server.session = { ...server.session, headSeq: "3", acknowledgedSeq: "3" };
+        server.connections[0].socket.destroy();
+        await until(() => failures);
+        store.isFull = false;
+        await until(() => store.cursors.length === 7);
+        await store.last;
+        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 3, uid: 1, owesReset: true });
+    });
+
+    test("what was taken after `close` stays taken, although the server then loses later entries", async () => {
+        const store = new MemoryStore();
+        const client = await open({ store });
+        let release;
+        client.on("entry", ({ seq }) => (seq === 1 ? new Promise((resolve) => (release = resolve)) : undefined));
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].send(message(1, "one", { id: "" }));
+        server.connections[0].send(message(2, "two"));
+        while (!release) await new Promise((resolve) => setImmediate(resolve));
+        await client.close();
+        release();
+        await new Promise((resolve) => setImmediate(resolve));
+        server.session = { ...server.session, headSeq: "1" };
+        await client.resume();
+        assert.equal((await server.packet("acknowledge")).acknowledge.upToSeq, "1");
+        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 1 });
+    });
+
+    test("what the server did not lose stays untaken in the store until the app takes it", async () => {
+        const store = new MemoryStore();
+        const client = await open({ store });
+        client.on("entry", ({ seq }) => (seq === 2 ? new Promise(() => {}) : undefined));
+        await client.logIn({ nickName: "ann", password: "secret" });
+        for (const seq of [1, 2, 3, 4]) server.connections[0].send(message(seq, `text ${seq}`));
+        await server.packet("acknowledge");
+        server.session = { ...server.session, headSeq: "3", acknowledgedSeq: "1" };
+        server.connections[0].socket.destroy();
+        await next(client, "session");
+        await client.close();
+        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 1, owesReset: true });
+    });
+
+    test("a handler that ends after `close` does not put back the cursor of the next client", async () => {
+        const store = new MemoryStore();
+        const first = await open({ store });
+        const taken = new Promise((resolve) => first.on("entry", () => new Promise((end) => resolve(end))));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        server.connections[0].send(message(1, "one"));
+        const release = await taken;
+        await first.close();
+        const second = await open({ store });
+        second.on("entry", () => {});
+        await second.resume();
+        for (const seq of [1, 2, 3]) server.connections[1].send(message(seq, `text ${seq}`));
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "3"));
+        release();
+        await new Promise((resolve) => setImmediate(resolve));
+        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 3, uid: 1 });
+    });
+
     test("entries that waited at `close` arrive after the next login, although nothing else comes", async () => {
         const client = await open();
         const seen = [];
@@ -497,13 +694,113 @@ describe("outbox", () => {
         const clientId = await send(first, "hello");
         const left = new MemoryStore();
         left.records = await store.load();
+        // A loss of power may take the last writes.
+        left.records.delete("cursor");
         await first.close();
+        server.session = { ...server.session, headSeq: "2" };
         const second = await open({ store: left });
         const entry = next(second, "entry");
         await second.resume();
         server.connections[1].send(message(1, "hello", { own: true, clientId }));
         server.connections[1].send(message(2, "from Bob"));
         assert.equal((await entry).seq, 2);
+    });
+
+    describe("the entry of a sent message, which the server deletes at once, is no loss in the next run", () => {
+        /** Answers logins as a server that has lost or deleted all entries up to this one. */
+        const forget = (head) => {
+            const { session } = server;
+            server.session = ({ authenticate: { epoch, acknowledgedSeq } }) => {
+                const after = epoch === session.epoch ? Number(acknowledgedSeq) : head;
+                setImmediate(() => {
+                    const expired = { seq: String(after + 1), expired: { toSeq: String(head) } };
+                    if (after < head) server.connections.at(-1).send({ event: expired });
+                    server.connections.at(-1).send(message(head + 1, "from Bob"));
+                });
+                return { ...session, headSeq: String(head), acknowledgedSeq: String(head) };
+            };
+        };
+        const first = async (store) => {
+            const client = await open({ store });
+            await client.logIn({ nickName: "ann", password: "secret" });
+            return client;
+        };
+        const firstEntry = async (store) => {
+            const client = await open({ store });
+            const entry = next(client, "entry");
+            await client.resume();
+            return (await entry).message?.content.text;
+        };
+
+        test("if the app had taken everything before it", async () => {
+            const store = new MemoryStore();
+            const client = await first(store);
+            client.on("entry", () => {});
+            server.connections[0].send(message(1, "one"));
+            await server.packet("acknowledge");
+            server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, 2));
+            await send(client, "two");
+            await client.close();
+            forget(2);
+            assert.equal(await firstEntry(store), "from Bob");
+        });
+
+        test("if the app takes what is before it later", async () => {
+            const store = new MemoryStore();
+            const client = await first(store);
+            let release;
+            client.on("entry", () => new Promise((resolve) => (release = resolve)));
+            server.connections[0].send(message(1, "one"));
+            server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, 2));
+            await client.send("two", { uid: 7 });
+            assert.equal(store.records.get("cursor"), undefined);
+            release();
+            await server.packet("acknowledge");
+            await client.close();
+            forget(2);
+            assert.equal(await firstEntry(store), "from Bob");
+        });
+
+        test("if the app has never taken an entry", async () => {
+            const store = new MemoryStore();
+            const client = await first(store);
+            server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, 1));
+            await send(client, "one");
+            await client.close();
+            assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 1 });
+            forget(1);
+            assert.equal(await firstEntry(store), "from Bob");
+        });
+
+        test("if the store failed at first", async (context) => {
+            context.mock.timers.enable({ apis: ["setTimeout"] });
+            const store = new MemoryStore();
+            const client = await first(store);
+            server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, 1));
+            const failing = context.mock.method(store, "write", () => Promise.reject(new Error("full")));
+            const failed = next(client, "storeError");
+            await client.send("one", { uid: 7 });
+            await failed;
+            failing.mock.restore();
+            context.mock.timers.tick(2000);
+            await new Promise((resolve) => setImmediate(resolve));
+            assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 1 });
+        });
+
+        test("but an entry that the store does not know as taken is one", async () => {
+            const store = new MemoryStore();
+            const client = await first(store);
+            client.on("entry", () => {});
+            server.connections[0].send(message(1, "one"));
+            await server.packet("acknowledge");
+            const copy = new MemoryStore();
+            copy.records = await store.load();
+            server.connections[0].send(message(2, "two"));
+            await server.packet("acknowledge", 1);
+            await client.close();
+            forget(2);
+            assert.equal(await firstEntry(copy), undefined);
+        });
     });
 
     test("messages wait without a connection and go in order", async () => {
@@ -515,6 +812,39 @@ describe("outbox", () => {
         await next(client, "outbox", (entry) => entry.status === "sent" && entry.content.text === "c");
         const texts = server.packets.filter((packet) => packet.send).map((packet) => packet.send.content.text);
         assert.deepEqual([...new Set(texts)], ["a", "b", "c"]);
+    });
+
+    test("a message that waited long for a connection goes as soon as there is one", async (context) => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        context.mock.timers.enable({ apis: ["setTimeout"] });
+        let now = performance.now();
+        context.mock.method(performance, "now", () => now);
+        const pass = (time) => {
+            now += time;
+            context.mock.timers.tick(time);
+        };
+        const { session } = server;
+        server.session = () => null;
+        const waiting = next(client, "state", ({ is }) => is === "waiting");
+        server.connections[0].socket.destroy();
+        await waiting;
+        const queued = next(client, "outbox", ({ status }) => status === "queued");
+        await client.outbox.send("hello", { uid: 7 });
+        await queued;
+        const again = next(client, "outbox", ({ status }) => status === "queued");
+        pass(61_000);
+        await again;
+        server.session = session;
+        server.connections.at(-1)?.socket.destroy();
+        const live = next(client, "state", ({ is }) => is === "live");
+        while (client.state.is !== "live") {
+            pass(10);
+            await new Promise((resolve) => setImmediate(resolve));
+        }
+        await live;
+        assert.deepEqual(client.outbox.entries.map(({ status }) => status), ["sending"]);
+        await server.packet("send");
     });
 
     test("while another account may be logging in, nothing is accepted", async () => {
@@ -587,6 +917,41 @@ describe("requests", () => {
         server.connections[0].socket.destroy();
         await assert.rejects(create, { code: 102 });
         assert.equal((await list).contacts[0].state, "accepted");
+    });
+
+    const once = {
+        "a decline": (client) => client.answerContact(7, false),
+        "the end of a contact": (client) => client.removeContact(7),
+        "a change of members": (client) => client.changeMembers(9, { removeUids: [7] }),
+        "leaving a group": (client) => client.leaveGroup(9),
+        "the end of a group": (client) => client.dissolveGroup(9),
+    };
+    for (const [name, request] of Object.entries(once)) {
+        test(`${name} fails with the connection: the server may have carried it out`, async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            server.handler = (packet, connection) => {
+                if (packet.ping) connection.send({ id: packet.id, pong: {} });
+                else if (server.connections.length === 1) connection.socket.destroy();
+                else connection.send({ id: packet.id, result: { error: { code: 2002, message: "no" } } });
+            };
+            const isLive = next(client, "state", ({ is }) => is === "live");
+            await assert.rejects(request(client), { code: 102 });
+            await isLive;
+            await client.ping();
+            assert.equal(server.packets.filter(({ contact, group }) => contact || group).length, 1);
+        });
+    }
+
+    test("an acceptance is repeated after a lost connection", async () => {
+        const client = await open();
+        await client.logIn({ nickName: "ann", password: "secret" });
+        server.handler = (packet, connection) => {
+            if (server.connections.length === 1) connection.socket.destroy();
+            else connection.send({ id: packet.id, result: {} });
+        };
+        await client.answerContact(7, true);
+        assert.equal(server.packets.filter(({ contact }) => contact).length, 2);
     });
 
     test("a repetition is not refused because the first try was carried out", async () => {

@@ -27,7 +27,8 @@ class Bench {
         taken: async (delivery) => {
             this.waiting -= 1;
             this.bytes -= delivery.bytes;
-            this.#turn((effects) => this.session.taken(delivery, 0, 0, effects));
+            const seq = this.session.isCurrent(delivery) ? delivery.event.seq : 0;
+            this.#turn((effects) => this.session.taken(seq, 0, 0, effects));
         },
         fullnessChanged: (isFull) => void (this.session.inbox.isFull = isFull),
     });

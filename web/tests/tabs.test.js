@@ -327,8 +327,8 @@ describe("tabs", () => {
         server.connections[0].send(message(1));
         await reached(got, 1);
         const pending = second.contacts();
-        const unsafe = second.createGroup("friends");
-        await server.packet("group");
+        const unsafe = [second.createGroup("friends"), second.removeContact(7)];
+        await server.packet("contact", 1);
         server.session = { ...server.session, headSeq: "1" };
         server.handler = (packet, connection) => {
             if (packet.send) connection.send({ id: packet.id, result: { receipt: { messageId: "m" } } });
@@ -338,10 +338,11 @@ describe("tabs", () => {
             second.on("outbox", (entry) => entry.status === "sent" && resolve(entry));
         });
         await first.close();
-        await assert.rejects(unsafe, { code: 102 });
+        for (const request of unsafe) await assert.rejects(request, { code: 102 });
         assert.deepEqual((await pending).contacts, []);
         assert.equal(second.isLeader, true);
         await sent;
+        assert.equal(server.packets.filter((packet) => packet.contact?.remove).length, 1);
         const sends = server.packets.filter((packet) => packet.send).map((packet) => packet.send.clientId);
         assert.equal(new Set(sends).size, 1);
         const logins = server.packets.filter((packet) => packet.authenticate);

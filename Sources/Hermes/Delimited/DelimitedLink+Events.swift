@@ -9,7 +9,7 @@ extension DelimitedLink {
     struct Event: Sendable {
         /// The epoch that the seq belongs to.
         var epoch: UInt64
-        /// The entry's seq; 0 if the event is not an inbox entry.
+        /// The entry's seq; 0 if the event is not an inbox entry, but says that the inbox was reset.
         var seq: UInt64
         /// The number of the inbox that the seq belongs to. The link increases it when the account changes, and when
         /// the server begins a new inbox or has lost entries.
@@ -21,6 +21,9 @@ extension DelimitedLink {
         var isRepeat = false
         /// The length of the frame that carried the event, in bytes.
         var bytes = 0
+
+        /// Whether this is the other event: no two events of an inbox have the same seq.
+        func isSame(as other: Self) -> Bool { incarnation == other.incarnation && seq == other.seq }
     }
 
     /// An entry of the inbox.
@@ -33,9 +36,13 @@ extension DelimitedLink {
     }
 
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
-        // An event without a valid seq takes no entry, but the tracker may have room again for the entries that it has
-        // dropped.
-        inbox.taken(seq: isCurrent(event) ? event.seq : 0, now: now, output: &outputs)
+        // Even if the event takes no entry, the tracker may have room again for the entries that it has dropped.
+        inbox.taken(seq: lastSeq(takenWith: event), now: now, output: &outputs)
+        drain(&effects)
+    }
+
+    mutating func skipped(_ event: Event, now: NIODeadline, effects: inout Effects) {
+        inbox.skipped(seq: isCurrent(event) ? event.seq : 0, now: now, output: &outputs)
         drain(&effects)
     }
 
@@ -46,12 +53,21 @@ extension DelimitedLink {
         if bytes < Backlog.maxBytes / 4, count < Backlog.maxEvents / 4 { inbox.isFull = false }
     }
 
-    /// Whether the event's seq is valid in the present inbox.
+    /// Whether the event's seq is valid in the present inbox or, of an event `inboxReset`, whether it is the last one.
     func isCurrent(_ event: Event) -> Bool {
-        guard event.seq > 0, event.epoch == inbox.epoch else { return false }
+        guard event.epoch == inbox.epoch else { return false }
         if event.incarnation == incarnation { return true }
-        guard let carried else { return false }
+        guard event.seq > 0, let carried else { return false }
         return event.incarnation >= carried.since && event.seq <= carried.upTo
+    }
+
+    /// The seq up to which the app has taken the present inbox when it has taken the event; 0 if the event says nothing
+    /// about this inbox. If the server has lost the event's own entry, it still has the entries up to `carried`.
+    private func lastSeq(takenWith event: Event) -> UInt64 {
+        guard event.epoch == inbox.epoch else { return 0 }
+        if event.incarnation == incarnation { return event.seq }
+        guard let carried, event.incarnation >= carried.since else { return 0 }
+        return min(event.seq, carried.upTo)
     }
 
     func isRepeat(_ event: Event) -> Bool { event.isRepeat }

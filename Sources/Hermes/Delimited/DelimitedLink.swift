@@ -57,8 +57,13 @@ struct DelimitedLink: ConnectionLink {
     var isOwnerCertain = true
     /// Whether each event keeps the received entry from which it was created.
     private(set) var keepsSources = false
-    /// The function that records in the store that the server has lost the entries after a cursor.
-    private(set) var keepRewound: (@Sendable (Cursor) -> Void)?
+    /// The function that records in the store that the app has nothing left to take up to a cursor. `isReset` says
+    /// whether a reset inbox begins there, which the app has yet to be told. `uid` is the inbox's account.
+    private(set) var keepPlace: (@Sendable (_ place: Cursor, _ uid: UInt32, _ isReset: Bool) -> Void)?
+    /// The last cursor that `keepPlace` got, or the place at the last login; nil before the first login.
+    var keptPlace: Cursor?
+    /// Whether an earlier run of the app ended before the app had taken the event `inboxReset`.
+    var owesReset = false
     /// The function to call after each login.
     var loggedIn: (@Sendable (Session) -> Void)?
     /// The function to call when there will be no further connection before the next login.
@@ -142,16 +147,18 @@ struct DelimitedLink: ConnectionLink {
     ///   - owner: the inbox's account; nil if unknown.
     ///   - isCertain: whether the credential is known to be the owner's. If not, the login's answer shows whose it is.
     ///   - recent: the last entries that the app took, oldest first.
-    ///   - keepRewound: the function that records in the store that the server has lost the entries after a cursor.
+    ///   - owesReset: whether the app did not take the last event `inboxReset`.
+    ///   - keepPlace: the function that records in the store that the app has nothing left to take up to a cursor.
     mutating func resume(
         _ cursor: Cursor?,
         of owner: UInt32?,
         isCertain: Bool,
         recent: [InboxEvent],
-        keepRewound: @escaping @Sendable (Cursor) -> Void
+        owesReset: Bool,
+        keepPlace: @escaping @Sendable (_ place: Cursor, _ uid: UInt32, _ isReset: Bool) -> Void
     ) {
         keepsSources = true
-        self.keepRewound = keepRewound
+        self.keepPlace = keepPlace
         if let known = self.owner, known != owner {
             isOwnerCertain = false
             return
@@ -159,7 +166,10 @@ struct DelimitedLink: ConnectionLink {
         self.owner = owner
         isOwnerCertain = isCertain
         for event in recent { _ = seen.insert(event) }
-        if let cursor, inbox.epoch == 0 { inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq) }
+        // Later in this run, the event waits for the app by itself.
+        guard inbox.epoch == 0 else { return }
+        self.owesReset = owesReset
+        if let cursor { inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq) }
     }
 
     /// Takes over the logins that an earlier run of the app sent and that may still reach the server.
@@ -481,116 +491,5 @@ extension DelimitedLink {
     private mutating func keepTicket(_ advice: Hermes_V1_ReconnectAdvice) {
         // A longer ticket is invalid.
         if advice.ticket.count <= 64 { ticket = Array(advice.ticket) }
-    }
-}
-
-/// The inbox.
-extension DelimitedLink {
-    /// Handles the beginning of a session: the server continues the inbox, has a new inbox, or has lost entries.
-    private mutating func inboxBegan(_ session: Hermes_V1_Session, now: NIODeadline, effects: inout Effects) {
-        if let owner, owner != session.uid { changeOwner(&effects) }
-        owner = session.uid
-        isOwnerCertain = true
-        let resumption = inbox.resumed(
-            epoch: session.epoch,
-            serverAcknowledged: session.acknowledgedSeq,
-            head: session.headSeq,
-            now: now
-        )
-        switch resumption {
-        case .goesOn: return
-        case .newInbox: carried = nil
-        case .rewound(let head):
-            // Waiting events whose seqs are not above the new head stay valid.
-            carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
-            keepRewound?(Cursor(epoch: session.epoch, seq: head))
-        }
-        incarnation &+= 1
-        effects.append(.event(Event(epoch: 0, seq: 0, event: InboxEvent(.inboxReset))))
-    }
-
-    /// Drops the data of the previous account, because another account logged in.
-    private mutating func changeOwner(_ effects: inout Effects) {
-        inbox = InboxTracker()
-        incarnation &+= 1
-        carried = nil
-        seen = SeenEntries()
-        rooms = [:]
-        forgetRoomScopes()
-        watched = WatchedUsers()
-        topics.forgetAll()
-        ephemeral.clear()
-        effects.append(.forgetEvents)
-    }
-
-    private mutating func event(_ entry: Entry, seq: UInt64) -> Event {
-        Event(
-            epoch: inbox.epoch,
-            seq: seq,
-            incarnation: incarnation,
-            event: entry.event,
-            source: entry.source,
-            isRepeat: !seen.insert(entry.event),
-            bytes: entry.bytes
-        )
-    }
-
-    private mutating func arrived(_ event: Hermes_V1_Event, now: NIODeadline, effects: inout Effects) {
-        var to = event.seq
-        var entry: Entry? = Entry(
-            event: InboxEvent(event),
-            serverTime: event.serverTimeMs,
-            source: keepsSources ? event : nil,
-            bytes: frameBytes
-        )
-        var isExpired = false
-        if case .expired(let expired) = event.event {
-            to = max(to, expired.toSeq)
-            isExpired = true
-        }
-        if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
-            outgoing.contains(message.clientID) || sending.values.contains(message.clientID)
-        {
-            // This device sent the message before the connection broke or the app ended. The receipt arrives when the
-            // message is sent again.
-            entry = nil
-        }
-        let before = inbox.received
-        inbox.arrived(entry, seq: event.seq, to: to, bytes: frameBytes, now: now, output: &outputs)
-        if isExpired, before < to, inbox.received >= to { inbox.noteLoss(of: max(event.seq, before + 1)...to) }
-        drain(&effects)
-    }
-
-    /// Turns the tracker's outputs into effects.
-    mutating func drain(_ effects: inout Effects) {
-        if inbox.counts != InboxCounts() {
-            statistics.counter.noticed(inbox.counts, date: WallClock.milliseconds())
-            inbox.counts = InboxCounts()
-        }
-        for output in outputs {
-            switch output {
-            case .deliver(let seq, let entry):
-                if case .gap = entry.event.kind {
-                    // A gap is reported to the app, but does not count as a received entry.
-                } else {
-                    let date = WallClock.milliseconds()
-                    let latency = statistics.latency(serverTime: entry.serverTime, date: date)
-                    statistics.counter.received(latency: latency, date: date)
-                }
-                effects.append(.event(event(entry, seq: seq)))
-            case .missed(let range):
-                let gap = InboxEvent(.gap(range))
-                effects.append(.event(event(Entry(event: gap, serverTime: 0, bytes: 0), seq: range.upperBound)))
-            case .synchronize(let afterSeq):
-                var request = Hermes_V1_Synchronize()
-                request.afterSeq = afterSeq
-                effects.append(.send(.synchronize(request), id: ID.synchronize))
-            case .acknowledge(let upToSeq):
-                var request = Hermes_V1_Acknowledge()
-                request.upToSeq = upToSeq
-                effects.append(.send(.acknowledge(request)))
-            }
-        }
-        outputs.removeAll(keepingCapacity: true)
     }
 }

@@ -216,10 +216,23 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
 
     /// Notes that the app has taken an event, which may make room for dropped entries.
     ///
-    /// - Parameter seq: the seq of the event; the app has taken all entries up to it. 0 if the event is no entry of
-    ///   this inbox.
+    /// - Parameter seq: the seq up to which the app has taken all entries; 0 if the event is no entry of this inbox.
     package mutating func taken(seq: UInt64, now: NIODeadline, output: inout [Output]) {
         while let first = untaken.first, first <= seq { untaken.removeFirst() }
+        madeRoom(now: now, output: &output)
+    }
+
+    /// Notes that an event was not handed to the app, because the app has got its entry before under another seq.
+    /// Earlier entries stay untaken: the store may not have recorded them yet.
+    ///
+    /// - Parameter seq: the seq of the event; 0 if the event is no entry of this inbox.
+    package mutating func skipped(seq: UInt64, now: NIODeadline, output: inout [Output]) {
+        if let index = untaken.firstIndex(of: seq) { untaken.remove(at: index) }
+        madeRoom(now: now, output: &output)
+    }
+
+    /// Requests the dropped entries if there is room for them now, and sets the time of the acknowledgement.
+    private mutating func madeRoom(now: NIODeadline, output: inout [Output]) {
         if untaken.count > Self.pauseAbove { isPaused = true }
         if isPaused, !isFull, untaken.count < Self.resumeBelow {
             isPaused = false

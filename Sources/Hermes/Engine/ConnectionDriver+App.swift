@@ -313,7 +313,7 @@ extension ConnectionDriver {
 
     func enqueue(_ event: Link.Event) {
         // If the app is not waiting, the first copy of a repeated event may still be in the queue, so the repetition
-        // must not count as taken yet.
+        // must not be skipped yet.
         if !eventWaiters.isEmpty, skipRepeat(event) { return }
         if let waiter = eventWaiters.popFirst() {
             handedOver = event
@@ -325,10 +325,10 @@ extension ConnectionDriver {
         }
     }
 
-    /// Skips an event if the app has seen it before, and counts it as taken.
+    /// Skips an event if the app has seen it before.
     private func skipRepeat(_ event: Link.Event) -> Bool {
         guard link.isRepeat(event) else { return false }
-        withLink { link, effects in link.taken(event, now: eventLoop.now, effects: &effects) }
+        withLink { link, effects in link.skipped(event, now: eventLoop.now, effects: &effects) }
         return true
     }
 

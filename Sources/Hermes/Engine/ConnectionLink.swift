@@ -87,7 +87,7 @@ package protocol ConnectionLink: Sendable {
     /// Appends the last bytes of a connection that the client closes.
     func writeFarewell(into buffer: inout ByteBuffer) throws
 
-    /// Whether the app has seen the event under another number. If so, the event counts as taken and is not handed out
+    /// Whether the app has seen the event under another number. If so, the event is skipped: the app does not get it
     /// again.
     func isRepeat(_ event: Event) -> Bool
 
@@ -97,6 +97,9 @@ package protocol ConnectionLink: Sendable {
 
     /// Notes that the app has taken an event: it has asked for the next one.
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects)
+
+    /// Notes that an event was skipped. The app need not have taken the events before it.
+    mutating func skipped(_ event: Event, now: NIODeadline, effects: inout Effects)
 
     /// Returns an estimate of the memory that a waiting event takes, in bytes.
     func bytes(of event: Event) -> Int
@@ -128,6 +131,7 @@ extension ConnectionLink {
     package func isRepeat(_ event: Event) -> Bool { false }
     package func comesAgain(_ event: Event) -> Bool { true }
     package mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {}
+    package mutating func skipped(_ event: Event, now: NIODeadline, effects: inout Effects) {}
     package func bytes(of event: Event) -> Int { 0 }
     package mutating func backlogChanged(_ count: Int, bytes: Int) {}
     package var nextDeadline: NIODeadline? { nil }

@@ -305,7 +305,9 @@ extension Outbox {
         let epoch = owner == item.uid ? current.epoch : 0
         let inbox = SentMessages.Inbox(uid: item.uid, epoch: epoch)
         let place = epoch == 0 ? 0 : journal.map { $0.place(in: inbox) } ?? current.seq
-        return sent.sent(item.send.clientID, seq: seq, in: inbox, place: place)
+        // The receipt may have moved the place behind the message already. The message is forgotten only with a later
+        // one, because the store may not have recorded that place yet.
+        return sent.sent(item.send.clientID, seq: seq, in: inbox, place: min(place, seq - 1))
     }
 
     /// Writes changes, together with the removals of sent messages that have not succeeded yet.

@@ -10,6 +10,7 @@ import NIOCore
 ///     storing -> queued -> sending -> (removed)   stored, then sent
 ///     sending -> queued                           the client stopped before the answer
 ///     sending -> resting -> sending               refused for now, then sent again
+///     resting -> queued                           the client logged in after an error of its own
 ///     sending -> failed                           refused permanently
 ///     failed -> storing                           the app tries again
 ///     storing -> failed                           this retry could not be stored
@@ -31,6 +32,8 @@ struct OutboxQueue: Sendable {
         var phase: Phase
         /// The number of temporary refusals in a row.
         var refusals = 0
+        /// Whether the last temporary error was the client's own, so that the message need not rest after a login.
+        var hadOwnError = false
         let bytes: Int
 
         var status: OutboxEntry.Status {
@@ -110,8 +113,16 @@ struct OutboxQueue: Sendable {
         if case .storing = entries[number]?.phase { entries[number]?.phase = .queued }
     }
 
-    /// Lets the messages of this account be sent, because it is logged in.
-    mutating func started(uid: UInt32) { sender = uid }
+    /// Lets the messages of this account be sent, because it is logged in. Messages whose last try ended with an error
+    /// of the client's own, for example because there was no connection for a long time, rest no longer.
+    mutating func started(uid: UInt32) {
+        sender = uid
+        for (number, entry) in entries where entry.hadOwnError {
+            guard case .resting = entry.phase else { continue }
+            entries[number]?.phase = .queued
+            entries[number]?.refusals = 0
+        }
+    }
 
     /// Stops sending until the next login.
     mutating func halted() { sender = nil }
@@ -166,6 +177,7 @@ struct OutboxQueue: Sendable {
         if Self.isTemporary(error) {
             let own = Duration.seconds(Self.waits[min(entry.refusals, Self.waits.count - 1)])
             entry.refusals += 1
+            entry.hadOwnError = error.isOwn && error.retryAfter == nil
             let wait = min(error.retryAfter ?? own, .seconds(3600))
             entry.phase = .resting(until: now + TimeAmount(wait))
         } else {

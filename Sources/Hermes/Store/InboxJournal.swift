@@ -62,6 +62,8 @@ final class InboxJournal: Sendable {
     fileprivate struct State: Sendable {
         var account: Account?
         var cursor: Cursor?
+        /// Whether the app has not taken the last event `inboxReset` yet.
+        var owesReset = false
         /// The kept entries by place. An entry's place is its ordinal modulo the largest number of entries.
         var recent: [UInt64: Kept] = [:]
         var lastOrdinal: UInt64 = 0
@@ -89,6 +91,7 @@ final class InboxJournal: Sendable {
     fileprivate enum Key {
         static let account = "account"
         static let cursor = "cursor"
+        static let reset = "reset"
         static let recent = "taken/"
         /// The key prefix of an earlier version, with epoch and seq in place of the ordinal.
         static let outdated = "inbox/"
@@ -102,6 +105,12 @@ final class InboxJournal: Sendable {
     private let store: any LocalStore
     private let maxEntries: UInt64
     private let state: NIOLockedValueBox<State>
+    private let writeFailed = NIOLockedValueBox(FailureHandler())
+
+    /// What is done after each write that failed.
+    private struct FailureHandler: Sendable {
+        var body: (@Sendable () -> Void)?
+    }
 
     /// Creates a journal that continues the journal of an earlier run.
     ///
@@ -120,6 +129,8 @@ final class InboxJournal: Sendable {
                 state.account = Account(value)
             } else if record.key == Key.cursor {
                 state.cursor = Cursor(value)
+            } else if record.key == Key.reset {
+                state.owesReset = true
             } else if record.key == Key.statistics {
                 state.statistics = try? Hermes_V1_Statistics(wire: value, maxParts: nil)
             } else if record.key == Key.logins {
@@ -136,7 +147,10 @@ final class InboxJournal: Sendable {
     }
 
     var account: Account? { state.withLockedValue { $0.account } }
+    /// The last seq up to which the app has nothing left to take; nil if unknown.
     var cursor: Cursor? { state.withLockedValue { $0.cursor } }
+    /// Whether the app has not taken the last event `inboxReset` yet, in this run or an earlier one.
+    var owesReset: Bool { state.withLockedValue { $0.owesReset } }
 
     /// Returns the last seq that is recorded as taken in an inbox; 0 if none is.
     func place(in inbox: SentMessages.Inbox) -> UInt64 {
@@ -159,25 +173,34 @@ final class InboxJournal: Sendable {
     /// The error of the last write; nil if it succeeded.
     var failure: HermesClientError? { state.withLockedValue { $0.failure } }
 
+    /// Sets the function to call after each write that failed. It must see to it that ``retry(_:)`` is called later:
+    /// until then, the store keeps the old values.
+    func whenWriteFailed(_ body: @escaping @Sendable () -> Void) { writeFailed.withLockedValue { $0.body = body } }
+
     /// Notes the account that logged in, and begins to store it; forgets the inbox of another account.
     func loggedIn(_ session: Session) {
         state.withLockedValue { $0.begin(session) }
-        // If the write fails, the changes are written together with the next changes.
         retry { _ in }
     }
 
-    /// Records in the store that the app has taken an entry. A power cut can lose this record; the client then
-    /// continues after an earlier entry.
+    /// Notes that the app has taken an event; ``flush()`` then records it in the store. A power cut can lose this
+    /// record; the client then continues after an earlier entry.
+    ///
+    /// All notes must be made on the client's event loop, so that no login can come between the reading of the
+    /// parameters and the note.
     ///
     /// - Parameters:
-    ///   - event: the entry.
+    ///   - event: the event.
     ///   - session: the session in which it arrived.
     ///   - isCurrent: whether the entry's seq is still valid. The seq is no longer valid if the server began a new
-    ///     inbox while the entry waited.
-    /// - Returns: false if the store could not be written.
-    func taken(_ event: DelimitedLink.Event, of session: Session, isCurrent: Bool = true) async -> Bool {
+    ///     inbox while the entry waited. Of an event `inboxReset`: whether it is the last one.
+    func taken(_ event: DelimitedLink.Event, of session: Session, isCurrent: Bool = true) {
         state.withLockedValue { state in
             state.begin(session)
+            if case .inboxReset = event.event.kind {
+                if isCurrent { state.settleReset() }
+                return
+            }
             let position = Cursor(epoch: event.epoch, seq: event.seq)
             if isCurrent {
                 guard event.seq > 0, event.epoch == session.epoch, state.cursor != position else { return }
@@ -187,22 +210,44 @@ final class InboxJournal: Sendable {
             }
             if let source = event.source, maxEntries > 0 { state.keep(source, maxEntries: maxEntries) }
         }
-        return await flush()
     }
 
-    /// Records in the store that the server lost the entries after this cursor and assigns their seqs to new entries.
-    func rewind(to place: Cursor) {
-        let isBehind = state.withLockedValue { state in
-            guard let cursor = state.cursor, cursor.epoch == place.epoch, cursor.seq > place.seq else { return false }
+    /// Begins to record in the store that the app has nothing left to take up to this place: after the last entry that
+    /// it took, there are only messages of this device, and entries that it had taken before under other seqs.
+    ///
+    /// - Parameters:
+    ///   - place: the place.
+    ///   - uid: the account that the inbox belongs to.
+    func passed(_ place: Cursor, of uid: UInt32) {
+        let mustWrite = state.withLockedValue { state in
+            guard state.account?.uid == uid else { return false }
+            if let cursor = state.cursor, cursor.epoch != place.epoch || cursor.seq >= place.seq { return false }
             state.cursor = place
             state.dirty.insert(Key.cursor)
-            return true
+            // After a write, its caller writes what has changed meanwhile, so that many quick moves cause few writes.
+            return state.writes == 0
         }
-        guard isBehind, case .write(let changes) = nextStep() else { return }
-        store.write(changes, durably: false) { [self] result in _ = written(changes, result) }
+        if mustWrite { retry { _ in } }
     }
 
-    /// Writes the pending changes, and reports whether everything is stored.
+    /// Begins to record in the store that the server began a new inbox, or lost the newest entries and assigns their
+    /// seqs to new entries. The inbox continues after this place, and the app has yet to take the event that says so.
+    ///
+    /// - Parameters:
+    ///   - place: the place.
+    ///   - uid: the account that the inbox belongs to.
+    func reset(to place: Cursor, of uid: UInt32) {
+        state.withLockedValue { state in
+            guard state.account?.uid == uid else { return }
+            state.cursor = place
+            state.owesReset = true
+            state.dirty.formUnion([Key.cursor, Key.reset])
+        }
+        retry { _ in }
+    }
+
+    /// Writes the pending changes, waits for the writes that other calls have begun, and reports whether everything is
+    /// stored.
     func retry(_ completion: @escaping @Sendable (Bool) -> Void) {
         switch nextStep() {
         case .done: completion(true)
@@ -217,26 +262,11 @@ final class InboxJournal: Sendable {
 
     /// Writes the pending changes, and waits for the writes that other calls have begun.
     ///
-    /// - Returns: false if the write failed. The changes are then written together with the next changes.
+    /// - Returns: false if the write failed. The changes are then written together with the next changes, or by the
+    ///   next ``retry(_:)``.
     @discardableResult
     func flush() async -> Bool {
-        while true {
-            switch nextStep() {
-            case .done: return true
-            case .wait:
-                await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                    whenWritten { continuation.resume() }
-                }
-            case .write(let changes):
-                let result: Result<Void, any Error>
-                do {
-                    result = .success(try await store.write(changes, durably: false))
-                } catch {
-                    result = .failure(error)
-                }
-                guard written(changes, result) else { return false }
-            }
-        }
+        await withCheckedContinuation { continuation in retry { continuation.resume(returning: $0) } }
     }
 
     /// Returns what is to be done next, and removes the changes that the caller must write.
@@ -271,6 +301,7 @@ final class InboxJournal: Sendable {
             return (isWritten, state.waiters)
         }
         for waiter in waiters { waiter() }
+        if !isWritten, let writeFailed = writeFailed.withLockedValue(\.body) { writeFailed() }
         return isWritten
     }
 
@@ -327,6 +358,7 @@ extension InboxJournal.State {
         if isOther {
             dirty.formUnion(recent.keys.map { InboxJournal.Key.recent + "\($0)" })
             recent = [:]
+            settleReset()
         }
         if isOther || session.epoch != cursor?.epoch, cursor != nil {
             cursor = nil
@@ -335,6 +367,13 @@ extension InboxJournal.State {
         guard new != account else { return }
         account = new
         dirty.insert(InboxJournal.Key.account)
+    }
+
+    /// Notes that no event `inboxReset` is left for the app.
+    fileprivate mutating func settleReset() {
+        guard owesReset else { return }
+        owesReset = false
+        dirty.insert(InboxJournal.Key.reset)
     }
 
     /// Keeps an entry, which replaces the oldest one if there are too many.
@@ -369,6 +408,7 @@ extension InboxJournal.State {
         switch key {
         case InboxJournal.Key.account: return account?.stored
         case InboxJournal.Key.cursor: return cursor?.stored
+        case InboxJournal.Key.reset: return owesReset ? [1] : nil
         default:
             guard key.hasPrefix(InboxJournal.Key.recent),
                 let place = UInt64(key.dropFirst(InboxJournal.Key.recent.count))

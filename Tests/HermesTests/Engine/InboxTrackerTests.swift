@@ -63,6 +63,19 @@ import Testing
         #expect(probe.synchronized.isEmpty)
     }
 
+    @Test func `an entry that is skipped takes no entry before it`() {
+        var probe = Probe()
+        probe.arrive(1, 2, 3)
+        probe.run { $0.skipped(seq: 2, now: Self.start, output: &$1) }
+        #expect(probe.tracker.taken == 0)
+        probe.take(1)
+        #expect(probe.tracker.taken == 2)
+        probe.run { $0.skipped(seq: 0, now: Self.start, output: &$1) }
+        #expect(probe.tracker.taken == 2)
+        probe.take(3)
+        #expect(probe.tracker.taken == 3)
+    }
+
     @Test func `a hole that stays is asked for, again and again`() {
         var probe = Probe()
         probe.arrive(1, 4)

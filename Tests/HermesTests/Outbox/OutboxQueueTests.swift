@@ -107,6 +107,29 @@ import Testing
         #expect(waits == [1, 2, 5, 10, 30, 60, 60, 60])
     }
 
+    @Test func `what timed out while there was no connection goes at once after the next login`() throws {
+        var queue = OutboxQueue(limits: OutboxLimits())
+        queue.started(uid: 7)
+        let number = try Self.add("a1", &queue)
+        var now = Self.start
+        for _ in 0..<8 {
+            now = queue.nextDeadline ?? now
+            #expect(queue.next(now: now).count == 1)
+            now = now + .seconds(300)
+            _ = queue.refused(number, HermesClientError(.timedOut, "the server did not answer in time"), now: now)
+        }
+        #expect(queue.next(now: now).isEmpty)
+        queue.started(uid: 7)
+        #expect(queue.nextDeadline == nil)
+        #expect(queue.next(now: now).map(\.item.number) == [number])
+        // Those tries do not make the rest after a refusal of the server longer, and a login does not end that rest.
+        let refusal = queue.refused(number, HermesClientError(.overloaded, "later"), now: now)
+        #expect(refusal?.phase == .resting(until: now + .seconds(1)))
+        queue.started(uid: 7)
+        #expect(queue.next(now: now).isEmpty)
+        #expect(queue.next(now: now + .seconds(1)).count == 1)
+    }
+
     @Test func `the bounds hold, and failed messages count`() throws {
         var queue = OutboxQueue(limits: OutboxLimits(maxEntries: 2, maxBytes: 10_000))
         queue.started(uid: 7)

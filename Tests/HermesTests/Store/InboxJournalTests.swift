@@ -14,6 +14,10 @@ struct InboxJournalTests {
     private final class Failing: LocalStore {
         let store = MemoryLocalStore()
         let isFailing = NIOLockedValueBox(false)
+        private let failures = NIOLockedValueBox(0)
+
+        /// The number of writes that failed.
+        var failureCount: Int { failures.withLockedValue { $0 } }
 
         func records() -> [LocalRecord] { store.records() }
 
@@ -23,7 +27,8 @@ struct InboxJournalTests {
             completion: @escaping @Sendable (Result<Void, any Error>) -> Void
         ) {
             guard !isFailing.withLockedValue({ $0 }) else {
-                return completion(.failure(HermesClientError(.storeFailed, "no space")))
+                completion(.failure(HermesClientError(.storeFailed, "no space")))
+                return failures.withLockedValue { $0 += 1 }
             }
             store.write(changes, durably: durably, completion: completion)
         }
@@ -81,6 +86,12 @@ struct InboxJournalTests {
         InboxJournal(store: store, records: try store.records(), maxEntries: maxEntries)
     }
 
+    /// Records in the store that the app has taken an event.
+    private static func taken(_ event: DelimitedLink.Event, in journal: InboxJournal) async -> Bool {
+        journal.taken(event, of: session)
+        return await journal.flush()
+    }
+
     private static func texts(_ journal: InboxJournal) -> [String] {
         journal.recent.map { $0.message?.text ?? "" }
     }
@@ -90,14 +101,14 @@ struct InboxJournalTests {
         let journal = try Self.journal(store)
         // Every other one, and every tenth, is one's own, which the app does not get.
         let seqs = (1...200).map { UInt64($0) }.filter { $0 % 10 == 1 }
-        for seq in seqs { #expect(await journal.taken(Self.event(seq), of: Self.session)) }
+        for seq in seqs { #expect(await Self.taken(Self.event(seq), in: journal)) }
         let expected = seqs.suffix(10).map { "\($0)" }
         #expect(Self.texts(journal) == expected)
         #expect(Self.texts(try Self.journal(store)) == expected)
         // With less room, and with more again.
         let smaller = try Self.journal(store, maxEntries: 3)
         #expect(Self.texts(smaller) == Array(expected.suffix(3)))
-        #expect(await smaller.taken(Self.event(201), of: Self.session))
+        #expect(await Self.taken(Self.event(201), in: smaller))
         #expect(Self.texts(try Self.journal(store, maxEntries: 100)) == expected.suffix(2) + ["201"])
         #expect(store.records().count { $0.key.hasPrefix("taken/") } == 3)
     }
@@ -105,13 +116,13 @@ struct InboxJournalTests {
     @Test func `a write that fails is told, and made up for with the next`() async throws {
         let store = Failing()
         let journal = try Self.journal(store)
-        #expect(await journal.taken(Self.event(1), of: Self.session))
+        #expect(await Self.taken(Self.event(1), in: journal))
         store.isFailing.withLockedValue { $0 = true }
-        #expect(await !journal.taken(Self.event(2), of: Self.session))
+        #expect(await !Self.taken(Self.event(2), in: journal))
         #expect(journal.failure?.code == .storeFailed)
         #expect(try Self.journal(store).cursor == Cursor(epoch: 1, seq: 1))
         store.isFailing.withLockedValue { $0 = false }
-        #expect(await journal.taken(Self.event(3), of: Self.session))
+        #expect(await Self.taken(Self.event(3), in: journal))
         #expect(journal.failure == nil)
         let next = try Self.journal(store)
         #expect(next.cursor == Cursor(epoch: 1, seq: 3))
@@ -147,6 +158,89 @@ struct InboxJournalTests {
         await client.close()
         _ = await waiting.value
         try await server.stop()
+    }
+
+    @Test func `entries that the store took late are acknowledged, although the app took a reset after them`()
+        async throws
+    {
+        let store = Failing()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            guard case .authenticate = packet.body else { return }
+            // The second connection's server has lost the second entry.
+            connection.accept(id: packet.id, head: connection.number == 1 ? 2 : 1)
+            guard connection.number == 1 else { return }
+            for seq in UInt64(1)...2 { connection.event(seq, "\(seq)") }
+        }
+        var configuration = HermesClient.Configuration.fake(server)
+        configuration.localStore = store
+        let client = try HermesClient(configuration)
+        _ = try await client.logIn(.token("t"))
+        let events = client.events.makeAsyncIterator()
+        #expect(await events.next()?.message?.text == "1")
+        store.isFailing.withLockedValue { $0 = true }
+        #expect(await events.next()?.message?.text == "2")
+        server.closeConnection()
+        #expect(await events.next()?.kind == .inboxReset)
+        let failureCount = store.failureCount
+        let waiting = Task { await client.events.makeAsyncIterator().next() }  // Ended by the client's close.
+        while store.failureCount == failureCount { try await Task.sleep(for: .milliseconds(2)) }
+        store.isFailing.withLockedValue { $0 = false }
+        let packet = await server.firstPacket { _, packet in
+            if case .acknowledge = packet.body { true } else { false }
+        }
+        #expect(packet?.acknowledge.upToSeq == 1)
+        await client.close()
+        _ = await waiting.value
+        #expect(try Self.journal(store).cursor == Cursor(epoch: 1, seq: 1))
+        try await server.stop()
+    }
+
+    @Test func `the store gets the place of a reset once it works again, although the app takes nothing`()
+        async throws
+    {
+        let store = Failing()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            guard case .authenticate = packet.body else { return }
+            guard connection.number == 1 else { return connection.accept(id: packet.id, head: 3, acknowledged: 3) }
+            connection.accept(id: packet.id, head: 5)
+            for seq in UInt64(1)...5 { connection.event(seq, "\(seq)") }
+        }
+        var configuration = HermesClient.Configuration.fake(server)
+        configuration.localStore = store
+        let first = try HermesClient(configuration)
+        _ = try await first.logIn(.token("t"))
+        let events = first.events.makeAsyncIterator()
+        for _ in 1...5 { _ = await events.next() }
+        await first.close()
+        #expect(try Self.journal(store).cursor == Cursor(epoch: 1, seq: 5))
+        store.isFailing.withLockedValue { $0 = true }
+        let second = try HermesClient(configuration)
+        _ = try await second.logIn(.token("token-1"))
+        #expect(second.storeError?.code == .storeFailed)
+        #expect(try Self.journal(store).cursor == Cursor(epoch: 1, seq: 5))
+        store.isFailing.withLockedValue { $0 = false }
+        while try Self.journal(store).cursor != Cursor(epoch: 1, seq: 3) {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(try Self.journal(store).owesReset)
+        await second.close(takingLastEvent: false)
+        try await server.stop()
+    }
+
+    @Test(arguments: [false, true])
+    func `quick moves of the place cause two writes, and the last place is stored`(isFirstFailing: Bool) async throws {
+        let store = Holding()
+        let journal = try Self.journal(store)
+        journal.loggedIn(Self.session)
+        let failures = Log<Void>()
+        journal.whenWriteFailed { failures.append(()) }
+        store.hold()
+        for seq in UInt64(1)...50 { journal.passed(Cursor(epoch: 1, seq: seq), of: 7) }
+        #expect(store.heldCount == 1)
+        store.release(isFirstFailing ? HermesClientError(.storeFailed, "no space") : nil)
+        #expect(failures.all.count == (isFirstFailing ? 1 : 0))
+        if isFirstFailing { #expect(await journal.flush()) }
+        #expect(try Self.journal(store).cursor == Cursor(epoch: 1, seq: 50))
     }
 
     @Test func `what the store does not take is not acknowledged, so that it comes again`() async throws {
@@ -185,11 +279,11 @@ struct InboxJournalTests {
         let journal = try Self.journal(store)
         journal.loggedIn(Self.session)
         store.hold()
-        let first = Task { await journal.taken(Self.event(1), of: Self.session) }  // Awaited below.
+        let first = Task { await Self.taken(Self.event(1), in: journal) }  // Awaited below.
         while store.heldCount == 0 { try await Task.sleep(for: .milliseconds(2)) }
         let cursor = NIOLockedValueBox<Cursor?>(nil)
         let second = Task {  // Awaited below.
-            let isRecorded = await journal.taken(Self.event(1), of: Self.session)
+            let isRecorded = await Self.taken(Self.event(1), in: journal)
             let records = try Self.journal(store).cursor
             cursor.withLockedValue { $0 = records }
             return isRecorded
@@ -250,7 +344,7 @@ struct InboxJournalTests {
         _ = try await client.logIn(.token("t"))
         let events = client.events.makeAsyncIterator()
         _ = await events.next()
-        let first = await client.driver.lastEvent()?.event
+        let first = await client.driver.handedOver
         #expect(first?.seq == 1)
         _ = await events.next()
         await client.driver.close(taking: first)
@@ -261,7 +355,7 @@ struct InboxJournalTests {
     @Test func `another account's login forgets the inbox, another epoch the place alone`() async throws {
         let store = MemoryLocalStore()
         let journal = try Self.journal(store)
-        #expect(await journal.taken(Self.event(5), of: Self.session))
+        #expect(await Self.taken(Self.event(5), in: journal))
         var session = Self.session
         session.epoch = 2
         journal.loggedIn(session)

@@ -1,0 +1,137 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOCore
+
+/// The inbox.
+extension DelimitedLink {
+    /// Handles the beginning of a session: the server continues the inbox, has a new inbox, or has lost entries.
+    mutating func inboxBegan(_ session: Hermes_V1_Session, now: NIODeadline, effects: inout Effects) {
+        if let owner, owner != session.uid { changeOwner(&effects) }
+        owner = session.uid
+        isOwnerCertain = true
+        let resumption = inbox.resumed(
+            epoch: session.epoch,
+            serverAcknowledged: session.acknowledgedSeq,
+            head: session.headSeq,
+            now: now
+        )
+        let place = place
+        keptPlace = place
+        switch resumption {
+        case .goesOn:
+            // The app ended before it had taken the event.
+            guard owesReset else { return }
+        case .newInbox: carried = nil
+        case .rewound(let head):
+            // Waiting events whose seqs are not above the new head stay valid.
+            carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
+        }
+        owesReset = false
+        incarnation &+= 1
+        keepPlace?(place, session.uid, true)
+        let reset = InboxEvent(.inboxReset)
+        effects.append(.event(Event(epoch: inbox.epoch, seq: 0, incarnation: incarnation, event: reset)))
+    }
+
+    /// The last seq up to which the app has nothing left to take, as a cursor.
+    private var place: Cursor { Cursor(epoch: inbox.epoch, seq: inbox.taken) }
+
+    /// Begins to record the place in the store if it has moved. The store knows the entries that the app has taken, but
+    /// the device's own messages and skipped entries also move the place, and the server may delete them. If the store
+    /// did not know the place behind them, the next run would report them to the app as lost.
+    private mutating func notePlace() {
+        let place = place
+        guard let owner, let keptPlace, keptPlace != place else { return }
+        self.keptPlace = place
+        keepPlace?(place, owner, false)
+    }
+
+    /// Drops the data of the previous account, because another account logged in.
+    private mutating func changeOwner(_ effects: inout Effects) {
+        inbox = InboxTracker()
+        owesReset = false
+        incarnation &+= 1
+        carried = nil
+        seen = SeenEntries()
+        rooms = [:]
+        forgetRoomScopes()
+        watched = WatchedUsers()
+        topics.forgetAll()
+        ephemeral.clear()
+        effects.append(.forgetEvents)
+    }
+
+    private mutating func event(_ entry: Entry, seq: UInt64) -> Event {
+        Event(
+            epoch: inbox.epoch,
+            seq: seq,
+            incarnation: incarnation,
+            event: entry.event,
+            source: entry.source,
+            isRepeat: !seen.insert(entry.event),
+            bytes: entry.bytes
+        )
+    }
+
+    mutating func arrived(_ event: Hermes_V1_Event, now: NIODeadline, effects: inout Effects) {
+        var to = event.seq
+        var entry: Entry? = Entry(
+            event: InboxEvent(event),
+            serverTime: event.serverTimeMs,
+            source: keepsSources ? event : nil,
+            bytes: frameBytes
+        )
+        var isExpired = false
+        if case .expired(let expired) = event.event {
+            to = max(to, expired.toSeq)
+            isExpired = true
+        }
+        if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
+            outgoing.contains(message.clientID) || sending.values.contains(message.clientID)
+        {
+            // This device sent the message before the connection broke or the app ended. The receipt arrives when the
+            // message is sent again.
+            entry = nil
+        }
+        let before = inbox.received
+        inbox.arrived(entry, seq: event.seq, to: to, bytes: frameBytes, now: now, output: &outputs)
+        if isExpired, before < to, inbox.received >= to { inbox.noteLoss(of: max(event.seq, before + 1)...to) }
+        drain(&effects)
+    }
+
+    /// Turns the tracker's outputs into effects.
+    mutating func drain(_ effects: inout Effects) {
+        notePlace()
+        if inbox.counts != InboxCounts() {
+            statistics.counter.noticed(inbox.counts, date: WallClock.milliseconds())
+            inbox.counts = InboxCounts()
+        }
+        for output in outputs {
+            switch output {
+            case .deliver(let seq, let entry):
+                if case .gap = entry.event.kind {
+                    // A gap is reported to the app, but does not count as a received entry.
+                } else {
+                    let date = WallClock.milliseconds()
+                    let latency = statistics.latency(serverTime: entry.serverTime, date: date)
+                    statistics.counter.received(latency: latency, date: date)
+                }
+                effects.append(.event(event(entry, seq: seq)))
+            case .missed(let range):
+                let gap = InboxEvent(.gap(range))
+                effects.append(.event(event(Entry(event: gap, serverTime: 0, bytes: 0), seq: range.upperBound)))
+            case .synchronize(let afterSeq):
+                var request = Hermes_V1_Synchronize()
+                request.afterSeq = afterSeq
+                effects.append(.send(.synchronize(request), id: ID.synchronize))
+            case .acknowledge(let upToSeq):
+                var request = Hermes_V1_Acknowledge()
+                request.upToSeq = upToSeq
+                effects.append(.send(.acknowledge(request)))
+            }
+        }
+        outputs.removeAll(keepingCapacity: true)
+    }
+}
