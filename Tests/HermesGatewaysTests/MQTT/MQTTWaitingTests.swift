@@ -77,13 +77,16 @@ import Testing
         }
     }
 
-    /// The group has a kept member, so the message is stored; a connected member is chosen before that.
+    /// The message is stored for a kept session, and its group chooses a connected member before that.
     @Test func `a message for a member that may not read it any more goes to another one`() async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
             let kept = try await harness.mqtt("kept", .v5, durable: true)
             _ = try await kept.subscribe(Self.jobs, qos: .atLeastOnce)
             try await kept.disconnect()
+            let watcher = try await harness.mqtt("watcher", .v5, durable: true)
+            _ = try await watcher.subscribe("jobs/#", qos: .atLeastOnce)
+            try await watcher.disconnect()
             let one = try await harness.mqtt("one", .v5)
             _ = try await one.subscribe(Self.jobs, qos: .atLeastOnce)
             let publisher = try await harness.mqtt("publisher", .v5)
