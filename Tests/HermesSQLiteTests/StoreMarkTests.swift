@@ -9,6 +9,11 @@ import Testing
 
 @testable import HermesSQLite
 
+// The members of `stat` belong to the module that was read first, which depends on the order of the files.
+#if canImport(CDispatch)
+import CDispatch
+#endif
+
 @Suite("Whether commits may have been lost", .inTurns)
 struct StoreMarkTests {
     private func open(
@@ -162,7 +167,14 @@ struct StoreMarkTests {
             try file.truncate(atOffset: 0)
             try file.write(contentsOf: Data(contentsOf: URL(fileURLWithPath: source)))
             try file.close()
-            try ChildProcess.run("/usr/bin/touch", ["-r", source, target])
+            var state = stat()
+            #expect(stat(source, &state) == 0)
+            #if canImport(Darwin)
+            let times = [state.st_atimespec, state.st_mtimespec]
+            #else
+            let times = [state.st_atim, state.st_mtim]
+            #endif
+            #expect(utimensat(AT_FDCWD, target, times, 0) == 0)
         }
     }
 
