@@ -3,6 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives the page of live rooms in headless Chromium against a real server: HERMES_BIN names its program.
 
+    room_browser.py         everything
+    room_browser.py page    all but the load
+    room_browser.py load    only the load, which compares times: the machine should do nothing else
+
 Needs what chat_browser.py needs; screenshots go to the folder that WEB_SCREENSHOTS names, if any.
 """
 
@@ -13,6 +17,7 @@ import pathlib
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -395,6 +400,7 @@ class QuietFiles(http.server.SimpleHTTPRequestHandler):
 
 
 def main() -> None:
+    parts = sys.argv[1:] or ["page", "load"]
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         server = Server(folder, ("liveroom",))
@@ -402,10 +408,17 @@ def main() -> None:
         url = f"http://127.0.0.1:{server.port}/room/main.hall"
         ann = Browser(url)
         stack.callback(ann.driver.quit)
-        bob = Browser(url, is_dark=True)
-        stack.callback(bob.driver.quit)
-        check(ann, bob, server)
-        check_load(ann, server)
+        if "page" in parts:
+            bob = Browser(url, is_dark=True)
+            stack.callback(bob.driver.quit)
+            check(ann, bob, server)
+        else:
+            join(ann, "ann")
+            ann.sees("1 viewer", ".viewers")
+        if "load" in parts:
+            check_load(ann, server)
+    if "page" not in parts:
+        return
     with contextlib.ExitStack() as stack:
         ann = Browser("about:blank")
         stack.callback(ann.driver.quit)

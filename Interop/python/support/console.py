@@ -36,8 +36,8 @@ class Console:
         return answer.status, json.loads(data) if data else None, answer.headers
 
     def refresh(self) -> None:
-        """Opens a new connection if this one has been idle for long: the server closes idle ones after 30 s."""
-        if time.monotonic() - self.asked > 20:
+        """Opens a new connection if this one has been idle for long: the console closes idle ones after 15 s."""
+        if time.monotonic() - self.asked > 8:
             self.connection.close()
         self.asked = time.monotonic()
 
