@@ -124,21 +124,15 @@ extension SQLiteStore: PushTokenStore {
                 db,
                 "SELECT user, device_id FROM push_token WHERE (user, device_id) > (?, ?) ORDER BY user, device_id"
             )
-            let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
-            var found: [TokenOwner] = []
             query.bind(Int64(owner?.user.rawValue ?? 0), at: 1)
-            try query.bind(owner?.device.rawValue ?? "", at: 2) {
-                try query.forEachRow { row in
-                    // A damaged row does not end a page: a page of such rows alone would look like the end.
-                    guard found.count < limit else { return false }
-                    let next = try damage.skipping("a push token of user \(row.integer(0))") {
-                        try Self.tokenOwner(row)
-                    }
-                    if let next { found.append(next) }
-                    return true
-                }
+            return try query.bind(owner?.device.rawValue ?? "", at: 2) {
+                try damage.list(
+                    query,
+                    limit: min(limit, StoreSettings.maxPageEntries),
+                    name: { "a push token of user \($0.integer(0))" },
+                    read: Self.tokenOwner
+                )
             }
-            return found
         }
     }
 

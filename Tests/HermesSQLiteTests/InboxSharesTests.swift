@@ -16,16 +16,7 @@ struct InboxSharesTests {
 
     /// The number of times that `body` makes the writer read all entries of an inbox.
     private func reads(_ store: SQLiteStore, _ body: () throws -> Void) async throws -> Int {
-        let found = Mutex<[String]>([])
-        try await store.pool.writeWithoutTransaction { db in
-            db.trace { event in
-                let text = "\(event)"
-                found.withLock { $0.append(text) }
-            }
-        }
-        try body()
-        try await store.pool.writeWithoutTransaction { $0.trace(options: []) }
-        return found.withLock { texts in texts.count { $0.contains("FROM inbox_fresh WHERE user") } }
+        try await store.statements(body).count { $0.contains("FROM inbox_fresh WHERE user") }
     }
 
     /// Sends messages to the first person, as many from each of the others.

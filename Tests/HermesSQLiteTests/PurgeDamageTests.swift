@@ -31,14 +31,7 @@ struct PurgeDamageTests {
         let soon = PublicationDetails(expiresAt: StoreWorld.later(.seconds(60)))
         let publication = sessions.publication("text", topic: "t", soon)
         try sessions.publish(publication, [PublicationTarget(session: id, qos: .atLeastOnce)])
-        let messenger = Messenger(
-            accountStore: store,
-            messageStore: store,
-            socialStore: store,
-            sessionStore: store,
-            pushTokenStore: store,
-            time: ManualClock(now: Self.late)
-        )
+        let messenger = Messenger(over: store, time: ManualClock(now: Self.late))
         try await messenger.housekeeping(now: Self.late, batch: 3)
         #expect(try await world.inbox(3) == ["1-2:hole"])
         #expect(try await sessions.queue(id).isEmpty)

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import GRDB
 import HermesCore
 import HermesTestKit
 import Logging
+import Synchronization
 
 @testable import HermesSQLite
 
@@ -42,4 +44,35 @@ final class TemporaryDirectory: Sendable {
     }
 
     static var silent: Logger { Logger(label: "test") { _ in SwiftLogNoOpLogHandler() } }
+}
+
+extension SQLiteStore {
+    /// The statements that `body` runs on the writer.
+    func statements(_ body: () throws -> Void) async throws -> [String] {
+        let found = Mutex<[String]>([])
+        try await pool.writeWithoutTransaction { db in
+            db.trace { event in
+                let text = "\(event)"
+                found.withLock { $0.append(text) }
+            }
+        }
+        try body()
+        try await pool.writeWithoutTransaction { $0.trace(options: []) }
+        return found.withLock { $0 }
+    }
+}
+
+extension Messenger {
+    /// A messenger with everything in one store.
+    convenience init(over store: any Store, settings: MessageSettings = MessageSettings(), time: any TimeSource) {
+        self.init(
+            accountStore: store,
+            messageStore: store,
+            socialStore: store,
+            sessionStore: store,
+            pushTokenStore: store,
+            messageSettings: settings,
+            time: time
+        )
+    }
 }

@@ -126,20 +126,6 @@ struct TransactionSizeTests {
         try store.close()
     }
 
-    /// The statements that `body` runs on the writer.
-    private func statements(_ store: SQLiteStore, _ body: () throws -> Void) async throws -> [String] {
-        let found = Mutex<[String]>([])
-        try await store.pool.writeWithoutTransaction { db in
-            db.trace { event in
-                let text = "\(event)"
-                found.withLock { $0.append(text) }
-            }
-        }
-        try body()
-        try await store.pool.writeWithoutTransaction { $0.trace(options: []) }
-        return found.withLock { $0 }
-    }
-
     @Test
     func `who blocks many is not asked for all of them: one row is read for each sender`() async throws {
         let directory = try TemporaryDirectory()
@@ -151,7 +137,7 @@ struct TransactionSizeTests {
         try store.close()
         store = try directory.openStore()
         let again = StoreWorld(store: store, people: world.people)
-        let read = try await statements(store) {
+        let read = try await store.statements {
             try again.send("a", from: 1, to: 0)
             #expect(try again.refusal(.append(again.message("b", from: 2, to: 0))) == .forbidden)
         }
@@ -166,7 +152,7 @@ struct TransactionSizeTests {
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store, people: 40)
         let others = world.people.dropFirst().map(\.user)
-        let read = try await statements(store) {
+        let read = try await store.statements {
             let create = GroupCommand.create(name: "g", members: others)
             guard case .groupChanged = try world.commit(.group(create, by: world[0].user)) else {
                 throw ConformanceFailure(description: "refused")

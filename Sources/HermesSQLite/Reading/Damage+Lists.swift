@@ -5,7 +5,8 @@ extension Damage {
     /// Reads the rows of a list, without damaged ones.
     ///
     /// - Parameters:
-    ///   - limit: the number of values after which no further row is read. Damaged rows do not count.
+    ///   - limit: the largest number of values. Damaged rows do not count: they stay where they are, so a page of them
+    ///     alone would look like the end.
     ///   - name: returns the name of a damaged row, without its content.
     func list<Value>(
         _ query: PreparedStatement,
@@ -13,6 +14,7 @@ extension Damage {
         name: (PreparedStatement) -> String,
         read: (PreparedStatement) throws -> Value
     ) throws -> [Value] {
+        guard limit > 0 else { return [] }
         var values: [Value] = []
         try query.forEachRow { row in
             if let value = try skipping(name(row), { try read(row) }) { values.append(value) }

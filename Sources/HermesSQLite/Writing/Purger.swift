@@ -115,23 +115,14 @@ struct Purger {
         remaining = max(remaining - rows, 0)
     }
 
-    /// Reads as many rows of a query as may still be handled. Damaged ones stay at the front of the query's index, so
-    /// they do not count.
-    ///
-    /// - Parameter name: returns the name of a damaged row.
-    private func rows<Value>(
-        of query: PreparedStatement,
-        name: (PreparedStatement) -> String,
-        read: (PreparedStatement) throws -> Value
-    ) throws -> [Value] {
-        guard remaining > 0 else { return [] }
-        return try damage.list(query, limit: remaining, name: name, read: read)
-    }
-
-    /// Deletes the inboxes of deleted accounts.
     private mutating func deleteGone() throws {
         let query = try PreparedStatement(db, Query.gone)
-        let found = try rows(of: query, name: { "inbox of user \($0.integer(0))" }, read: { try $0.user(0) })
+        let found = try damage.list(
+            query,
+            limit: remaining,
+            name: { "inbox of user \($0.integer(0))" },
+            read: { try $0.user(0) }
+        )
         for user in found where remaining > 0 {
             for (table, entries) in zip(Query.tables, Query.entries) where remaining > 0 {
                 try delete(from: table, entries, of: user, upTo: UInt64(Int64.max))
@@ -146,8 +137,9 @@ struct Purger {
 
     private mutating func deleteAcknowledged() throws {
         let heads = try PreparedStatement(db, Query.acknowledged)
-        let found = try rows(
-            of: heads,
+        let found = try damage.list(
+            heads,
+            limit: remaining,
             name: { "inbox of user \($0.integer(0))" },
             read: { row in
                 (user: try row.user(0), acknowledged: row.unsigned(1))
@@ -192,8 +184,9 @@ struct Purger {
         let query = try PreparedStatement(db, Query.expiredMessages)
         query.bind(now, at: 1)
         // Without its sender a message could not be released, and would be found again by each step.
-        let found = try rows(
-            of: query,
+        let found = try damage.list(
+            query,
+            limit: remaining,
             name: { "message \($0.integer(0))" },
             read: { row in
                 (
@@ -238,8 +231,9 @@ struct Purger {
             )
             query.bind(now, at: 1)
             let name = { (row: PreparedStatement) in "entry \(row.integer(1)) of user \(row.integer(0))" }
-            let found = try rows(
-                of: query,
+            let found = try damage.list(
+                query,
+                limit: remaining,
                 name: name,
                 read: { row in
                     (user: try row.user(0), seq: row.unsigned(1), storedAt: row.timestamp(2))
@@ -308,8 +302,9 @@ struct Purger {
         let query = try PreparedStatement(db, Query.dueMessages)
         query.bind(now, at: 1)
         // Without its sender a message could not be released, and would be found again by each step.
-        let found = try rows(
-            of: query,
+        let found = try damage.list(
+            query,
+            limit: remaining,
             name: { "message \($0.integer(0))" },
             read: { row in
                 (key: row.integer(0), storedAt: row.timestamp(1), sender: try row.user(2))
