@@ -58,7 +58,8 @@ struct RunRecord {
         /// because there was no record, or an earlier version wrote it.
         var numbers: [Int64] = []
 
-        /// Whether a start that did not end well has opened this very file, which may be empty in that case.
+        /// Whether an earlier start, which did not end cleanly, has opened this very file. If so, the file may be
+        /// empty.
         ///
         /// - Parameter current: the present boot id; nil where the system has none.
         func hasBegunHere(bootID current: String?) -> Bool {

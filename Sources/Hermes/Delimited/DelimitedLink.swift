@@ -46,8 +46,8 @@ struct DelimitedLink: ConnectionLink {
     var inbox: InboxTracker<Entry>
     /// The number of the present inbox; see ``Event/incarnation``.
     var incarnation: UInt64 = 0
-    /// The events of earlier inboxes that stay valid: they have the incarnation `since` or a later one, and a seq of at
-    /// most `upTo`.
+    /// Describes which events of earlier inboxes stay valid: those with the incarnation `since` or a later one, and
+    /// with a seq of at most `upTo`.
     var carried: (since: UInt64, upTo: UInt64)?
     /// The ids of the last 1,024 messages and pushes of the app; other entries have no id.
     var seen = SeenEntries()

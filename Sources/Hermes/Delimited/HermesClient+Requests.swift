@@ -68,7 +68,7 @@ extension HermesClient {
         return Receipt(receipt)
     }
 
-    /// Marks all messages up to this conversation seq as read.
+    /// Marks all messages of a conversation up to the seq `upToSeq` as read.
     ///
     /// - Throws: HermesClientError `.forbidden` if the caller does not take part in the conversation; `.timedOut`;
     ///   CancellationError.

@@ -23,8 +23,8 @@ struct MQTTCarrier: Sendable {
         case closed
         /// CONNECT and SUBSCRIBE were sent.
         case connecting
-        /// The server has accepted the login. The carrier holds the answer back until the server confirms the
-        /// subscription.
+        /// The server has accepted the login. The carrier holds back the answer to the login until the server confirms
+        /// the subscription.
         case welcomed(Arrival)
         case open
     }

@@ -581,7 +581,7 @@ extension ConnectionEngine {
 }
 
 extension ReconnectPolicy {
-    /// Returns the wait before the next try, counted from the start of its window if it has one.
+    /// Returns the wait before the next try. If the try has a window, the wait counts from the start of the window.
     ///
     /// - Parameters:
     ///   - failures: the number of failed tries since the connection last worked.

@@ -110,8 +110,8 @@ struct MQTTOutbound: Sendable {
 
     /// Notes that the server accepted a connection. Nothing is sent before `resumed`.
     ///
-    /// Without a session, the server has forgotten what was sent. Publications of QoS 1 are sent again. Publications of
-    /// QoS 2 fail, because their outcome is unknown.
+    /// If no session is present, the server has forgotten what was sent. Publications of QoS 1 are sent again.
+    /// Publications of QoS 2 fail, because their outcome is unknown.
     mutating func connected(sessionPresent: Bool, receiveMaximum: Int, maxPacketBytes: Int?) -> [Action] {
         self.receiveMaximum = receiveMaximum
         self.maxPacketBytes = maxPacketBytes ?? Int.max

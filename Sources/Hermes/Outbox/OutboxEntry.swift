@@ -85,8 +85,8 @@ struct OutboxItem: Hashable, Sendable {
         return Self.prefix + String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Encodes the item: version u8, uid u32, time i64, the failure's code u32 (0: none), length of its text u16, the
-    /// text, the message.
+    /// Encodes the item: version u8, uid u32, time i64, the failure's code u32 (0: none), the length of the failure's
+    /// text u16, that text, the message.
     func record() throws -> LocalChange {
         var buffer = ByteBuffer()
         buffer.writeInteger(Self.version)

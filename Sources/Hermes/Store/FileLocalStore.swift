@@ -28,7 +28,8 @@ public final class FileLocalStore: LocalStore {
         let completion: @Sendable (Result<Void, any Error>) -> Void
     }
 
-    /// The largest total size of the records, in bytes. The file can be several times as long before it is rewritten.
+    /// The largest total size of the records, in bytes. The file can grow to several times this size before it is
+    /// rewritten.
     let maxBytes: Int
     /// The number of damaged parts of the file that were skipped when it was opened.
     package let damagedFrames: Int
@@ -43,7 +44,7 @@ public final class FileLocalStore: LocalStore {
     ///   - path: the path of the file, whose folder must exist. If the file has another format, it is renamed to end in
     ///     ".damaged", and a new file is created.
     ///   - maxBytes: the largest total size of the records, in bytes; a change that would exceed this size is refused.
-    ///     The file can be several times as long before it is rewritten.
+    ///     The file can grow to several times this size before it is rewritten.
     /// - Throws: HermesClientError `.storeFailed` if the file cannot be opened, or another process has it open.
     public convenience init(path: String, maxBytes: Int = 16 * 1_048_576) throws {
         try self.init(path: path, maxBytes: maxBytes, synchronize: LogFile.synchronize)

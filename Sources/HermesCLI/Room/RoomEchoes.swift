@@ -4,8 +4,8 @@
 import Hermes
 import Synchronization
 
-/// Counts the texts and gifts that were sent during a visit, and those that have come back. The server sends an
-/// accepted text or gift back to its sender, too. It drops all others without an answer.
+/// Counts the texts and gifts that were sent during a visit, and those that the server has sent back. The server sends
+/// an accepted text or gift to its sender, too. It drops all other texts and gifts, and sends no answer.
 final class RoomEchoes: Sendable {
     private let room: String
     private let name: String

@@ -41,8 +41,8 @@ package final class AccountService: Sendable {
     /// Only one task at a time frees a name, so that no task removes publications that the name's next owner has
     /// retained.
     private let nameTurns = TaskTurns<String>()
-    /// Changes of one account's profile are made one after the other, so that each change finds the account's previous
-    /// name.
+    /// Changes of one account's profile are made one after the other, so that each change sees the name that the change
+    /// before it has set.
     let profileTurns = TaskTurns<UserID>()
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
@@ -297,7 +297,7 @@ package final class AccountService: Sendable {
         )
     }
 
-    /// Reads what the store has recorded about a login, in a turn of the client's address.
+    /// Reads what the store has recorded about a login. The read waits until it is the turn of `source`.
     ///
     /// - Parameters:
     ///   - address: the key of the address (``NetworkAddress/key(of:)``); nil: a local caller.

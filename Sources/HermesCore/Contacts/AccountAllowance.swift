@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The allowance of each account for something that costs others: an amount per period, which may be used all at once.
-/// Does no I/O; the times come from a clock that never goes back.
+/// The allowance of each account for actions that burden other users or the server: an amount per period, which may be
+/// used all at once. Does no I/O; the times come from a clock that never goes back.
 ///
-/// A cost may be known only after the work is done, so an account can get into debt. It then waits until the debt is
-/// paid off.
+/// A cost may be known only after the work is done, so an account can get into debt. The account then waits until its
+/// allowance has grown by more than the debt.
 struct AccountAllowance {
     private struct Bucket {
         var left: Double

@@ -14,7 +14,8 @@ package final class DeviceRegistry: Sendable {
     /// The most changes of one user's presence that watchers are told of within a second. If there are more, watchers
     /// are told only of the last one.
     package static let maxToldPerSecond = 4
-    /// The time between two parts of the notices that wait. A part keeps the event loops busy for some milliseconds.
+    /// Waiting notices of presence are sent in parts. This is the time between two parts. Sending a part keeps the
+    /// event loops busy for some milliseconds.
     package static let lateInterval = Duration.milliseconds(50)
 
     private let shards: [Shard]

@@ -4,12 +4,12 @@
 /// Limits the notices of presence that the server sends, and remembers the users whose watchers get such notices later.
 /// There is one budget for all accounts.
 ///
-/// Each change of a user's presence goes to everybody who watches the user, and anybody may watch any user. So a user
-/// pays for only a part of its notices, and without a limit, thousands of connections that watch the same users would
-/// be told of each change. Therefore the notices that are sent at once have a rate limit. One source can use at most an
-/// eighth of this rate, and the last quarter of the burst is reserved for sources that have used little of their share.
-/// Watchers that are not told at once are told later, but only of the user's last state. Half of the later notices are
-/// for the users with the fewest watchers; the other half are for the sources of the changes in turn.
+/// Each change of a user's presence goes to everybody who watches the user, and anybody may watch any user. So one
+/// change can cause notices to thousands of connections, but the user is charged for only a part of these notices.
+/// Therefore the notices that are sent at once have a rate limit. One source can use at most an eighth of this rate,
+/// and the last quarter of the burst is reserved for sources that have used little of their share. Watchers that get no
+/// notice at once get one later, with only the user's last state. Half of the later notices are for the users with the
+/// fewest watchers. For the other half, the sources of the changes take turns.
 ///
 /// State: a ``Locked`` struct; its lock is taken once for each change of a watched user. Nothing is called under it.
 final class PresenceBudget: Sendable {

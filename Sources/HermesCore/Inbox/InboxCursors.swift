@@ -42,8 +42,8 @@ package struct InboxCursors: Sendable {
         return isCrowded ? delivered : cursors.values.lazy.map(\.seq).min() ?? 0
     }
 
-    /// The seq of the last entry that has reached the account, because one of its devices has taken it. Devices that
-    /// were merely claimed do not count, because anybody may claim to be a device. 0 if no device has shown a proof.
+    /// The seq of the last entry that has reached the account: a device of the account has taken it. Only devices that
+    /// have shown a proof count, because anybody may claim to be a device. 0 if no device has shown a proof.
     package var delivered: UInt64 { lastTaken ?? 0 }
 
     /// The highest seq that a device with a proof has taken; nil if no device has shown a proof.

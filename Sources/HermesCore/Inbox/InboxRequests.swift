@@ -91,8 +91,8 @@ package final class InboxRequests: Sendable {
         return try result.get().answer
     }
 
-    /// Moves the device's cursor. The new position is committed later, together with others. If it is lost, entries are
-    /// repeated, but none is lost.
+    /// Moves the device's cursor. The new position is committed later, together with other positions. If the position
+    /// is lost, entries are repeated, but no entry is lost.
     package func acknowledge(_ principal: Principal, upTo seq: UInt64) {
         guard seq > 0 else { return }
         committer.acknowledge(

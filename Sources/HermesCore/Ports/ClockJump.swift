@@ -80,8 +80,8 @@ package struct ClockSetback: Sendable, Hashable {
         own = min(since, now)...now.advanced(by: .seconds(10))
     }
 
-    /// Returns the last jump that was about as long as this step back; nil if there was no such jump, so that nothing
-    /// is undone.
+    /// Returns the jump that this step back undoes: the last one of about the same length. Nil if there was no such
+    /// jump.
     package func undoes(_ jumps: ClockJumps) -> ClockJump? {
         jumps.all.last { jump in
             // Clocks drift, and corrections of clocks are not exact.

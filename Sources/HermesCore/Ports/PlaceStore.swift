@@ -61,7 +61,8 @@ package protocol PlaceStore: WillStore {
         on node: NodeIdentity
     ) async throws(HermesError) -> Set<HandOffKey>?
 
-    /// Releases claims of a process, given by their numbers. Has no effect on a claim that was replaced.
+    /// Releases those claims of a process that still have the given numbers. A claim that has another number now has
+    /// replaced the given one, and stays.
     func release(_ claims: [HandOffKey: UInt64], on node: NodeIdentity) async throws(HermesError)
 
     /// Returns the accounts that are online, ascending by id, with the versions of their presence.

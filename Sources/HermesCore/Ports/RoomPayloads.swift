@@ -11,7 +11,7 @@ package import NIOCore
 package protocol RoomPayloads: Sendable {
     /// Returns the payload of an event.
     ///
-    /// - Throws: `.internalError` if it cannot be written.
+    /// - Throws: `.internalError` if the payload cannot be written.
     func payload(of content: RoomEvent.Content) throws(HermesError) -> ByteBuffer
 
     /// Returns the event of a payload from outside.

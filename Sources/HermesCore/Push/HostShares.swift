@@ -82,8 +82,8 @@ struct HostShares: Sendable {
         return .taken(Place(host: name, user: user, isProven: host.isProven))
     }
 
-    /// Whether a service may have one more place under the stricter limits that apply when ``Limits/crowded`` places
-    /// are taken.
+    /// Whether a service may have one more place. Stricter limits apply when the number of taken places has reached
+    /// ``Limits/crowded``.
     private func isSpared(_ host: Host) -> Bool {
         if total < limits.crowded { return true }
         return host.isProven ? host.sending < limits.perUnproven : unproven < limits.unprovenRest
@@ -116,8 +116,8 @@ struct HostShares: Sendable {
         hosts[name]?.pausedUntil = .zero
     }
 
-    /// Records that a service gave no answer. Failures that are reported during a pause belong to sends from before the
-    /// pause, and do not lengthen it.
+    /// Records that a service gave no answer. A failure that is reported during a pause belongs to a send that began
+    /// before the pause, so it does not lengthen the pause.
     mutating func failed(_ name: String, now: Duration, random: Double = .random(in: 0...1)) {
         guard var host = hosts[name], host.pausedUntil <= now else { return }
         host.isProven = false

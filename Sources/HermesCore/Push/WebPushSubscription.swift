@@ -124,8 +124,8 @@ package struct WebPushSubscription: Sendable, Hashable {
 }
 
 extension PushToken {
-    /// The host that a Web Push subscription names; nil: the token belongs to another service. Empty if the
-    /// subscription cannot be read.
+    /// The host that a Web Push subscription names; empty if the subscription cannot be read; nil if the token belongs
+    /// to another service.
     var namedHost: String? { service == .webPush ? (try? WebPushSubscription(parsing: text))?.host ?? "" : nil }
 }
 

@@ -191,7 +191,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         return !isLast
     }
 
-    /// Takes back the choice of a part that could not be stored.
+    /// Undoes the choice of targets for a part that could not be stored.
     ///
     /// - Returns: the targets that have the publication and must not get it again; nil if the store remembers none.
     func failed() -> PartialPublication? {

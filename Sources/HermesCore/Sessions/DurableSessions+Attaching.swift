@@ -155,9 +155,9 @@ extension DurableSessions {
 
     /// Reads all sessions and retained publications; called once, before the first attachment.
     ///
-    /// For a session that was online when the process ended, all unacknowledged publications may have been sent, and
-    /// its whole expiry period begins now. If there are several nodes, another node may have the session open, so such
-    /// a session is left as it is.
+    /// If a session was online when the process ended, all its unacknowledged publications may have been sent, and its
+    /// expiry period begins again now. If there are several nodes, a session that was online is left as it is, because
+    /// another node may have it open.
     package func load() async throws(HermesError) {
         retained.load(try await store.retained())
         let now = time.now()

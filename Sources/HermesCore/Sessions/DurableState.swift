@@ -140,7 +140,7 @@ struct DurableState {
     private(set) var online = 0
     /// The sessions without a connection that expire at some time, or whose removal must be tried again.
     private var expiries = DueKeys<DurableSessionID, Timestamp>()
-    /// The sessions without a connection that an earlier process or another node left, and that expire at some time.
+    /// The sessions that have no connection, expire at some time, and were left by an earlier process or another node.
     /// The clock may have been wrong when they were left, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
     /// The sessions that have no connection, and whose queue may contain messages of shared subscriptions. Such

@@ -6,8 +6,8 @@ package import NIOCore
 /// A stored publication.
 package struct StoredPublication: Sendable {
     package let topic: TopicName
-    /// The payload, in a buffer of its own. The payload is not a slice of a read buffer, because it may be kept for
-    /// long.
+    /// The payload, in a buffer of its own. A payload may be kept for a long time, so it is not a slice of a read
+    /// buffer.
     package let payload: ByteBuffer
     /// The publisher's QoS; a subscriber may get a lower one.
     package let qos: QoS

@@ -10,13 +10,13 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
     /// The default limit on the levels of a filter with wildcards, which bounds the cost of such a filter.
     package static let maxLevels = 128
 
-    /// Creates a filter from a client's text, and checks the text. The text has no `$share/…`, which is not a part of
-    /// the filter.
+    /// Creates a filter from a client's text, and checks the text. The text must not begin with `$share/…`, which is
+    /// not a part of the filter.
     ///
     /// - Parameter maxLevels: the limit on the levels of a filter with wildcards; a filter without wildcards may have
     ///   as many levels as a topic.
-    /// - Returns: nil for text that is empty, longer than ``TopicName/maxBytes``, too deep, contains U+0000, or has a
-    ///   wildcard that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
+    /// - Returns: nil if the text is empty, is longer than ``TopicName/maxBytes``, has too many levels, contains
+    ///   U+0000, or has a wildcard that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
     package init?(_ rawValue: String, maxLevels: Int = TopicFilter.maxLevels) {
         guard let (filter, _) = Self.withShape(rawValue, maxLevels: maxLevels) else { return nil }
         self = filter

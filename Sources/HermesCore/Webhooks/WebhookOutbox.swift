@@ -28,7 +28,7 @@ package final class WebhookOutbox: Sendable {
         var ids = MessageIDGenerator()
         var statistics = Statistics()
 
-        /// Puts notices back that could not be stored. If too many then wait, the newest are dropped.
+        /// Puts back notices that could not be stored. If too many notices then wait, the newest are dropped.
         mutating func putBack(_ batch: [Noted]) {
             waiting.insert(contentsOf: batch, at: 0)
             let surplus = max(0, waiting.count - WebhookOutbox.maxWaiting)

@@ -63,8 +63,8 @@ package final class DelimitedConnection: GatewayConnection {
 
     // MARK: Frames
 
-    /// Creates the decoder. A frame is the length of its body as a varint, and the body: a `hermes.v1.Packet`. If the
-    /// length is above `maxFrameBytes`, the connection ends.
+    /// Creates the decoder. A frame consists of the length of its body, as a varint, and the body, a
+    /// `hermes.v1.Packet`. If the length is above `maxFrameBytes`, the connection ends.
     package func makeDecoder(maxFrameBytes: Int) -> DelimitedFrameDecoder {
         DelimitedFrameDecoder(maxFrameBytes: maxFrameBytes, takesText: connection.isWebSocket)
     }

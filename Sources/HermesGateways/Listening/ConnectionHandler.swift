@@ -25,8 +25,8 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private var hasFullLimit: Bool
     /// An incomplete frame, and bytes that arrived during a pause; otherwise empty.
     private var unread = ByteBuffer()
-    /// Whether the next full read of a plain connection is followed by longer reads. Most connections never fill a
-    /// read, so the change to larger buffers waits until it is needed.
+    /// Whether the next full read of a plain connection is followed by longer reads. Most connections never fill a read
+    /// buffer, so a connection gets larger buffers only after a full read.
     private var awaitsFullRead = false
     /// Whether the side opens only after the TLS handshake, which is still to come.
     private var opensWithHandshake: Bool

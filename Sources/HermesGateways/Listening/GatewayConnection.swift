@@ -25,7 +25,7 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
     static var pausesReadingWhenStuck: Bool { get }
 
     /// The longest body of a frame before the login, in bytes; ``ConnectionLimits/maxLoginFrameBytes`` may set a lower
-    /// limit. The limit is just what a login may need, because no account pays for these bytes yet.
+    /// limit. The limit is no larger than a login may need, because these bytes are not charged to any account yet.
     static var maxLoginFrameBytes: Int { get }
 
     /// Creates a decoder of the connection's input.

@@ -121,7 +121,7 @@ package final class TLSContextBox: Sendable {
 struct PeerCertificates: Sendable {
     let all: [CertificateNames]
     /// Whether the authorities are known. In a resumed TLS session, only the client's own certificate is known; the
-    /// authorities were checked with the revocation lists of the same context when the original session began.
+    /// authorities were checked against the revocation lists of the same context when the original session began.
     let isChainKnown: Bool
 
     init(_ own: CertificateNames, chain: [CertificateNames]) {

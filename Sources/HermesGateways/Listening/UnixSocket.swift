@@ -15,7 +15,7 @@ import Darwin
 
 /// A listening socket in the file system. Its access mode is set before anybody can connect.
 package enum UnixSocket {
-    /// The mode of a listener's socket: only this user and group may connect.
+    /// The mode of a listener's socket: only the owner and the group of the file may connect.
     static let groupMode: mode_t = 0o660
     /// The number of connections that may wait to be accepted, as on other listeners.
     static let backlog: CInt = 1_024

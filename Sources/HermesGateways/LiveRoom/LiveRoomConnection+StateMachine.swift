@@ -147,7 +147,7 @@ extension LiveRoomConnection {
         return wasInside ? LiveRoomDeparture(room: room, announcement: joinBody) : nil
     }
 
-    /// Keeps what a leave needs of a join. A slice would keep the whole read buffer alive.
+    /// Keeps a copy of the parts of a join that a leave needs. A slice would keep the whole read buffer in memory.
     ///
     /// - Returns: false if the viewer's name is too long to keep. Such a join must not be forwarded, because no leave
     ///   could follow it.

@@ -117,8 +117,7 @@ extension MQTTConnection {
         sendRetained(client)
     }
 
-    /// Puts retained messages of QoS 1 and 2 into the queue of a durable session, behind the messages that are already
-    /// in it. Messages of QoS 0 are sent at once.
+    /// Appends retained messages of QoS 1 and 2 to the queue of a durable session. Messages of QoS 0 are sent at once.
     private func store(
         _ publications: [StoredPublication],
         _ options: SubscriptionOptions,

@@ -283,7 +283,7 @@ extension MQTTConnection {
         )
     }
 
-    /// Adds the subscriptions, so that the client gets matching messages from now on, and answers.
+    /// Adds the subscriptions, and then sends SUBACK. The client gets matching messages from now on.
     private func hold(_ granted: [Granted], _ suback: MQTTSuback, of client: MQTTClientState) {
         connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
             reopenRooms(matching: granted[slice].map(\.filter.filter), of: client)

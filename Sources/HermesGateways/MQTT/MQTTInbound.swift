@@ -20,7 +20,7 @@ struct MQTTInbound {
         /// A repetition of a publication that the client has not released: it is acknowledged again, but not published
         /// again [MQTT-4.3.3-10].
         case repeated
-        /// A repetition of a publication that is still being stored: one answer serves for both.
+        /// A repetition of a publication that is still being stored. The client gets one answer for both packets.
         case awaited
         /// One publication more than the client may send without an acknowledgement [MQTT-3.3.4-7].
         case tooMany

@@ -94,7 +94,7 @@ final class MQTTRetainedQueue {
     /// Finds the next publications.
     ///
     /// - Parameters:
-    ///   - steps: the number of records to examine; the number used is subtracted.
+    ///   - steps: the largest number of records to examine; the number of examined records is subtracted.
     ///   - own: the broker's own publications that match a filter.
     /// - Returns: false if all searches are done.
     func advance(

@@ -20,8 +20,8 @@ package final class WebPushSender: PushSender {
         package var privateKeyFile: String
         /// A `mailto:` or `https:` URL: the contact that a push service uses for complaints.
         package var subject: String
-        /// The hosts of push services. `*.` before a name stands for all hosts below it, and `*` for any host. A port
-        /// behind the host (`:` and a number) is allowed instead of 443.
+        /// The hosts of push services. `*.` before a name means all hosts below that name, and `*` means any host. If
+        /// `:` and a port follow the host, this port is allowed instead of 443.
         package var hosts: [String]
         /// The origin to use instead of each endpoint's origin, for tests; empty: the endpoint's origin.
         package var endpoint: String

@@ -95,7 +95,7 @@ package final class WebhookPoster: Sendable {
         self.report = report
     }
 
-    /// Checks the address, and reads the secret.
+    /// Checks the address and the secret.
     ///
     /// - Throws: ``PushConfigurationError``.
     package static func check(_ configuration: Configuration) throws(PushConfigurationError) {

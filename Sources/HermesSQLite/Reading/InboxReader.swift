@@ -36,8 +36,8 @@ struct InboxReader {
         return page.finish(position)
     }
 
-    /// Returns the tables that are read one after the other. All fresh entries of an inbox are newer than its settled
-    /// ones. If they are not, an entry has a damaged seq, and both tables are read as one.
+    /// Returns the tables to read, one after the other. Normally, all fresh entries of an inbox are newer than its
+    /// settled entries. If one is not, the seq of an entry is damaged, and both tables are read as one.
     private func tables(of user: UserID, after seq: UInt64, upTo head: UInt64) throws -> [String] {
         let query = try PreparedStatement(
             db,

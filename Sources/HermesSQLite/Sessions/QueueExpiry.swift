@@ -3,11 +3,11 @@
 
 /// How the column `expires_at` of queued publications is stored and read.
 ///
-/// A publication that was sent no longer expires. Its row keeps the expiry time: the client is told this time again
-/// when the publication is repeated, and the time counts again if the publication moves to another session. When the
-/// purge meets the row of a sent publication, it stores the bitwise complement of the time, which is below zero. So the
-/// row leaves the part of the index that the purge reads, and the purge meets it only once. No other time is below
-/// zero, because no server's clock is before 1970.
+/// After a publication was sent, it does not expire. Its row keeps the expiry time, for two reasons: the server sends
+/// the time to the client again when it repeats the publication, and the time counts again if the publication moves to
+/// another session. When the purge finds the row of a sent publication, it stores the bitwise complement of the time,
+/// which is below zero. So the row leaves the part of the index that the purge reads, and the purge finds the row only
+/// once. No other time is below zero, because no server's clock is before 1970.
 enum QueueExpiry {
     /// Returns the SQL for the time in a column, whichever of the two forms is stored. NULL stays NULL.
     static func time(_ column: String) -> String { "max(\(column), ~\(column))" }

@@ -317,9 +317,9 @@ extension BatchWriter {
     /// Checks, in this order: whether the sender may write to the conversation (``recipients(of:)``); whether the
     /// client id is new; which inboxes have room for the message; for a 1:1 message, whether the sender's budget of
     /// unread messages has room for it (``admitted(_:for:from:_:)``). A repetition (a message with a known client id,
-    /// and with the same conversation and content) gets the receipt of the first message, and is not appended again.
-    /// With another conversation or content, the message is refused with `.clientIDConflict`. A group's message is not
-    /// added to inboxes without room, but the heads of these inboxes still advance.
+    /// and with the same conversation and content) gets the receipt of the first message, and is not appended again. A
+    /// message with a known client id but another conversation or content is refused with `.clientIDConflict`. A
+    /// group's message is not added to inboxes without room, but the heads of these inboxes still advance.
     ///
     /// Writes one row for the message, with the list of its recipients (`message`), one row for its client id
     /// (`client_id_fresh`), and one row for each inbox (`inbox_fresh`). ``finish()`` writes the heads of the inboxes

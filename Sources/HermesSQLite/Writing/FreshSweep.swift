@@ -50,7 +50,8 @@ struct FreshTables {
 
     var deleteSQL: String { "DELETE FROM \(fresh) WHERE \(range)" }
 
-    /// Two rows have the same key only if one of them is damaged. Keys count up, so the fresh row is the sound one.
+    /// A settled row has the same key as a fresh row only if one of the two is damaged. Keys count up, so the settled
+    /// row is the damaged one, and the fresh row replaces it.
     private var copySQL: String { "INSERT OR REPLACE INTO \(settled) SELECT * FROM \(fresh)" }
 
     private var range: String { "(\(owner), \(key)) > (?1, ?2) AND (\(owner), \(key)) <= (?3, ?4)" }
@@ -113,8 +114,8 @@ struct FreshTables {
 struct FreshSweep {
     /// The number of rows that starts a sweep: enough for many rows per page.
     static let startRows = 20_000
-    /// The smallest number of rows of a table that one commit moves if it has the time. Moving them takes a few
-    /// milliseconds.
+    /// The smallest number of rows that one commit moves from each table if the time suffices. Moving this many rows
+    /// takes a few milliseconds.
     static let sliceRows = 250
 
     private var left: [(tables: FreshTables, place: FreshTables.Place)]

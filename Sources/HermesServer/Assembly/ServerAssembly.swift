@@ -277,7 +277,7 @@ package final class ServerAssembly: Sendable {
         }
     }
 
-    /// Serves until the task is cancelled, the function that `stop` received is called, or SIGTERM or SIGINT arrives.
+    /// Serves until SIGTERM or SIGINT arrives, the task is cancelled, or the function that `stop` received is called.
     ///
     /// - Parameters:
     ///   - signals: SIGTERM and SIGINT stop the server, and SIGHUP makes it read certificates, rules and keys again. If

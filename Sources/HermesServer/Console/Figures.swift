@@ -106,7 +106,7 @@ struct Figure: Sendable {
     }
 }
 
-/// Keeps the figures over time: reads the metrics every ten seconds. Thread-safe.
+/// Reads the metrics every ten seconds and keeps the history of the figures. Thread-safe.
 ///
 /// State: one `Mutex` around the history and the counters' last values.
 final class Figures: Sendable {

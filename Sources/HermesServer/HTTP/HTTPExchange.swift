@@ -125,9 +125,9 @@ package struct HTTPExchange: Sendable {
         return length > 0 || head.headers.contains(name: "transfer-encoding")
     }
 
-    /// Whether the client must now be told to continue with a body; true at most once for each request. While an
-    /// earlier answer is owed, this waits, because the client would take it for a part of that answer. The time for the
-    /// body begins anew.
+    /// Whether the server must now tell the client to continue with a body; true at most once for each request. False
+    /// while an earlier answer is owed, because the client would take the 100 response for a part of that answer. When
+    /// true is returned, the time for the body begins anew.
     mutating func tellsToContinue(now: Duration) -> Bool {
         guard isBodyHeldBack, owed == 1, !isAnswerBegun, reading == .body(received: 0) else { return false }
         isBodyHeldBack = false

@@ -45,8 +45,8 @@ struct ProcessMetrics {
         }
     }
 
-    /// Returns the resident memory in bytes, from the second number of /proc/self/statm, which is in pages; nil without
-    /// such a file.
+    /// Returns the resident memory in bytes; nil if there is no file /proc/self/statm. The second number in this file
+    /// is the resident memory in pages.
     private static func residentBytes() -> Int64? {
         guard let statm = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return nil }
         let numbers = statm.split(separator: " ")

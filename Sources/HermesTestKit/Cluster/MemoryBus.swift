@@ -92,7 +92,7 @@ package final class MemoryNetwork: Sendable {
 
     package func set(_ faults: Faults) { state.withLock { $0.faults = faults } }
 
-    /// Makes exactly these nodes receive nothing from a node from now on, neither messages nor answers.
+    /// From now on, `nodes` receive no messages and no answers from `node`. All other nodes receive both.
     package func interrupt(_ node: NodeID, to nodes: NodeSet) { state.withLock { $0.interrupted[node] = nodes } }
 
     /// The number of published messages. A message counts once for each node to which it was published.

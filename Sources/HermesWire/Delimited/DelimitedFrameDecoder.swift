@@ -30,7 +30,7 @@ package struct DelimitedFrameDecoder: FrameDecoder {
     ///
     /// - Parameters:
     ///   - maxFrameBytes: the longest body that is accepted, in bytes.
-    ///   - takesText: whether the bytes come from ``WebSocketPackets``.
+    ///   - takesText: whether the bytes were written by ``WebSocketPackets``, which marks text messages.
     package init(maxFrameBytes: Int, takesText: Bool) {
         self.maxFrameBytes = maxFrameBytes
         self.takesText = takesText

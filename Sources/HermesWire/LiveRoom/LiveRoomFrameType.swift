@@ -29,7 +29,8 @@ public struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
     /// Extension: a viewer enters a room, optionally with an account (LiveRoom_Enter).
     package static let enter = Self(rawValue: 9)
 
-    /// Whether the type belongs to the application. Hermes does not interpret its body, no matter who sends it.
+    /// Whether the type belongs to the application. Hermes does not interpret the body of such a frame, whoever sends
+    /// it.
     package var isApplicationDefined: Bool { rawValue >= 16 }
 
     /// Whether only the server may send the type to viewers that have entered. For other viewers, the number belongs to

@@ -210,7 +210,7 @@ package final class RetainedMessages: Sendable {
         return topics
     }
 
-    /// - Returns: the topics of the entries in some places; nil: there are no such places.
+    /// - Returns: the topics at up to ``slice`` places, beginning with `place`; nil if `place` does not exist.
     private func entries(behind place: Int) -> [TopicName]? {
         state.withLock { state in
             guard place < state.entries.count else { return nil }

@@ -4,7 +4,7 @@
 import NIOCore
 
 /// A SUBSCRIBE (3.8) or UNSUBSCRIBE (3.10) whose topic filters are parsed one at a time, on request: a packet may have
-/// thousands of filters, and each takes a microsecond or two.
+/// thousands of filters, and parsing each takes a microsecond or two.
 package struct MQTTFilterList: Sendable {
     package let packetID: UInt16
     package let properties: MQTTProperties
