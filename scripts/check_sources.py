@@ -87,6 +87,10 @@ SUITE = re.compile(r"@Suite[^{]*")
 # A test has one name, a sentence.
 TEST = re.compile(r"@Test\b(?:(?!\bfunc\b)[\s\S])*?\bfunc\s+(`?)|@Test\(\s*\"")
 
+# What begins a block inside a function, and the calls whose closures are a test's own body.
+CONTROL = re.compile(r"(?:\} )?(?:for|if|while|switch|do|else|guard|repeat|catch)\b")
+TEST_BODY = re.compile(r"\bwith(?!Lock)[A-Z]?\w*\b")
+
 
 # What a build without the trait `Pages` leaves out, and the files among it that it keeps.
 PAGES = ("Sources/HermesServer/Pages/", "Sources/HermesServer/Console/")
@@ -95,6 +99,55 @@ WITHOUT_PAGES = {"NoPages.swift", "Figures.swift"}
 
 def is_generated(path: pathlib.Path) -> bool:
     return path.name.endswith(".pb.swift") or path.name == "WebFiles+Content.swift"
+
+
+def indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def is_of_test(lines: list[str], number: int) -> bool:
+    """Whether the statement in this line (from 0) is in the body of a test, not in that of a function or closure inside."""
+    depth = indentation(lines[number])
+    for place in range(number - 1, -1, -1):
+        text = lines[place].strip()
+        if not text or indentation(lines[place]) >= depth:
+            continue
+        depth = indentation(lines[place])
+        if not (text.endswith("{") or re.search(r"\{ .*\bin$", text)) or CONTROL.match(text):
+            continue
+        # The block's head may take several lines.
+        while place > 0 and (text[0] in ")}{" or text.startswith(("async ", "throws "))):
+            place -= 1
+            if indentation(lines[place]) == depth and lines[place].strip():
+                text = lines[place].strip()
+        if re.search(r"\bfunc\b", text):
+            return "@Test" in text or any("@Test" in line for line in attributes(lines, place))
+        if not TEST_BODY.search(text):
+            return False
+    return False
+
+
+def attributes(lines: list[str], place: int) -> list[str]:
+    """The lines before a declaration, up to the end of the declaration before."""
+    first = place
+    while first > 0 and lines[first - 1].strip() and lines[first - 1].strip() not in ("}", "{"):
+        first -= 1
+    return lines[first:place]
+
+
+def silent_returns(lines: list[str]) -> list[int]:
+    """The numbers of the lines where a test returns, and so passes, because a value is another case than it expects."""
+    found = []
+    for number, line in enumerate(lines):
+        if not line.endswith("else { return }"):
+            continue
+        first = number
+        while first > 0 and not lines[first].lstrip().startswith("guard"):
+            first -= 1
+        statement = " ".join(part.strip() for part in lines[first:number + 1])
+        if statement.startswith("guard case ") and is_of_test(lines, first):
+            found.append(number + 1)
+    return found
 
 
 def check(path: pathlib.Path) -> list[str]:
@@ -116,6 +169,8 @@ def check(path: pathlib.Path) -> list[str]:
             if ".timeLimit" in suite.group() and ".inTurns" not in suite.group():
                 number = text.count("\n", 0, suite.start()) + 1
                 problems.append(f"{name}:{number}: a suite with a time limit is .inTurns, or the limit depends on the others")
+        for number in silent_returns(lines):
+            problems.append(f"{name}:{number}: a test that returns here passes; record an issue or throw")
         if name.parts[0] == "Tests" and "Process()" in text:
             problems.append(f"{name}: Foundation's Process crashes beside other tests; use ChildProcess")
     target = name.parts[1] if len(name.parts) > 2 else ""

@@ -117,9 +117,17 @@ struct PreparedStatement {
         throw failure()
     }
 
+    /// Calls `body` for each row. The query is always reset at the end, so that it holds no snapshot.
+    func forEachRow(_ body: (PreparedStatement) throws -> Void) throws {
+        try forEachRowWhile { row in
+            try body(row)
+            return true
+        }
+    }
+
     /// Calls `body` for each row until it returns false. The query is always reset at the end, so that it holds no
     /// snapshot.
-    func forEachRow(_ body: (PreparedStatement) throws -> Bool) throws {
+    func forEachRowWhile(_ body: (PreparedStatement) throws -> Bool) throws {
         defer { sqlite3_reset(pointer) }
         while true {
             switch sqlite3_step(pointer) {
@@ -136,7 +144,7 @@ struct PreparedStatement {
     /// Returns the value of the first row; nil if there is no row.
     func first<Value>(_ read: (PreparedStatement) throws -> Value) throws -> Value? {
         var value: Value?
-        try forEachRow { row in
+        try forEachRowWhile { row in
             value = try read(row)
             return false
         }

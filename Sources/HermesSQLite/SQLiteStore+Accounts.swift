@@ -35,7 +35,7 @@ extension SQLiteStore: AccountStore {
             try Self.accounts(
                 db,
                 "id > ? ORDER BY id LIMIT ?",
-                [id?.rawValue ?? 0, min(max(limit, 0), StoreSettings.maxPageEntries)],
+                [id?.rawValue ?? 0, StoreSettings.pageLimit(limit)],
                 skipping: damage
             )
         }
@@ -57,7 +57,7 @@ extension SQLiteStore: AccountStore {
             let found = try Self.accounts(
                 db,
                 "id > ? AND id <= ? AND instr(nick_key, ?) > 0 ORDER BY id LIMIT ?",
-                [after, end ?? Int64.max, key, min(max(limit, 0), StoreSettings.maxPageEntries)],
+                [after, end ?? Int64.max, key, StoreSettings.pageLimit(limit)],
                 skipping: damage
             )
             let next = found.count >= limit ? found.last?.id : end.flatMap { UserID($0) }
@@ -155,18 +155,12 @@ extension SQLiteStore: AccountStore {
         try await read { db in try DeviceReader(db: db).owner(of: token) }
     }
 
-    /// Selects accounts, except those being deleted.
-    private static let selectAccount = """
-        SELECT id, nick_name, nick_key, password, avatar_url, is_disabled, created_at FROM account \
-        WHERE is_disabled <> \(AccountRow.leaving)
-        """
-
     private static func account(
         _ db: Database,
         _ condition: String,
         _ arguments: StatementArguments
     ) throws -> StoredAccount? {
-        try Row.fetchOne(db, sql: "\(selectAccount) AND \(condition)", arguments: arguments).map { try account($0) }
+        try Row.fetchOne(db, sql: "\(AccountRow.select) AND \(condition)", arguments: arguments).map { try account($0) }
     }
 
     /// Reads a page of accounts, without damaged rows. Damaged ids are above all others, so a page of damaged rows
@@ -177,7 +171,7 @@ extension SQLiteStore: AccountStore {
         _ arguments: StatementArguments,
         skipping damage: Damage
     ) throws -> [Account] {
-        try Row.fetchAll(db, sql: "\(selectAccount) AND \(condition)", arguments: arguments).compactMap { row in
+        try Row.fetchAll(db, sql: "\(AccountRow.select) AND \(condition)", arguments: arguments).compactMap { row in
             try damage.skipping("account \(row["id"] as Int64)") { try account(row).account }
         }
     }

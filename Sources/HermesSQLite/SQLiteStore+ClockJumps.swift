@@ -42,7 +42,7 @@ extension SQLiteStore {
         // A row that moved from one table to the other between two steps would be found in neither.
         keepsFresh.store(true, ordering: .relaxed)
         defer { keepsFresh.store(false, ordering: .relaxed) }
-        for table in Purger.Query.tables {
+        for table in FreshTables.inbox.both {
             var entry: ClockUndoing.Entry? = undoing.firstEntry
             while let last = entry {
                 entry = try await write { (db, _) in try undoing.entries(of: table, after: last, in: db) }
@@ -96,7 +96,6 @@ struct ClockUndoing: Sendable {
         try query.forEachRow { row in
             end = row.integer(0)
             if setback.concerns(row.timestamp(1), of: jump) { late.append(row.integer(0)) }
-            return true
         }
         for key in late { try ClockCorrection.moveMessage(key, by: back, in: db) }
         return end
@@ -121,10 +120,9 @@ struct ClockUndoing: Sendable {
         var late: [(user: UserID, seq: UInt64)] = []
         try query.forEachRow { row in
             end = Entry(expiresAt: row.integer(0), user: row.integer(1), seq: row.integer(2))
-            guard setback.concerns(row.timestamp(3), of: jump) else { return true }
+            guard setback.concerns(row.timestamp(3), of: jump) else { return }
             let user = try damage.skipping("inbox of user \(row.integer(1))") { try row.user(1) }
             if let user { late.append((user, row.unsigned(2))) }
-            return true
         }
         for (user, seq) in late { try ClockCorrection.moveEntry(seq, of: user, in: table, by: back, in: db) }
         return end

@@ -40,7 +40,6 @@ extension SQLiteStore: MessageStore {
             var jobs: [MessageID] = []
             try PreparedStatement(db, "SELECT id FROM push_job ORDER BY number").forEachRow { row in
                 if let id = MessageID(bytes: row.bytes(0)) { jobs.append(id) } else { damage.found("a push job") }
-                return true
             }
             return jobs
         }

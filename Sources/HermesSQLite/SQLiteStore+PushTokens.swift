@@ -161,7 +161,7 @@ extension SQLiteStore: PushTokenStore {
             try Int64.fetchAll(
                 db,
                 sql: sql,
-                arguments: [user?.rawValue ?? 0, min(max(limit, 0), StoreSettings.maxPageEntries)]
+                arguments: [user?.rawValue ?? 0, StoreSettings.pageLimit(limit)]
             ).compactMap { id in
                 guard let user = UserID(id) else {
                     damage.found("inbox of user \(id)")

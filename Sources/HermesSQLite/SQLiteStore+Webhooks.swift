@@ -114,7 +114,7 @@ extension SQLiteStore: WebhookStore {
     }
 
     package func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook] {
-        let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        let limit = StoreSettings.pageLimit(limit)
         guard limit > 0 else { return [] }
         return try await read { db in
             let ahead = now.advanced(by: WebhookEvent.maxWait).rawValue

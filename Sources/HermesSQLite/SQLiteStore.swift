@@ -126,11 +126,6 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Limits the file to a number of pages of 4 KiB, as a full disk would; for tests.
-    package func limitSize(pages: Int) throws {
-        try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
-    }
-
     /// Runs a batch of one operation, for callers that cannot block.
     func commitAlone(_ operation: WriteOperation, now: Timestamp) async throws(HermesError) -> WriteOutcome? {
         try await awaitingWriter { [self] in

@@ -39,8 +39,8 @@ import Testing
         .attachment(.shuttingDown), .shuttingDown,
     ]
 
-    @Test func `every label is known to the metrics`() {
-        #expect(Set(Self.reasons.map(\.label)) == Set(CloseReason.labels))
+    @Test func `every kind of reason has an example here`() {
+        #expect(Set(Self.reasons.map(\.kind)) == Set(CloseReason.Kind.allCases))
     }
 
     @Test func `the native protocol tells a number for every end that it tells, the catalogue's`() {

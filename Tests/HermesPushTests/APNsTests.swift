@@ -34,7 +34,7 @@ struct APNsTests {
                 endpoint: endpoint.url
             ),
             http: http,
-            time: clock
+            time: SteadyTime(clock)
         )
         let result: Result<Value, any Error>
         do { result = .success(try await body(sender)) } catch { result = .failure(error) }
@@ -99,7 +99,7 @@ struct APNsTests {
     }
 
     @Test
-    func `the token is signed again after the clock was set`() async throws {
+    func `the token is signed again at once after the clock was set ahead or back`() async throws {
         let endpoint = try await FakeEndpoint.start()
         try await withSender(endpoint) { sender in
             for hours in [0, 0, 2, 0, -2, 0] {

@@ -26,6 +26,7 @@ struct FCMTests {
     private func send(
         _ times: Int = 1,
         every interval: Duration = .zero,
+        afterJump jump: Duration = .zero,
         expiresIn: Int = 3600,
         token: String = "access",
         isDue: @escaping @Sendable () async -> Bool = { true },
@@ -46,8 +47,9 @@ struct FCMTests {
             serviceAccountFile: try folder.write("account.json", text),
             endpoint: endpoint.url,
             http: http,
-            time: clock
+            time: SteadyTime(clock)
         )
+        clock.jump(by: jump)
         var outcomes: [PushSendOutcome] = []
         for _ in 0..<times {
             let notification = PushFixtures.notification(data: #"{"order":17}"#)
@@ -128,6 +130,15 @@ struct FCMTests {
         #expect(android["ttl"] as? String == "3600s")
         #expect(android["priority"] as? String == "HIGH")
         #expect(android["collapse_key"] as? String == "direct/1-2")
+    }
+
+    @Test
+    func `the assertion has the time of a clock that was set ahead at once`() async throws {
+        let sent = try await send(afterJump: .seconds(7200)) { _, _ in .init(200, body: #"{"name":"n"}"#) }
+        let form = String(decoding: sent.requests[0].body, as: UTF8.self)
+        let parts = try PushFixtures.TokenParts(form.split(separator: "=").last ?? "")
+        #expect(parts.payload["iat"] as? Int == 1_800_007_200)
+        #expect(parts.payload["exp"] as? Int == 1_800_010_800)
     }
 
     @Test

@@ -99,7 +99,7 @@ struct WebPushTests {
         hosts: [String] = ["push.example.org"],
         names: PublicNames? = nil,
         isOpen: Bool = true,
-        time: ManualClock = ManualClock(now: PushFixtures.now),
+        time: any TimeSource = ManualClock(now: PushFixtures.now),
         _ body: (WebPushSender, P256.Signing.PrivateKey, FakeEndpoint) async throws -> Value
     ) async throws -> Value {
         let folder = try PushFixtures.Folder()
@@ -183,6 +183,19 @@ struct WebPushTests {
                 hours.append((expiry - 1_800_000_000) / 3600)
             }
             #expect(hours == [48 + 12, 12, 12])
+        }
+    }
+
+    @Test
+    func `a token has the time of a clock that was set ahead at once`() async throws {
+        let clock = ManualClock(now: PushFixtures.now)
+        try await withSender(time: SteadyTime(clock)) { sender, _, endpoint in
+            clock.jump(by: .seconds(24 * 3600))
+            #expect(await sender.send(Self.delivery) == .delivered(id: ""))
+            let authorization = try #require(endpoint.received.first?.headers["authorization"])
+            let match = try #require(authorization.wholeMatch(of: /vapid t=([^,]+), k=(.+)/))
+            let parts = try PushFixtures.TokenParts(match.1)
+            #expect(parts.payload["exp"] as? Int == 1_800_000_000 + 36 * 3600)
         }
     }
 

@@ -57,7 +57,7 @@ struct BackupFaultTests {
     }
 
     /// Whether this process may mount file systems.
-    private static let canMount: Bool = {
+    static let canMount: Bool = {
         guard let mountPoint = try? TemporaryDirectory() else { return false }
         guard (try? BackupFaultTests.mountDisk(mountPoint)) == true else { return false }
         return (try? BackupFaultTests.unmountDisk(mountPoint)) == true

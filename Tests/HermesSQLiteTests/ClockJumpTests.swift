@@ -3,6 +3,7 @@
 
 import HermesCore
 import HermesTestKit
+import NIOCore
 import Testing
 
 @testable import HermesSQLite
@@ -109,5 +110,44 @@ import Testing
         #expect(try await Self.inbox(later, world[1].user) == ["1-1:hole"])
         await later.shutdown()
         try last?.close()
+    }
+
+    @Test(arguments: [false, true])
+    func `a server that starts with its clock ahead keeps what an earlier run retained`(
+        _ isInMemory: Bool
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        let clock = ManualClock(now: StoreWorld.now)
+        let sqlite = isInMemory ? nil : try directory.openStore()
+        let store: any Store = sqlite ?? MemoryStore()
+        let messenger = Self.messenger(store, clock)
+        let topic = try #require(TopicName("t"))
+        let publication = StoredPublication(
+            topic: topic,
+            payload: ByteBuffer(string: "x"),
+            qos: .atLeastOnce,
+            retain: true,
+            details: PublicationDetails(expiresAt: clock.now().advanced(by: .seconds(86_400))),
+            publishedAt: clock.now()
+        )
+        let stored = await withCheckedContinuation { (waiter: CheckedContinuation<Result<Void, HermesError>, Never>) in
+            messenger.durable.publish(publication, targets: [], retains: true) { waiter.resume(returning: $0) }
+        }
+        try stored.get()
+        await messenger.shutdown()
+        try sqlite?.close()
+        clock.jump(by: .seconds(40 * 86_400))
+        let reopened = isInMemory ? nil : try directory.openStore()
+        let last: any Store = reopened ?? store
+        let later = Self.messenger(last, clock)
+        try await later.load()
+        try await Self.house(later, clock, rounds: 599, each: .seconds(1))
+        #expect(try await last.retained().map(\.topic) == [topic])
+        #expect(later.durable.retained.publication(of: topic) != nil)
+        try await Self.house(later, clock, rounds: 1, each: .seconds(1))
+        #expect(try await last.retained().isEmpty)
+        #expect(later.durable.retained.publication(of: topic) == nil)
+        await later.shutdown()
+        try reopened?.close()
     }
 }

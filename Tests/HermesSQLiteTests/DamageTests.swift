@@ -33,7 +33,9 @@ struct DamageTests {
         let store = try open(directory, told)
         let world = try await StoreWorld(store: store, people: 3)
         let create = GroupCommand.create(name: "g", members: [world[1].user])
-        guard case .groupChanged(let group, _) = try world.commit(.group(create, by: world[0].user)) else { return }
+        guard case .groupChanged(let group, _) = try world.commit(.group(create, by: world[0].user)) else {
+            throw ConformanceFailure(description: "refused")
+        }
         let sent = try world.send("first", from: 0, to: 1)
         try store.close()
         try await DatabaseQueue(path: directory.database).write { db in
@@ -243,7 +245,9 @@ struct DamageTests {
         let world = try await StoreWorld(store: store, people: 4)
         try world.send("a", from: 0, to: 1)
         let create = GroupCommand.create(name: "g", members: [world[1].user])
-        guard case .groupChanged(let group, _) = try world.commit(.group(create, by: world[0].user)) else { return }
+        guard case .groupChanged(let group, _) = try world.commit(.group(create, by: world[0].user)) else {
+            throw ConformanceFailure(description: "refused")
+        }
         let session = try SessionWorld(store).open("c").id
         try SessionWorld(store).publish("1", to: [session])
         try store.close()

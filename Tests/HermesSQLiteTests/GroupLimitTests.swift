@@ -38,7 +38,9 @@ struct GroupLimitTests {
             guard case .refused(let error) = outcome else { throw ConformanceFailure(description: "\(outcome)") }
             #expect(error.code == .tooLarge)
         }
-        guard case .groupChanged(let other, _) = try create(2, with: []) else { return }
+        guard case .groupChanged(let other, _) = try create(2, with: []) else {
+            throw ConformanceFailure(description: "refused")
+        }
         let add = GroupCommand.changeMembers(other.id, MemberChanges(added: [world[1].user]))
         #expect(try world.refusal(.group(add, by: world[2].user)) == .tooLarge)
         // In the limit all goes on as before.

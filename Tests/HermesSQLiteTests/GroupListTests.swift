@@ -78,7 +78,9 @@ struct GroupListTests {
             try await world.store.groups(of: users[0], after: nil, limit: 9).map(\.memberCount)
         }
         let create = GroupCommand.create(name: "g", members: [users[1]])
-        guard case .groupChanged(let group, _) = try world.commit(.group(create, by: users[0])) else { return }
+        guard case .groupChanged(let group, _) = try world.commit(.group(create, by: users[0])) else {
+            throw ConformanceFailure(description: "refused")
+        }
         #expect(try await count(world) == [2])
         let changes: [(GroupCommand, UserID, Int)] = [
             (.changeMembers(group.id, MemberChanges(added: [users[2], users[3]])), users[0], 4),

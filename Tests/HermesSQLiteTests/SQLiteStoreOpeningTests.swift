@@ -142,7 +142,7 @@ struct SQLiteStoreOpeningTests {
     func `a closed store says so`() async throws {
         let directory = try TemporaryDirectory()
         let world = try await StoreWorld(store: directory.openStore())
-        guard let store = world.store as? SQLiteStore else { return }
+        let store = try #require(world.store as? SQLiteStore)
         try store.close()
         try store.close()
         try directory.openStore().close()

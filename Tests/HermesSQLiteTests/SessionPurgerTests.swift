@@ -17,7 +17,7 @@ struct SessionPurgerTests {
     private func due(_ store: SQLiteStore) async throws -> Int {
         let now = late.rawValue
         let counts = try await store.pool.read { db in
-            try SessionPurger.Query.tables.map { table in
+            try FreshTables.queue.both.map { table in
                 let sql = "SELECT count(*) FROM \(table) WHERE \(QueueExpiry.isDue)"
                 return try Int.fetchOne(db, sql: sql, arguments: [now]) ?? -1
             }

@@ -310,7 +310,9 @@ struct TransactionSizeTests {
         let others = world.people.dropFirst().map(\.user)
         for round in 0..<120 {
             let create = GroupCommand.create(name: "g\(round)", members: Array(others.prefix(20)))
-            guard case .groupChanged = try world.commit(.group(create, by: user)) else { return }
+            guard case .groupChanged = try world.commit(.group(create, by: user)) else {
+                throw ConformanceFailure(description: "refused")
+            }
         }
         for peer in world.people.dropFirst() {
             _ = try world.commit(.contact(.request, by: world[0], peer: peer.user, message: ""))
@@ -419,7 +421,9 @@ struct TransactionSizeTests {
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store, people: 60)
         let create = GroupCommand.create(name: "g", members: world.people.dropFirst().map(\.user))
-        guard case .groupChanged(let group, _) = try world.commit(.group(create, by: world[0].user)) else { return }
+        guard case .groupChanged(let group, _) = try world.commit(.group(create, by: world[0].user)) else {
+            throw ConformanceFailure(description: "refused")
+        }
         for index in 0..<200 {
             _ = try world.commit(.append(message("\(index)", from: world[index % 60], to: group.id)))
         }

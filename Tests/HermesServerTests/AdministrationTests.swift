@@ -37,7 +37,11 @@ import Testing
             return
         }
         #expect(try await administer(.setDisabled(nickName: name, isDisabled: true), directory) == .done)
-        guard case .users(let listed) = try await administer(.listUsers(after: 0), directory) else { return }
+        let list = try await administer(.listUsers(after: 0), directory)
+        guard case .users(let listed) = list else {
+            Issue.record("\(list)")
+            return
+        }
         #expect(listed.map(\.isDisabled) == [true])
         #expect(try await administer(.setPassword(nickName: name, password: "other secret"), directory) == .done)
         #expect(try await administer(.listDevices(nickName: name), directory) == .devices([]))
@@ -136,7 +140,11 @@ import Testing
             return
         }
         #expect(secret.count == 32 && Set(recovery).count == 8)
-        guard case .administrators(let all) = try await ask(.listAdministrators) else { return }
+        let list = try await ask(.listAdministrators)
+        guard case .administrators(let all) = list else {
+            Issue.record("\(list)")
+            return
+        }
         #expect(all.map(\.role) == ["operator"] && all.map(\.hasSecondFactor) == [true])
         #expect(try await ask(.removeSecondFactor(name: "olga")) == .done)
         #expect(try await ask(.removeAdministrator(name: "olga")) == .done)
@@ -144,7 +152,11 @@ import Testing
             Issue.record("removed twice")
             return
         }
-        guard case .auditEntries(let log) = try await ask(.auditLog(before: nil, limit: 100)) else { return }
+        let entries = try await ask(.auditLog(before: nil, limit: 100))
+        guard case .auditEntries(let log) = entries else {
+            Issue.record("\(entries)")
+            return
+        }
         #expect(
             log.map(\.action) == [
                 "removeAdministrator", "removeSecondFactor", "newSecondFactor", "setAdministratorPassword",
@@ -172,8 +184,11 @@ import Testing
                 device: DeviceDescription(id: device),
                 address: nil
             )
-            guard case .devices(let devices) = try await administer(.listDevices(nickName: "ben"), server.dataDirectory)
-            else { return }
+            let list = try await administer(.listDevices(nickName: "ben"), server.dataDirectory)
+            guard case .devices(let devices) = list else {
+                Issue.record("\(list)")
+                return
+            }
             #expect(devices.map(\.id) == ["phone"])
             _ = try await administer(.setPassword(nickName: "ben", password: "new secret"), server.dataDirectory)
             await #expect(throws: HermesError.self) {
@@ -198,7 +213,11 @@ extension AdministrationTests {
             }
             #expect(secret.hasPrefix("hk_"))
             #expect(secret.utf8.count == 46)
-            guard case .apiKeys(let keys) = try await administer(.listAPIKeys, directory) else { return }
+            let list = try await administer(.listAPIKeys, directory)
+            guard case .apiKeys(let keys) = list else {
+                Issue.record("\(list)")
+                return
+            }
             #expect(keys.map(\.scopes) == ["push,users:read"])
             #expect(keys.map(\.lastUsedAt) == [nil])
             for (name, scopes, code) in [("shop", "push", 1006), ("x", "pusch", 2001), ("a b", "push", 2001)] {

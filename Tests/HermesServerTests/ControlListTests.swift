@@ -93,7 +93,10 @@ struct ControlListTests {
             }
             #expect(message.contains("hermes clients list"))
             let audit = try await ask(.auditLog(before: nil, limit: 9), directory)
-            guard case .auditEntries(let log) = audit else { return }
+            guard case .auditEntries(let log) = audit else {
+                Issue.record("\(audit)")
+                return
+            }
             #expect(log.map(\.action) == ["disconnectClient"] && log.map(\.target) == ["\(lamp.number) Lamp"])
             await client.close()
         }
@@ -119,8 +122,11 @@ struct ControlListTests {
                 #expect(history.figures.count == 1 && (memory.maxima != nil) == isMonth)
                 #expect((memory.values.last ?? nil) ?? 0 > 1_000_000)
             }
-            guard case .figureHistory(let all) = try await ask(.figureHistory(names: [], isMonth: false), directory)
-            else { return }
+            let list = try await ask(.figureHistory(names: [], isMonth: false), directory)
+            guard case .figureHistory(let all) = list else {
+                Issue.record("\(list)")
+                return
+            }
             #expect(all.figures.map(\.name) == figures.history.names)
             let unknown = ControlRequest.figureHistory(names: ["weather"], isMonth: false)
             guard case .failed(2002, let message) = try await ask(unknown, directory) else {

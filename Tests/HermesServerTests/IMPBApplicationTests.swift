@@ -79,7 +79,7 @@ import Testing
             }
             let long = String(repeating: "x", count: 32_768)
             #expect(try await publish(#"{"text":"no JSON"}"#) == 422)
-            #expect(try await publish(#"{"json":{"text":"\#(long)"}}"#) == 422)
+            #expect(try await publish(#"{"json":{"text":"\#(long)"}}"#) == 413)
             #expect(try await publish(#"{"json":{"text":"maintenance at ten"}}"#) == 202)
             for phone in [ann, bob] {
                 for await event in phone.events {

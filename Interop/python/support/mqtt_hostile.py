@@ -105,7 +105,7 @@ async def slow_consumers(port: int, seconds: float) -> str:
         packet_id = sent % 65535 + 1
         quality = sent % 2
         if not await publisher.write(mqtt.publish("hostile/slow", payload, quality, packet_id if quality else 0)):
-            return f"the publisher was put out after {sent} messages"
+            raise ConnectionError(f"the publisher was put out after {sent} messages")
         sent += 1
         if sent % 20 == 0:
             await asyncio.sleep(0.005)  # 4,000 a second; the point is who does not read
@@ -129,6 +129,8 @@ async def publisher_flood(port: int, seconds: float) -> str:
         one.transport.abort()
 
     await asyncio.gather(*(flood(n) for n in range(4)))
+    if not all(sent):
+        raise ConnectionError(f"a publisher was put out at once: {sent}")
     return f"{sum(sent) / seconds:,.0f} messages a second were taken"
 
 
@@ -171,16 +173,16 @@ async def deep_topics(port: int, seconds: float) -> str:
     for n, name in enumerate(filters):
         await reader.write(mqtt.subscribe(n + 1, [(name, 1 if n % 2 else 0)]))
     if not await reader.gets(mqtt.SUBACK, len(filters), 10):
-        return "such filters are refused"
+        raise ConnectionError(f"the filters were not answered: {reader.counts}")
     publisher = await peer(port, "deep-publisher", parse=True)
     sent, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         sent += 1
         name = DEEP if sent % 2 else DEEP[:-1] + "b"
         if not await publisher.write(mqtt.publish(name, b"x", 1, sent % 65535 + 1, retain=sent % 10 == 0)):
-            return f"the publisher was put out after {sent}"
+            raise ConnectionError(f"the publisher was put out after {sent}")
         if not await publisher.gets(mqtt.PUBACK, sent, 10):
-            return f"the publisher was put out after {sent}"
+            raise ConnectionError(f"the publisher was put out after {sent}")
     for name in (DEEP, DEEP[:-1] + "b"):
         sent += 1
         await publisher.write(mqtt.publish(name, b"", 1, sent % 65535 + 1, retain=True))
@@ -198,7 +200,8 @@ async def everybody(port: int, seconds: float, count: int = 1000) -> str:
     publisher = await peer(port, "all-publisher")
     sent, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
-        await publisher.write(mqtt.publish(f"hostile/all/{sent % 100}", b"x" * 64))
+        if not await publisher.write(mqtt.publish(f"hostile/all/{sent % 100}", b"x" * 64)):
+            raise ConnectionError(f"the publisher was put out after {sent}")
         sent += 1
         await asyncio.sleep(0.05)
     await asyncio.sleep(0.2)

@@ -143,7 +143,7 @@ struct MQTTCarrier: Sendable {
     }
 
     private mutating func accepted(_ connack: MQTTConnack) throws -> [Arrival] {
-        let data = connack.properties.first { if case .authenticationData(let data) = $0 { data } else { nil } }
+        let data = connack.properties.authenticationData
         guard connack.reason == .success else {
             phase = .closed
             if references.isReference(connack.reason) { return [(kicked(connack.reason, connack.properties), 0)] }

@@ -126,12 +126,8 @@ extension HermesClientError {
         retryAfter: Duration? = nil
     ) {
         var message = "\(what): \(reason)"
-        if let said = properties.first({ if case .reasonString(let text) = $0 { text } else { nil } }) {
-            message += ", \"\(said.prefix(200))\""
-        }
-        if let place = properties.first({ if case .serverReference(let text) = $0 { text } else { nil } }) {
-            message += ", at \(place.prefix(200))"
-        }
+        if let said = properties.reasonString { message += ", \"\(said.prefix(200))\"" }
+        if let place = properties.serverReference { message += ", at \(place.prefix(200))" }
         if let remedy = reason.remedy { message += "; \(remedy)" }
         self.init(Code(rawValue: UInt32(Self.mqttBase) + UInt32(reason.rawValue)), message, retryAfter: retryAfter)
     }

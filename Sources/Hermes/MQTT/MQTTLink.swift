@@ -156,7 +156,7 @@ struct MQTTLink: ConnectionLink {
             var message = MQTTMessage(packet, topic: topic)
             // In a shared subscription, other members get some of the pushes, so a missing number means nothing.
             if let (seq, epoch) = message.pushNumber,
-                !subscriptions.contains(where: { $0.subscription.filter.hasPrefix("$share/") })
+                !subscriptions.contains(where: { $0.subscription.filter.hasPrefix(MQTTTopic.sharePrefix) })
             {
                 message.missedPushes = topics.arrived(seq, epoch: epoch, on: topic, isKept: packet.retain)
             }
@@ -168,9 +168,7 @@ struct MQTTLink: ConnectionLink {
 
     /// Returns the topic in the packet, or the topic of its alias (3.3.2.3.4).
     private mutating func topic(of packet: MQTTPublish) throws(MQTTPacketError) -> String {
-        guard
-            let alias: UInt16 = packet.properties.first({ if case .topicAlias(let alias) = $0 { alias } else { nil } })
-        else { return packet.topic }
+        guard let alias = packet.properties.topicAlias else { return packet.topic }
         guard alias > 0, alias <= configuration.topicAliasMaximum else {
             throw MQTTPacketError(.topicAliasInvalid, "the topic alias \(alias) is above the maximum [MQTT-3.3.2-10]")
         }

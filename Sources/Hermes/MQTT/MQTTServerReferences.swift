@@ -31,9 +31,7 @@ struct MQTTServerReferences: Sendable {
         _ reason: MQTTReasonCode,
         _ properties: MQTTProperties
     ) -> ConnectionEngine.StateMachine.Advice? {
-        guard isReference(reason), hops < Self.maxHops,
-            let text: String = properties.first({ if case .serverReference(let text) = $0 { text } else { nil } })
-        else { return nil }
+        guard isReference(reason), hops < Self.maxHops, let text = properties.serverReference else { return nil }
         let endpoints = text.split(separator: " ").compactMap { reference in
             ServerAddress.Endpoint(String(reference)) ?? ServerAddress.Endpoint("\(reference):\(port)")
         }

@@ -32,7 +32,7 @@ package final class BoundTopicRules: Sendable {
     /// Whether the client may perform an action; see ``TopicRules/allows(_:_:for:)``.
     package func allows(_ action: TopicAction, _ topicOrFilter: String) -> Bool {
         guard !topicOrFilter.isEmpty else { return false }
-        if Self.hasWildcard(topicOrFilter) || topicOrFilter.utf8.starts(with: Self.sharePrefix.utf8) {
+        if Self.hasWildcard(topicOrFilter) || SharedFilter.isShared(topicOrFilter) {
             return action == .subscribe && access(toSubscribe: topicOrFilter) == .all
         }
         return allows(action, topic: topicOrFilter)
@@ -55,7 +55,7 @@ package final class BoundTopicRules: Sendable {
     /// - Returns: `.none` also for an invalid filter.
     package func access(toSubscribe filter: String) -> SubscriptionAccess {
         var text = filter[...]
-        if text.utf8.starts(with: Self.sharePrefix.utf8) {
+        if SharedFilter.isShared(filter) {
             let parts = text.utf8.split(separator: UInt8(ascii: "/"), maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3 else { return .none }
             text = Substring(parts[2])
@@ -73,8 +73,6 @@ package final class BoundTopicRules: Sendable {
         if claims.contains(where: { $0.covers(levels) }) { return byRules }
         return claims.contains(where: { $0.overlaps(levels) }) ? min(byRules, .some) : .none
     }
-
-    private static let sharePrefix = "$share/"
 
     /// Whether a topic with this first byte may be reserved, or a filter with this first byte may match a reserved
     /// topic.

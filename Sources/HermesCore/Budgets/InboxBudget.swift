@@ -39,11 +39,6 @@ public enum EntrySource: Hashable, Sendable {
             return number...number
         }
     }
-
-    /// The form in which older versions stored a group's messages, without the member; nil for other sources.
-    package var formerNumber: Int64? {
-        if case .group(let group, nil) = self { -Int64(group.rawValue) } else { nil }
-    }
 }
 
 /// The limits of one inbox, and of the shares of its senders. They are the same for every store.

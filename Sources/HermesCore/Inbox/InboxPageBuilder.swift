@@ -13,7 +13,7 @@ package struct InboxPageBuilder {
     /// - Parameter limit: the caller's limit; at most ``StoreSettings/maxPageEntries``.
     package init(after seq: UInt64, limit: Int) {
         last = seq
-        self.limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        self.limit = StoreSettings.pageLimit(limit)
     }
 
     /// The most stored entries that a page can hold.

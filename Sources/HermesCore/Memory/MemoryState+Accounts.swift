@@ -25,7 +25,7 @@ extension MemoryState {
 
     func accounts(after id: UserID?, limit: Int) -> [Account] {
         let ids = records.keys.filter { user in id.map { user > $0 } ?? true }.sorted()
-        return ids.prefix(min(max(limit, 0), StoreSettings.maxPageEntries)).compactMap { records[$0]?.stored.account }
+        return ids.prefix(StoreSettings.pageLimit(limit)).compactMap { records[$0]?.stored.account }
     }
 
     mutating func update(_ id: UserID, _ change: AccountChange) throws(HermesError) -> Account {

@@ -106,7 +106,7 @@ extension MemoryState {
         }
         let owners = pushRows.flatMap { user, rows in rows.keys.map { TokenOwner(user: user, device: $0) } }
         let later = owners.filter { candidate in owner.map { isBefore($0, candidate) } ?? true }.sorted(by: isBefore)
-        return Array(later.prefix(min(max(limit, 0), StoreSettings.maxPageEntries)))
+        return Array(later.prefix(StoreSettings.pageLimit(limit)))
     }
 
     func usersToPush(after user: UserID?, limit: Int) -> [UserID] {
@@ -151,7 +151,7 @@ extension MemoryState {
         var held: Set<UserID> = []
         var due: [StoredWebhook] = []
         var counts: [UserID: Int] = [:]
-        for item in webhooks.items where due.count < min(max(limit, 0), StoreSettings.maxPageEntries) {
+        for item in webhooks.items where due.count < StoreSettings.pageLimit(limit) {
             if !WebhookEvent.isDue(at: item.due, now: now) {
                 if let user = item.event.user, item.attempts < WebhookEvent.attemptsInOrder { held.insert(user) }
             } else if item.event.user.map({ !held.contains($0) }) ?? true {
@@ -188,6 +188,6 @@ extension MemoryState {
 
     private func page(_ users: some Sequence<UserID>, after user: UserID?, limit: Int) -> [UserID] {
         let later = users.filter { candidate in user.map { candidate > $0 } ?? true }.sorted()
-        return Array(later.prefix(min(max(limit, 0), StoreSettings.maxPageEntries)))
+        return Array(later.prefix(StoreSettings.pageLimit(limit)))
     }
 }

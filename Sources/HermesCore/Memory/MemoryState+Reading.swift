@@ -58,7 +58,7 @@ extension MemoryState {
         let found = (direct + groups).compactMap { id in ConversationPlace(id, of: user).map { (place: $0, id: id) } }
             .filter { found in after.map { found.place > $0 } ?? true }
             .sorted { $0.place < $1.place }
-        return found.prefix(min(max(limit, 0), StoreSettings.maxPageEntries)).map { summary(of: $0.id, $0.place, user) }
+        return found.prefix(StoreSettings.pageLimit(limit)).map { summary(of: $0.id, $0.place, user) }
     }
 
     private func summary(of id: ConversationID, _ place: ConversationPlace, _ user: UserID) -> ConversationSummary {

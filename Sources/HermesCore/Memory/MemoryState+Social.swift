@@ -57,7 +57,7 @@ extension MemoryState {
         let peers = (contacts[user] ?? [:]).keys.filter { peer in after.map { peer > $0 } ?? true }.sorted()
         var found: [Contact] = []
         for peer in peers {
-            guard found.count < min(max(limit, 0), StoreSettings.maxPageEntries) else { break }
+            guard found.count < StoreSettings.pageLimit(limit) else { break }
             guard let state = pair(user, peer).state, let account = records[peer]?.stored.account else { continue }
             found.append(Contact(account: account, state: state))
         }
@@ -130,7 +130,7 @@ extension MemoryState {
         let behind = groups.values.filter { $0.id.rawValue > after?.rawValue ?? 0 }.map(\.summary)
             .sorted { $0.id.rawValue < $1.id.rawValue }
         let named = behind.filter { key.isEmpty || Group.searchKey($0.name).utf8.contains(key.utf8) }
-        let found = Array(named.prefix(min(max(limit, 0), StoreSettings.maxPageEntries)))
+        let found = Array(named.prefix(StoreSettings.pageLimit(limit)))
         return (found, found.count < named.count ? found.last?.id : nil)
     }
 
@@ -138,7 +138,7 @@ extension MemoryState {
         let found = groups.values.filter { $0.member(user) != nil && $0.id.rawValue > after?.rawValue ?? 0 }
             .map(\.summary)
         return Array(
-            found.sorted { $0.id.rawValue < $1.id.rawValue }.prefix(min(max(limit, 0), StoreSettings.maxPageEntries))
+            found.sorted { $0.id.rawValue < $1.id.rawValue }.prefix(StoreSettings.pageLimit(limit))
         )
     }
 }

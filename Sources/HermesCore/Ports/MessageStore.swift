@@ -268,7 +268,7 @@ package struct HistoryQuery: Sendable {
         self.conversation = conversation
         self.after = after
         self.before = before
-        self.limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        self.limit = StoreSettings.pageLimit(limit)
         self.maxBytes = min(maxBytes, StoreSettings.maxPageBytes)
         self.time = time
     }

@@ -62,6 +62,10 @@ package struct StoreSettings: Sendable, Hashable {
 
     /// The most entries or messages of one page, whatever the caller asks for.
     package static let maxPageEntries = 1000
+
+    /// Returns the number of entries or messages that one page may have if the caller asks for `limit`.
+    package static func pageLimit(_ limit: Int) -> Int { min(max(limit, 0), maxPageEntries) }
+
     /// The most accounts, groups or sessions that one search by a part of their names looks at.
     package static let maxSearched = 200_000
     /// The size of a page's content, in bytes. The entry with which a page reaches this size is the last of the page.

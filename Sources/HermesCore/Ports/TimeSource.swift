@@ -8,7 +8,8 @@ package protocol TimeSource: Sendable {
     /// Returns the time of the wall clock, for time stamps that are stored and shown.
     func now() -> Timestamp
     /// Returns the time of the wall clock as it is set. Use this time for things that must not outlive their expiry,
-    /// such as tokens. While ``now()`` does not follow a clock that jumped ahead, this time is later than ``now()``.
+    /// such as tokens, and for time stamps that other servers compare with their own clocks. While ``now()`` does not
+    /// follow a clock that jumped ahead, this time is later than ``now()``.
     func latest() -> Timestamp
     /// Returns the time of a clock that never jumps, for intervals; its zero is arbitrary.
     func uptime() -> Duration

@@ -86,6 +86,34 @@ package final class DurableGroup: Sendable {
         var tooSmall = false
     }
 
+    /// The order in which members are chosen: a member of a lower rank is preferred.
+    private enum Rank: Int, Comparable {
+        case connected
+        /// Absent; the permissions have become known since the start of the server.
+        case absent
+        /// Absent; the permissions are not known.
+        case absentUnknown
+        /// Connected, but the member does not accept a publication of this length.
+        case connectedTooSmall
+        /// Absent, and the member most likely does not accept a publication of this length.
+        case absentTooSmall
+
+        init(isOffline: Bool, isKnown: Bool, fits: Bool) {
+            self =
+                if !fits {
+                    isOffline ? .absentTooSmall : .connectedTooSmall
+                } else if isOffline {
+                    isKnown ? .absent : .absentUnknown
+                } else {
+                    .connected
+                }
+        }
+
+        var isConnected: Bool { self == .connected || self == .connectedTooSmall }
+
+        static func < (left: Rank, right: Rank) -> Bool { left.rawValue < right.rawValue }
+    }
+
     static let window = SharedGroup.window
 
     /// The text of the subscription: "$share/name/filter".
@@ -97,7 +125,7 @@ package final class DurableGroup: Sendable {
 
     init(name: String, filter: TopicFilter, members: [DurableMember], turn: Turn) {
         key = SharedGroups.key(group: name, filter: filter)
-        share = "$share/" + key.rawValue
+        share = SharedFilter.text(key)
         self.members = members
         self.turn = turn
     }
@@ -126,13 +154,14 @@ package final class DurableGroup: Sendable {
         guard count > 0 else { return nil }
         let question = Publication(publication)
         let start = Int(turn.number.add(1, ordering: .relaxed).oldValue % UInt64(count))
-        var best: (place: Int, absence: Int, load: Int)?
+        var best: (place: Int, rank: Rank, load: Int)?
         var fullOwner: CommitSource?
         var isFull = false
         for offset in 0..<count {
-            if offset >= Self.window, let best, best.absence == 0 || best.absence == 3 { break }
+            if offset >= Self.window, let best, best.rank.isConnected { break }
             let place = (start + offset) % count
-            let rank: (absence: Int, load: Int)
+            let rank: Rank
+            let load: Int
             if place < members.count {
                 let member = members[place]
                 let isOffline = !member.load.isOnline.load(ordering: .relaxed)
@@ -146,8 +175,8 @@ package final class DurableGroup: Sendable {
                 }
                 let (fits, isKnown) = (member.load.fits(question), member.load.isReaderKnown)
                 guard !excluded.tooSmall || fits && isKnown else { continue }
-                let absence = isOffline ? (isKnown ? 1 : 2) : 0
-                rank = (fits ? absence : isOffline ? 4 : 3, member.load.current)
+                rank = Rank(isOffline: isOffline, isKnown: isKnown, fits: fits)
+                load = member.load.current
             } else {
                 let seat = seats[place - members.count]
                 guard seat.canTake(question), groups?.isReachable(seat) ?? false else {
@@ -156,20 +185,21 @@ package final class DurableGroup: Sendable {
                 }
                 let fits = seat.fits(question)
                 guard fits || !excluded.tooSmall else { continue }
-                rank = (fits ? 0 : 3, seat.load.current)
+                rank = fits ? .connected : .connectedTooSmall
+                load = seat.load.current
             }
-            if let best, (best.absence, best.load) <= rank { continue }
+            if let best, (best.rank, best.load) <= (rank, load) { continue }
             if place < members.count {
-                let load = members[place].load
-                guard load.mayRead(publication.topic) else { continue }
+                let member = members[place].load
+                guard member.mayRead(publication.topic) else { continue }
                 let holding = Holding(entries: 1, bytes: publication.weight)
-                guard queues?.hasRoom(for: holding, of: load.owner) ?? true else {
-                    fullOwner = load.owner
+                guard queues?.hasRoom(for: holding, of: member.owner) ?? true else {
+                    fullOwner = member.owner
                     isFull = true
                     continue
                 }
             }
-            best = (place, rank.absence, rank.load)
+            best = (place, rank, load)
         }
         guard let best else { return isFull ? .full : nil }
         if best.place < members.count { return .kept(members[best.place]) }

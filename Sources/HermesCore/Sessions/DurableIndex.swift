@@ -227,9 +227,8 @@ struct DurableIndex {
 
     /// Splits "$share/name/filter" into the group `name` and the filter; any other text is a filter without a group.
     static func parse(_ text: String) -> (group: String?, filter: TopicFilter)? {
-        let prefix = "$share/"
-        guard text.utf8.starts(with: prefix.utf8) else { return TopicFilter(text).map { (nil, $0) } }
-        let rest = text.utf8.dropFirst(prefix.utf8.count)
+        guard SharedFilter.isShared(text) else { return TopicFilter(text).map { (nil, $0) } }
+        let rest = text.utf8.dropFirst(SharedFilter.prefix.utf8.count)
         guard let slash = rest.firstIndex(of: UInt8(ascii: "/")), slash > rest.startIndex else { return nil }
         guard let filter = TopicFilter(String(text[text.utf8.index(after: slash)...])) else { return nil }
         return (String(text[rest.startIndex..<slash]), filter)

@@ -50,7 +50,7 @@ struct DurableQuota: Sendable {
             bytes &+= 1
             if byte == UInt8(ascii: "/") { levels &+= 1 }
         }
-        let share = filter.utf8.starts(with: "$share/".utf8) ? unitsPerShare : 0
+        let share = SharedFilter.isShared(filter) ? unitsPerShare : 0
         return share + (fixedBytes + copies * bytes + levels * bytesPerLevel + unitBytes - 1) / unitBytes
     }
 

@@ -32,6 +32,56 @@ struct DurableSeats {
     func keys(of owner: SessionOwner) -> [SessionKey] { Array(keys[owner, default: []]) }
 }
 
+extension DurableState {
+    /// A connection that wants a session. A class, because each seat has room for two references to applicants, and
+    /// most seats have none.
+    final class Applicant: Sendable {
+        let attachment: any DurableAttachment
+        let clean: Bool
+        /// How long the session is kept without a connection; nil: forever; zero: it ends with the connection.
+        let expiry: Duration?
+        /// The time at which the connection requested the session.
+        let at: Timestamp
+        let completion: @Sendable (Result<DurableOpening, HermesError>) -> Void
+
+        init(
+            attachment: any DurableAttachment,
+            clean: Bool,
+            expiry: Duration?,
+            at: Timestamp,
+            completion: @escaping @Sendable (Result<DurableOpening, HermesError>) -> Void
+        ) {
+            self.attachment = attachment
+            self.clean = clean
+            self.expiry = expiry
+            self.at = at
+            self.completion = completion
+        }
+    }
+
+    /// The seat of a session key: its session, and the one connection that has the session or is about to get it.
+    struct Seat {
+        enum Phase {
+            case vacant
+            /// The end of its last connection is being stored.
+            case closing
+            /// The opening of its session is being stored; before that, an old session is removed if necessary.
+            case opening(Applicant)
+            case occupied(any DurableAttachment)
+        }
+
+        var phase = Phase.vacant
+        /// The connection that waits until the present one leaves.
+        var waiting: Applicant?
+        var session: DurableSessionID
+        /// Whether the owner is gone. If so, the session ends together with the connection that it has or is about to
+        /// get.
+        var isOwnerGone = false
+        /// Whether its connection was told that another node has opened the session.
+        var isReplaced = false
+    }
+}
+
 extension DurableState.Seat {
     /// The connection that asked last for the session, among those that have it or are about to get it.
     var newest: (any DurableAttachment)? {

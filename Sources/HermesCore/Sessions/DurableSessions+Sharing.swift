@@ -270,7 +270,7 @@ extension DurableSessions {
     /// Whether a subscription is shared and has a connected member. The caller checks only sessions without a
     /// connection, so the connected member is always another session.
     private func hasOnline(_ share: String, _ known: inout [TopicText: Bool]) -> Bool {
-        guard share.utf8.starts(with: "$share/".utf8) else { return false }
+        guard SharedFilter.isShared(share) else { return false }
         if let known = known[TopicText(share)] { return known }
         let result = keptGroup(share)?.hasOnline(live: shared.live.withLock { $0 }) ?? false
         known[TopicText(share)] = result
@@ -393,8 +393,10 @@ extension DurableSessions {
 
 extension DurableSessions: SharedKeeper {
     func hand(_ publication: Publication, in key: TopicFilter) -> Bool {
-        guard hasSubscriptions, keptGroup("$share/" + key.rawValue) != nil else { return false }
-        hand(StoredPublication(publication, publishedAt: time.now()), in: "$share/" + key.rawValue)
+        guard hasSubscriptions else { return false }
+        let share = SharedFilter.text(key)
+        guard keptGroup(share) != nil else { return false }
+        hand(StoredPublication(publication, publishedAt: time.now()), in: share)
         return true
     }
 

@@ -266,5 +266,5 @@ extension DurableState {
 
 extension DurableSubscription {
     /// Whether the subscription is shared.
-    var isShared: Bool { filter.utf8.starts(with: "$share/".utf8) }
+    var isShared: Bool { SharedFilter.isShared(filter) }
 }

@@ -77,9 +77,8 @@ extension TopicText {
     /// session may have thousands of subscriptions.
     func subscribes(exactlyTo topic: TopicName) -> Bool {
         let bytes = rawValue.utf8
-        let prefix = "$share/"
-        guard bytes.starts(with: prefix.utf8) else { return rawValue.hasBytes(of: topic.rawValue) }
-        let rest = bytes.dropFirst(prefix.utf8.count)
+        guard SharedFilter.isShared(rawValue) else { return rawValue.hasBytes(of: topic.rawValue) }
+        let rest = bytes.dropFirst(SharedFilter.prefix.utf8.count)
         guard let slash = rest.firstIndex(of: UInt8(ascii: "/")), slash > rest.startIndex else { return false }
         return rest[rest.index(after: slash)...].elementsEqual(topic.rawValue.utf8)
     }

@@ -8,39 +8,6 @@ import Synchronization
 /// Does no I/O: the state decides what to do, and returns the work to do outside the lock (``Action``). If there are
 /// several nodes, "the record" means the content of the store that they share.
 struct DurableState {
-    /// A connection that wants a session.
-    struct Applicant: Sendable {
-        let attachment: any DurableAttachment
-        let clean: Bool
-        /// How long the session is kept without a connection; nil: forever; zero: it ends with the connection.
-        let expiry: Duration?
-        /// The time at which the connection requested the session.
-        let at: Timestamp
-        let completion: @Sendable (Result<DurableOpening, HermesError>) -> Void
-    }
-
-    /// The seat of a session key: its session, and the one connection that has the session or is about to get it.
-    struct Seat {
-        enum Phase {
-            case vacant
-            /// The end of its last connection is being stored.
-            case closing
-            /// The opening of its session is being stored; before that, an old session is removed if necessary.
-            case opening(Applicant)
-            case occupied(any DurableAttachment)
-        }
-
-        var phase = Phase.vacant
-        /// The connection that waits until the present one leaves.
-        var waiting: Applicant?
-        var session: DurableSessionID
-        /// Whether the owner is gone. If so, the session ends together with the connection that it has or is about to
-        /// get.
-        var isOwnerGone = false
-        /// Whether its connection was told that another node has opened the session.
-        var isReplaced = false
-    }
-
     /// A session that is not stored.
     struct Transient {
         let key: SessionKey
@@ -239,62 +206,80 @@ struct DurableState {
 
     /// Continues after the commit of ``Action/open(_:_:_:)``.
     mutating func opened(_ key: SessionKey, _ result: Result<SessionOutcome, HermesError>) -> [Action] {
-        guard var seat = seats[key], case .opening(let applicant) = seat.phase else { return [] }
+        guard let seat = seats[key], case .opening(let applicant) = seat.phase else { return [] }
         switch result {
-        case .failure(let error):
-            seat.phase = .vacant
-            let waiting = seat.waiting
-            seats[key] = seat.session.isStored || waiting != nil ? seat : nil
-            if !seat.session.isStored {
-                quota.add(sessions: -1, of: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
-            }
-            // The opening may have been stored in spite of the error.
-            let actions = (seat.session.isStored ? outdated(seat.session) : []) + [.fail(applicant, error)]
-            return actions + (waiting.map { open(key, $0, in: seat) } ?? [])
         case .success(.opened(let session)):
-            var actions: [Action] = []
-            if seat.session.isStored, seat.session != session.id, let record = records[seat.session] {
-                forget(seat.session)
-                quota.add(sessions: 1, of: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
-                if !record.hasEnded { actions.append(.ended(record.key)) }
-            }
-            seat.session = session.id
-            seat.phase = .occupied(applicant.attachment)
-            seat.isReplaced = false
-            seats[key] = seat
-            let knownHead = records[session.id]?.head ?? 0
-            if records[session.id] == nil {
-                finishLeaving(session.id)
-                insert(session, payer: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
-            } else {
-                reopened(session)
-            }
-            online += 1
-            records[session.id]?.attachment = applicant.attachment
-            records[session.id]?.place = session.place
-            actions += changed(session.id)
-            setExpiry(of: session.id, to: nil)
-            records[session.id]?.redistributesAt = nil
-            absentSharing.remove(session.id)
-            records[session.id]?.head = max(knownHead, session.head)
-            records[session.id]?.partial = session.partial
-            records[session.id]?.sentUpTo = session.sentUpTo
-            records[session.id]?.load.setReader(applicant.attachment.reader)
-            records[session.id]?.load.isOnline.store(true, ordering: .relaxed)
-            records[session.id]?.load.read(session.queuedCount)
-            actions.append(.succeed(applicant, DurableOpening(session)))
-            // Another node has already told this one of newer publications.
-            if knownHead > session.head { actions.append(.advance(applicant.attachment, knownHead)) }
-            return actions
+            return opened(session, key, seat, for: applicant)
         case .success:
             assertionFailure("the store did not open a session")
-            seat.phase = .vacant
-            if !seat.session.isStored {
-                quota.add(sessions: -1, of: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
-            }
-            seats[key] = seat.session.isStored ? seat : nil
-            return [.fail(applicant, HermesError(.internalError, "The store did not open the session."))]
+            return openFailed(key, seat, applicant, HermesError(.internalError, "The store did not open the session."))
+        case .failure(let error):
+            return openFailed(key, seat, applicant, error)
         }
+    }
+
+    /// Gives the seat to a session that the store has found or created.
+    private mutating func opened(
+        _ session: StoredSession,
+        _ key: SessionKey,
+        _ seat: Seat,
+        for applicant: Applicant
+    ) -> [Action] {
+        var seat = seat
+        let payer = StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source)
+        var actions: [Action] = []
+        if seat.session.isStored, seat.session != session.id, let record = records[seat.session] {
+            forget(seat.session)
+            quota.add(sessions: 1, of: payer)
+            if !record.hasEnded { actions.append(.ended(record.key)) }
+        }
+        seat.session = session.id
+        seat.phase = .occupied(applicant.attachment)
+        seat.isReplaced = false
+        seats[key] = seat
+        let knownHead = records[session.id]?.head ?? 0
+        if records[session.id] == nil {
+            finishLeaving(session.id)
+            insert(session, payer: payer)
+        } else {
+            reopened(session)
+        }
+        online += 1
+        records[session.id]?.attachment = applicant.attachment
+        records[session.id]?.place = session.place
+        actions += changed(session.id)
+        setExpiry(of: session.id, to: nil)
+        records[session.id]?.redistributesAt = nil
+        absentSharing.remove(session.id)
+        records[session.id]?.head = max(knownHead, session.head)
+        records[session.id]?.partial = session.partial
+        records[session.id]?.sentUpTo = session.sentUpTo
+        records[session.id]?.load.setReader(applicant.attachment.reader)
+        records[session.id]?.load.isOnline.store(true, ordering: .relaxed)
+        records[session.id]?.load.read(session.queuedCount)
+        actions.append(.succeed(applicant, DurableOpening(session)))
+        // Another node has already told this one of newer publications.
+        if knownHead > session.head { actions.append(.advance(applicant.attachment, knownHead)) }
+        return actions
+    }
+
+    /// Frees the seat, and lets the connection that waits for it open the session.
+    private mutating func openFailed(
+        _ key: SessionKey,
+        _ seat: Seat,
+        _ applicant: Applicant,
+        _ error: HermesError
+    ) -> [Action] {
+        var seat = seat
+        let waiting = seat.waiting
+        seat.phase = .vacant
+        seats[key] = seat.session.isStored || waiting != nil ? seat : nil
+        if !seat.session.isStored {
+            quota.add(sessions: -1, of: StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source))
+        }
+        // The opening may have been stored in spite of the error.
+        let actions = (seat.session.isStored ? outdated(seat.session) : []) + [.fail(applicant, error)]
+        return actions + (waiting.map { open(key, $0, in: seat) } ?? [])
     }
 
     /// - Parameter expiresAt: the time at which the session expires; nil: never.

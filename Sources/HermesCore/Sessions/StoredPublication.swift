@@ -79,10 +79,7 @@ package struct StoredPublication: Sendable {
     package var isEmpty: Bool { payload.readableBytes == 0 }
 
     /// Whether the publication has expired.
-    package func hasExpired(at now: Timestamp) -> Bool {
-        guard let expiresAt = details?.expiresAt else { return false }
-        return expiresAt <= now
-    }
+    package func hasExpired(at now: Timestamp) -> Bool { details?.hasExpired(at: now) ?? false }
 
     /// The number of bytes that the publication counts for in limits.
     package var weight: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ (details?.weight ?? 0) &+ 32 }

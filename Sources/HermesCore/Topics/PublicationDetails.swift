@@ -34,6 +34,12 @@ package final class PublicationDetails: Sendable, Hashable {
         self.userProperties = userProperties
     }
 
+    /// Whether the publication has expired.
+    package func hasExpired(at now: Timestamp) -> Bool {
+        guard let expiresAt else { return false }
+        return expiresAt <= now
+    }
+
     package static func == (left: PublicationDetails, right: PublicationDetails) -> Bool {
         left === right
             || left.expiresAt == right.expiresAt && left.payloadIsUTF8 == right.payloadIsUTF8

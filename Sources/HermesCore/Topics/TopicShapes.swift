@@ -25,12 +25,11 @@ package struct TopicShape: Hashable, Sendable {
 
     /// - Parameter filter: the text of a subscription, with the group of a shared one.
     package init(of filter: String) {
-        let prefix = "$share/".utf8
-        guard filter.utf8.starts(with: prefix) else {
+        guard SharedFilter.isShared(filter) else {
             self.init(scanning: filter.utf8)
             return
         }
-        let named = filter.utf8.dropFirst(prefix.count)
+        let named = filter.utf8.dropFirst(SharedFilter.prefix.utf8.count)
         let text = named.firstIndex(of: UInt8(ascii: "/")).map { named[named.index(after: $0)...] }
         self = Self(scanning: text ?? named[named.endIndex...]).shared
     }

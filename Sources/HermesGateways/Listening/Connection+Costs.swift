@@ -87,9 +87,9 @@ extension Connection {
         let units = unsettled
         unsettled = 0
         let rate = listener.limits.requestsPerSecond
-        if throttledSince != nil, bucket.holds(0.5, ofBurst: rate) { throttledSince = nil }
+        if let backlog, backlog.throttledSince != nil, bucket.holds(0.5, ofBurst: rate) { backlog.throttledSince = nil }
         guard let rates = listener.rates else { return }
-        let now = Duration.nanoseconds(Int64(clamping: loop.eventLoop.now.uptimeNanoseconds))
+        let now = loop.eventLoop.now.uptime
         var wait = Duration.zero
         switch budgetAddress {
         case .local, .unknown: break
@@ -102,11 +102,12 @@ extension Connection {
     /// Stops reading for this time, or ends the connection if it has been throttled for too long.
     func throttle(for time: Duration) {
         let now = loop.eventLoop.now
-        if now - lastThrottledAt > Self.respite { throttledSince = nil }
-        lastThrottledAt = now
-        if throttledSince == nil { listener.metrics.throttled() }
-        let since = throttledSince ?? now
-        throttledSince = since
+        let backlog = ensureBacklog()
+        if now - backlog.lastThrottledAt > Self.respite { backlog.throttledSince = nil }
+        backlog.lastThrottledAt = now
+        if backlog.throttledSince == nil { listener.metrics.throttled() }
+        let since = backlog.throttledSince ?? now
+        backlog.throttledSince = since
         if now - since > TimeAmount(listener.limits.throttled), phase == .open { return end(.rateLimited) }
         let pause = min(max(time, .milliseconds(10)), Self.maxPause)
         slowDown(for: .nanoseconds(Int64(pause / .nanoseconds(1))))

@@ -23,14 +23,19 @@ extension Connection {
         let own =
             !isOpen
             ? 0
-            : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes &+ watchedBytes
-                &+ unansweredBytes &+ writtenBytes &+ crowdBytes
-                &+ (heldWrites > 0 ? heldWriteBytes &+ pending.storageCapacity &+ Self.bytesBeforeHeld : 0)
+            : queue.bytes &+ queue.count &* Self.frameOverhead &+ unreadBytes &+ sessionBytes
+                &+ unansweredBytes &+ (backlog?.ownBytes ?? 0) &+ heldBufferBytes
         heldBytes = isOpen ? own &+ sharedBytes : 0
         guard own != ownBytes else { return }
         let change = own &- ownBytes
         ownBytes = own
         loop.heldChanged(by: change)
+    }
+
+    /// The memory of the buffers of held writes, and of the output that is collected behind them.
+    private var heldBufferBytes: Int {
+        guard heldWrites > 0 else { return 0 }
+        return (backlog?.heldWriteBytes ?? 0) &+ pending.storageCapacity &+ Self.bytesBeforeHeld
     }
 
     /// Counts a large write, or a frame of which TLS makes a copy, as memory until the operating system has taken it.
@@ -45,18 +50,19 @@ extension Connection {
             return nil
         }
         let written = loop.eventLoop.makePromise(of: Void.self)
+        let backlog = ensureBacklog()
         if isOwn || isOutputCopied {
-            writtenBytes &+= bytes
+            backlog.writtenBytes &+= bytes
             written.futureResult.whenComplete { _ in
-                self.writtenBytes &-= bytes
+                self.backlog?.writtenBytes &-= bytes
                 self.measureMemory()
             }
         } else {
             let place = frame.withUnsafeReadableBytes { UInt(bitPattern: $0.baseAddress) }
-            sharedBytes &+= bytes
+            backlog.sharedBytes &+= bytes
             loop.holdsShared(place, bytes: bytes)
             written.futureResult.whenComplete { _ in
-                self.sharedBytes &-= bytes
+                self.backlog?.sharedBytes &-= bytes
                 self.loop.releasesShared(place)
                 self.measureMemory()
             }
@@ -88,8 +94,8 @@ extension Connection {
     /// Sets the number of users whose presence the connection watches.
     func watches(_ count: Int) {
         let bytes = count &* DeviceRegistry.bytesOfWatched
-        guard bytes != watchedBytes else { return }
-        watchedBytes = bytes
+        guard bytes != backlog?.watchedBytes ?? 0 else { return }
+        ensureBacklog().watchedBytes = bytes
         measureMemory()
     }
 

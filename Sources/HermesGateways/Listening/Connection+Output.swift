@@ -10,8 +10,8 @@ package import NIOCore
 /// turns.
 ///
 /// Measurements showed that this costs half as much as one write for each frame. Large frames are not copied, so that
-/// connections share them. While the peer does not read, frames wait in the ``OutboundQueue``. If the queue overflows, or
-/// if the peer reads nothing for too long (``ConnectionLimits/stuck``), the connection ends without a farewell.
+/// connections share them. While the peer does not read, frames wait in the ``OutboundQueue``. If the queue overflows,
+/// or if the peer reads nothing for too long (``ConnectionLimits/stuck``), the connection ends without a farewell.
 extension Connection {
     /// The size above which frames are written without a copy, in bytes. A copy of 4 KiB costs about as much as one
     /// more write in NIO.
@@ -38,9 +38,9 @@ extension Connection {
     ///
     /// - Parameter bytes: the approximate memory of the answer.
     func whenRoom(holding bytes: Int, _ write: @escaping () -> Void) {
-        guard !hasRoom || !waitingAnswers.isEmpty, phase == .open else { return write() }
+        guard !hasRoom || backlog?.waitingAnswers.isEmpty == false, phase == .open else { return write() }
         requestStarted(bytes: bytes)
-        waitingAnswers.append { [self] in
+        ensureBacklog().waitingAnswers.append { [self] in
             write()
             requestAnswered(bytes: bytes)
         }
@@ -249,7 +249,7 @@ extension Connection {
     /// far. A later request replaces one that waits.
     package func reportWritten(_ mark: UInt64) {
         guard phase == .open else { return }
-        writtenMark = mark
+        ensureBacklog().writtenMark = mark
         markDirty()
     }
 
@@ -281,7 +281,7 @@ extension Connection {
         let out = takePending()
         var promise: EventLoopPromise<Void>?
         if let mark {
-            writtenMark = nil
+            backlog?.writtenMark = nil
             let gone = loop.eventLoop.makePromise(of: Void.self)
             gone.futureResult.whenSuccess { self.events?.written(mark) }
             promise = gone
@@ -324,12 +324,12 @@ extension Connection {
     private func hold(_ out: ByteBuffer, _ promise: EventLoopPromise<Void>?) -> EventLoopPromise<Void> {
         let bytes = out.storageCapacity
         heldWrites &+= 1
-        heldWriteBytes &+= bytes
+        ensureBacklog().heldWriteBytes &+= bytes
         measureMemory()
         let written = promise ?? loop.eventLoop.makePromise(of: Void.self)
         written.futureResult.whenComplete { [self] _ in
             heldWrites &-= 1
-            heldWriteBytes &-= bytes
+            backlog?.heldWriteBytes &-= bytes
             measureMemory()
             guard heldWrites == 0 else { return }
             bytesSinceLook = Self.bytesPerLook
@@ -378,7 +378,7 @@ extension Connection {
             append(waiting.bytes, waiting.body, frames: waiting.frameCount)
         }
         measureMemory()
-        while hasRoom, !waitingAnswers.isEmpty { waitingAnswers.removeFirst()() }
+        while hasRoom, let backlog, !backlog.waitingAnswers.isEmpty { backlog.waitingAnswers.removeFirst()() }
         guard keepsUp else { return }
         if writtenMark != nil { markDirty() }
         resume(.output)

@@ -24,7 +24,7 @@ extension Connection {
         if outcome.isCongested { slowDown() }
         guard let ticket = outcome.ticket, ticket.weight > 0, phase == .open else { return }
         pause(.crowds)
-        crowdBytes &+= ticket.weight
+        ensureBacklog().crowdBytes &+= ticket.weight
         measureMemory()
         loop.waitForCrowd(self, ticket)
     }
@@ -32,16 +32,18 @@ extension Connection {
     /// Notes that a waiting publication was delivered to its crowd: the very many subscribers of its topic on this
     /// loop.
     func crowdServed(_ ticket: CrowdTicket) {
-        crowdBytes &-= ticket.weight
+        let backlog = ensureBacklog()
+        backlog.crowdBytes &-= ticket.weight
         measureMemory()
-        if crowdBytes == 0 { resume(.crowds) }
+        if backlog.crowdBytes == 0 { resume(.crowds) }
     }
 
     /// Pauses reading for a moment, so that TCP slows the peer down. Called if another loop is far behind with this
     /// connection's publications, or if this connection exceeds its request rate.
     package func slowDown(for time: TimeAmount = .milliseconds(10)) {
         let end = loop.eventLoop.now + time
-        if end > throttledUntil { throttledUntil = end }
+        let backlog = ensureBacklog()
+        if end > backlog.throttledUntil { backlog.throttledUntil = end }
         guard !isThrottled else { return }
         pause(.throttled)
         readOn(in: time)
@@ -52,7 +54,7 @@ extension Connection {
     private func readOn(in time: TimeAmount) {
         loop.eventLoop.scheduleTask(in: time) { [self] in
             loop.inTurn { [self] in
-                let left = throttledUntil - loop.eventLoop.now
+                let left = ensureBacklog().throttledUntil - loop.eventLoop.now
                 if left > .nanoseconds(0) { readOn(in: left) } else { resume(.throttled) }
             }
         }

@@ -38,8 +38,12 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var pending = ByteBuffer()
     @exclusivity(unchecked)
     var queue = OutboundQueue()
-    /// The answers that wait until the queue has room (``whenRoom(holding:_:)``).
-    var waitingAnswers: [() -> Void] = []
+    /// The bytes that were flushed since the last check of how much output NIO holds; small flushes count for more.
+    @exclusivity(unchecked)
+    var bytesSinceLook = 0
+    /// The state that only a connection that is behind needs; nil until it is needed.
+    @exclusivity(unchecked)
+    private(set) var backlog: Backlog?
     @exclusivity(unchecked)
     var isWritable = true
     @exclusivity(unchecked)
@@ -54,26 +58,22 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var isWriting = false
     /// Whether output is to be continued later, because the channel became writable in the middle of a write.
     var goesOnLater = false
-    /// The bytes that were flushed since the last check of how much output NIO holds; small flushes count for more.
-    @exclusivity(unchecked)
-    var bytesSinceLook = 0
+    /// Whether TLS is in the pipeline and copies all output. Without TLS, connections share large frames until the
+    /// operating system has taken them.
+    var isOutputCopied = false
+    /// Whether TLS is the next handler. TLS then gets large frames in pieces: until the connection ends, TLS keeps a
+    /// buffer of the largest size that it ever needed. WebSocket frames are not cut.
+    var isOutputCut = false
     /// The number of writes that wait behind output that the operating system has not taken. While there are any,
     /// further output is collected, because each write keeps a whole buffer.
     @exclusivity(unchecked)
-    var heldWrites = 0
-    /// The bytes of the buffers of the held writes.
-    var heldWriteBytes = 0
-    /// The mark to report after the operating system has taken everything written so far; nil: none.
-    var writtenMark: UInt64?
+    var heldWrites: Int32 = 0
 
     // Input.
     @exclusivity(unchecked)
     private(set) var pauses: Pause = []
-    /// The bytes of the peer's publications that wait for delivery to crowds (the very many subscribers of one topic on
-    /// this loop). Reading from the peer resumes when no bytes wait.
-    var crowdBytes = 0
-    private var holds = 0
-    private var unanswered = 0
+    private var holds: Int32 = 0
+    private var unanswered: Int32 = 0
     // Costs: see Connection+Costs.swift.
     var bucket: TokenBucket
     /// The units that have been charged to the connection, but not yet to its account and address.
@@ -84,12 +84,6 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The sum of all units of work, charged or not. Only the difference of two values has a meaning.
     @exclusivity(unchecked)
     var spent = 0
-    /// The beginning of the present series of pauses for exceeded budgets; nil if there is none.
-    var throttledSince: NIODeadline?
-    /// The beginning of the last pause for an exceeded budget.
-    var lastThrottledAt = NIODeadline.distantPast
-    /// The end of the present pause of reading.
-    var throttledUntil = NIODeadline.uptimeNanoseconds(0)
     /// The connection's account; nil for unauthenticated and anonymous clients. Used only for budgets.
     package var account: UserID?
     /// The place of the peer's last request for a device or a session.
@@ -105,19 +99,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var ownBytes = 0
     var unreadBytes = 0
     var sessionBytes = 0
-    var watchedBytes = 0
     private(set) var unansweredBytes = 0
-    /// The bytes of large writes that the operating system has not taken: the connection's own bytes, and copies that
-    /// TLS makes.
-    var writtenBytes = 0
-    /// The bytes of large writes that the operating system has not taken and that other connections may share.
-    var sharedBytes = 0
-    /// Whether TLS is in the pipeline and copies all output. Without TLS, connections share large frames until the
-    /// operating system has taken them.
-    var isOutputCopied = false
-    /// Whether TLS is the next handler. TLS then gets large frames in pieces: until the connection ends, TLS keeps a
-    /// buffer of the largest size that it ever needed. WebSocket frames are not cut.
-    var isOutputCut = false
 
     /// The connection's share in the budget of bytes before the login; nil if it has none.
     private var loginShare: LoginBudget.Share?
@@ -226,6 +208,14 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     /// Whether the protocol's side may still write.
     package var isOpen: Bool { phase == .open }
+
+    /// Returns the connection's backlog; creates it if there is none.
+    func ensureBacklog() -> Backlog {
+        if let backlog { return backlog }
+        let created = Backlog()
+        backlog = created
+        return created
+    }
 
     // MARK: Life
 
@@ -416,7 +406,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         context = nil
         pending = ByteBuffer()
         queue.removeAll()
-        waitingAnswers = []
+        backlog?.waitingAnswers = []
     }
 
     // MARK: Before authentication

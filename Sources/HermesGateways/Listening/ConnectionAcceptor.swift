@@ -156,7 +156,7 @@ package final class ConnectionAcceptor: Sendable {
         do {
             try place.becomeGateway(as: peer.map(ConnectionCounter.Address.init))
         } catch {
-            state.metrics.refused(error.refusal)
+            state.metrics.refused(error)
             throw RefusedConnection()
         }
         try serve(channel, for: peer, carrier: .webSocket, startsInText: startsInText)
@@ -194,7 +194,7 @@ package final class ConnectionAcceptor: Sendable {
     package func drain(within deadline: Duration) async {
         let state = state
         state.beginDraining()
-        let cutOff = TimeAmount.nanoseconds(Int64(min(max(deadline / .nanoseconds(1), 0), 1e18)))
+        let cutOff = TimeAmount(deadline)
         for loop in loops.all {
             loop.post(.run { for connection in loop.connections(of: state) { connection.end(.shuttingDown) } })
             loop.eventLoop.scheduleTask(in: cutOff) {

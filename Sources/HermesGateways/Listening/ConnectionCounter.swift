@@ -49,17 +49,40 @@ package final class ConnectionCounter: Sendable {
     }
 
     /// The reason why a connection was refused.
-    package enum Refusal: String, CaseIterable, Sendable, Hashable {
+    package enum Refusal: String, Error, CaseIterable, Hashable {
         case total
         case perAddress = "per_address"
         /// The address began too many TLS handshakes.
         case handshakes = "tls_handshakes"
     }
 
+    /// The open connections: those of the gateways, those of the HTTP port, and all of each address.
     private struct Counts {
         var total = 0
         var http = 0
-        var perAddress: [Address: AddressCounts] = [:]
+        private var perAddress: [Address: AddressCounts] = [:]
+
+        /// Whether an address has fewer connections than `limit`; always true for unknown addresses.
+        func hasRoom(for address: Address, limit: Int) -> Bool {
+            address == .unknown || perAddress[address, default: AddressCounts()].all < limit
+        }
+
+        /// Returns the number of connections of the HTTP port from an address.
+        func http(from address: Address) -> Int { perAddress[address, default: AddressCounts()].http }
+
+        /// Counts a connection for an address, not in the totals.
+        mutating func add(_ address: Address, isHTTP: Bool = false) {
+            perAddress[address, default: AddressCounts()].all += 1
+            if isHTTP { perAddress[address, default: AddressCounts()].http += 1 }
+        }
+
+        /// Removes a connection from an address, not from the totals.
+        mutating func remove(_ address: Address, isHTTP: Bool = false) {
+            guard var sameAddress = perAddress[address] else { return }
+            sameAddress.all -= 1
+            if isHTTP { sameAddress.http -= 1 }
+            perAddress[address] = sameAddress.all > 0 ? sameAddress : nil
+        }
     }
 
     private struct AddressCounts {
@@ -133,14 +156,12 @@ package final class ConnectionCounter: Sendable {
 
     /// Counts a connection, unless the limit is reached.
     ///
-    /// - Returns: nil if it was counted; then ``remove(_:)`` must be called after the connection is closed.
+    /// - Returns: nil if it was counted; then ``remove(_:isHTTP:)`` must be called after the connection is closed.
     package func add(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }
-            guard counts.perAddress[address, default: AddressCounts()].all < perAddress || address == .unknown else {
-                return .perAddress
-            }
-            counts.perAddress[address, default: AddressCounts()].all += 1
+            guard counts.hasRoom(for: address, limit: perAddress) else { return .perAddress }
+            counts.add(address)
             counts.total += 1
             return nil
         }
@@ -148,29 +169,25 @@ package final class ConnectionCounter: Sendable {
 
     /// Counts a connection for its address, if the address has room. Until now, the connection was counted as unknown.
     ///
+    /// - Parameter isHTTP: whether the connection is one of the HTTP port.
     /// - Returns: nil if the connection is now counted for the address; otherwise it is still counted as unknown.
-    package func identify(_ address: Address) -> Refusal? {
+    package func identify(_ address: Address, isHTTP: Bool = false) -> Refusal? {
         counts.withLock { counts in
-            guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
-            counts.perAddress[address, default: AddressCounts()].all += 1
-            Self.removeOne(.unknown, &counts)
+            guard counts.hasRoom(for: address, limit: perAddress) else { return .perAddress }
+            counts.add(address, isHTTP: isHTTP)
+            counts.remove(.unknown, isHTTP: isHTTP)
             return nil
         }
     }
 
     /// Removes a closed connection from the count.
-    package func remove(_ address: Address) {
+    ///
+    /// - Parameter isHTTP: whether the connection is counted as one of the HTTP port.
+    package func remove(_ address: Address, isHTTP: Bool = false) {
         counts.withLock { counts in
-            counts.total -= 1
-            Self.removeOne(address, &counts)
+            if isHTTP { counts.http -= 1 } else { counts.total -= 1 }
+            counts.remove(address, isHTTP: isHTTP)
         }
-    }
-
-    private static func removeOne(_ address: Address, _ counts: inout Counts, isHTTP: Bool = false) {
-        guard var sameAddress = counts.perAddress[address] else { return }
-        sameAddress.all -= 1
-        if isHTTP { sameAddress.http -= 1 }
-        counts.perAddress[address] = sameAddress.all > 0 ? sameAddress : nil
     }
 
     /// Charges a TLS handshake to an address, before it begins.
@@ -178,48 +195,23 @@ package final class ConnectionCounter: Sendable {
     /// - Parameter now: the present time on the connection's loop.
     /// - Returns: nil if the handshake is allowed; otherwise nothing was charged.
     package func beginHandshake(of address: Address, now: NIODeadline) -> Refusal? {
-        let now = Duration.nanoseconds(Int64(clamping: now.uptimeNanoseconds))
-        return handshakes.take(of: address, now: now) ? nil : .handshakes
+        handshakes.take(of: address, now: now.uptime) ? nil : .handshakes
     }
 
     // MARK: The HTTP port
 
     /// Counts a connection of the HTTP port, unless the limit is reached.
     ///
-    /// - Returns: nil if it was counted; then ``removeHTTP(_:)`` or ``becomeGateway(_:as:)`` must follow.
+    /// - Returns: nil if it was counted; then ``remove(_:isHTTP:)`` or ``becomeGateway(_:as:)`` must follow.
     package func addHTTP(_ address: Address) -> Refusal? {
         counts.withLock { counts in
-            let sameAddress = counts.perAddress[address, default: AddressCounts()]
-            guard sameAddress.all < perAddress || address == .unknown else { return .perAddress }
+            guard counts.hasRoom(for: address, limit: perAddress) else { return .perAddress }
             if counts.http >= httpTotal {
                 guard counts.http < httpTotal + Self.httpReserve.all else { return .total }
-                guard sameAddress.http < Self.httpReserve.perAddress else { return .total }
+                guard counts.http(from: address) < Self.httpReserve.perAddress else { return .total }
             }
-            counts.perAddress[address, default: AddressCounts()].all += 1
-            counts.perAddress[address, default: AddressCounts()].http += 1
+            counts.add(address, isHTTP: true)
             counts.http += 1
-            return nil
-        }
-    }
-
-    /// Removes a closed connection of the HTTP port from the count.
-    package func removeHTTP(_ address: Address) {
-        counts.withLock { counts in
-            counts.http -= 1
-            Self.removeOne(address, &counts, isHTTP: true)
-        }
-    }
-
-    /// Counts an HTTP connection for its address, if the address has room. Until now, the connection was counted as
-    /// unknown.
-    ///
-    /// - Returns: nil if the connection is now counted for the address; otherwise it is still counted as unknown.
-    package func identifyHTTP(_ address: Address) -> Refusal? {
-        counts.withLock { counts in
-            guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
-            counts.perAddress[address, default: AddressCounts()].all += 1
-            counts.perAddress[address, default: AddressCounts()].http += 1
-            Self.removeOne(.unknown, &counts, isHTTP: true)
             return nil
         }
     }
@@ -230,32 +222,30 @@ package final class ConnectionCounter: Sendable {
     /// - Returns: nil if the request was counted; then ``endRequest(of:)`` must follow.
     package func beginRequest(of address: Address) -> Refusal? {
         counts.withLock { counts in
-            guard counts.perAddress[address, default: AddressCounts()].all < perAddress else { return .perAddress }
-            counts.perAddress[address, default: AddressCounts()].all += 1
+            guard counts.hasRoom(for: address, limit: perAddress) else { return .perAddress }
+            counts.add(address)
             return nil
         }
     }
 
     /// Removes a request from the count after it was answered or its connection was closed.
-    package func endRequest(of address: Address) { counts.withLock { Self.removeOne(address, &$0) } }
+    package func endRequest(of address: Address) { counts.withLock { $0.remove(address) } }
 
     /// Counts a connection of the HTTP port as a gateway's from now on, because it has become a WebSocket.
     ///
     /// - Parameters:
     ///   - address: the address under which the connection is counted.
     ///   - client: the client's address, which may be known only now, from a proxy.
-    /// - Returns: nil if the connection is now counted as a gateway's; then ``remove(_:)`` must be called with `client`
-    ///   after the connection is closed. Otherwise nothing changed.
+    /// - Returns: nil if the connection is now counted as a gateway's; then ``remove(_:isHTTP:)`` must be called with
+    ///   `client` after the connection is closed. Otherwise nothing changed.
     package func becomeGateway(_ address: Address, as client: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }
-            if client != address, client != .unknown {
-                guard counts.perAddress[client, default: AddressCounts()].all < perAddress else { return .perAddress }
-            }
+            guard client == address || counts.hasRoom(for: client, limit: perAddress) else { return .perAddress }
             counts.http -= 1
-            Self.removeOne(address, &counts, isHTTP: true)
+            counts.remove(address, isHTTP: true)
             counts.total += 1
-            counts.perAddress[client, default: AddressCounts()].all += 1
+            counts.add(client)
             return nil
         }
     }
@@ -278,18 +268,18 @@ package final class HTTPPlace: Sendable {
     /// Counts a connection.
     ///
     /// - Throws: if the limit is reached.
-    package init(_ counter: ConnectionCounter, _ address: ConnectionCounter.Address) throws(ConnectionCounter.Refused) {
+    package init(_ counter: ConnectionCounter, _ address: ConnectionCounter.Address) throws(ConnectionCounter.Refusal) {
         self.counter = counter
-        if let refusal = counter.addHTTP(address) { throw ConnectionCounter.Refused(refusal: refusal) }
+        if let refusal = counter.addHTTP(address) { throw refusal }
         state = Mutex(.http(address))
     }
 
     /// Counts the connection for the client's address, which a proxy has given before any other byte.
     ///
     /// - Throws: if that address has reached its limit.
-    package func identify(_ address: ConnectionCounter.Address) throws(ConnectionCounter.Refused) {
+    package func identify(_ address: ConnectionCounter.Address) throws(ConnectionCounter.Refusal) {
         guard case .http(.unknown) = state.withLock(\.self), address != .unknown else { return }
-        if let refusal = counter.identifyHTTP(address) { throw ConnectionCounter.Refused(refusal: refusal) }
+        if let refusal = counter.identify(address, isHTTP: true) { throw refusal }
         state.withLock { $0 = .http(address) }
     }
 
@@ -297,12 +287,10 @@ package final class HTTPPlace: Sendable {
     ///
     /// - Parameter client: the client's address; nil: the address under which the connection is counted.
     /// - Throws: if the limit is reached.
-    package func becomeGateway(as client: ConnectionCounter.Address?) throws(ConnectionCounter.Refused) {
+    package func becomeGateway(as client: ConnectionCounter.Address?) throws(ConnectionCounter.Refusal) {
         guard case .http(let address) = state.withLock(\.self) else { return }
         let client = client ?? address
-        if let refusal = counter.becomeGateway(address, as: client) {
-            throw ConnectionCounter.Refused(refusal: refusal)
-        }
+        if let refusal = counter.becomeGateway(address, as: client) { throw refusal }
         state.withLock { $0 = .gateway(client) }
     }
 
@@ -313,18 +301,9 @@ package final class HTTPPlace: Sendable {
             return state
         }
         switch last {
-        case .http(let address): counter.removeHTTP(address)
+        case .http(let address): counter.remove(address, isHTTP: true)
         case .gateway(let address): counter.remove(address)
         case .givenBack: break
         }
-    }
-}
-
-extension ConnectionCounter {
-    /// The error of a connection that is refused because a limit is reached.
-    package struct Refused: Error, Sendable {
-        package let refusal: Refusal
-
-        package init(refusal: Refusal) { self.refusal = refusal }
     }
 }

@@ -3,9 +3,7 @@
 
 import HermesCore
 import HermesWire
-import Logging
 package import NIOCore
-import NIOSSL
 import NIOTLS
 
 /// The last handler in a connection's pipeline. It decodes bytes into frames for the protocol's side
@@ -75,8 +73,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         connection.reader = self
         // A plain connection is not searched for TLS: not finding it costs much of accepting a connection.
         let mayHaveTLS = opensWithHandshake || connection.isWebSocket
-        connection.isOutputCopied =
-            mayHaveTLS && (try? context.pipeline.syncOperations.handler(type: NIOSSLServerHandler.self)) != nil
+        connection.isOutputCopied = mayHaveTLS && context.pipeline.syncOperations.hasTLS
         connection.isOutputCut = opensWithHandshake && connection.isOutputCopied
         connection.start(context)
         if hasFullLimit { allowLongReads() }
@@ -91,47 +88,12 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if opensWithHandshake, case .handshakeCompleted? = event as? TLSUserEvent, connection.isOpen {
             opensWithHandshake = false
-            let certificate = try? context.channel.pipeline.syncOperations.nioSSL_peerCertificate()
-            guard isGood(certificate, context), takesName(of: certificate) else { return context.close(promise: nil) }
+            guard PeerCertificateCheck(connection, context).passes() else { return context.close(promise: nil) }
             side.opened()
         }
         if case .inputClosed? = event as? ChannelEvent { inputClosed() }
         if let frames = event as? FurtherWebSocketFrames { connection.charge(.furtherFrames(frames.count)) }
         context.fireUserInboundEventTriggered(event)
-    }
-
-    /// Whether the client's certificate is valid: it has not expired, and it is not revoked. TLS has verified the
-    /// certificate in a full handshake, but does not check whether it is revoked. A resumed session may have begun
-    /// before its certificate expired.
-    private func isGood(_ certificate: NIOSSLCertificate?, _ context: ChannelHandlerContext) -> Bool {
-        if let certificate, !connection.lasts(untilEndOf: certificate) {
-            connection.listener.metrics.ended(.attachment(.revoked))
-            connection.listener.logger.notice("client's certificate has expired")
-            return false
-        }
-        guard let revocations = connection.listener.revocations else { return true }
-        guard let certificate else { return !revocations.requiresCertificates }
-        let chain = try? context.pipeline.syncOperations.handler(type: VerifiedChain.self)
-        if let chain { context.pipeline.syncOperations.removeHandler(chain, promise: nil) }
-        guard let names = try? CertificateNames(der: certificate.toDERBytes()), chain?.isUnreadable != true,
-            chain?.isFresh(in: revocations) == true,
-            !revocations.isRevoked(PeerCertificates(names, chain: chain?.certificates ?? []))
-        else {
-            connection.listener.metrics.ended(.attachment(.revoked))
-            connection.listener.logger.notice("client's certificate is revoked")
-            return false
-        }
-        connection.certificates = PeerCertificates(names, chain: chain?.certificates ?? [])
-        return true
-    }
-
-    /// Takes the client's name from a certificate that TLS has verified.
-    ///
-    /// - Returns: false if there is a certificate that does not have exactly one common name.
-    private func takesName(of certificate: NIOSSLCertificate?) -> Bool {
-        guard connection.listener.takesCertificateNames, let certificate else { return true }
-        connection.certificateName = certificate.onlyCommonName
-        return connection.certificateName != nil
     }
 
     package func handlerRemoved(context: ChannelHandlerContext) { connection.closed() }

@@ -182,32 +182,47 @@ package enum CloseReason: Sendable {
         }
     }
 
-    /// All values of ``label``.
-    static let labels = [
-        "goodbye", "finished", "malformed", "not_authenticated", "token_expired", "login_budget", "idle", "slow_reader",
-        "memory", "rate_limited", "replaced", "account_disabled", "account_deleted", "account_renamed", "revoked",
-        "shutting_down",
-    ]
+    /// The kinds of reasons that metrics and logs tell apart, with their labels.
+    enum Kind: String, CaseIterable, Sendable {
+        case goodbye
+        case finished
+        case malformed
+        case notAuthenticated = "not_authenticated"
+        case tokenExpired = "token_expired"
+        case loginBudget = "login_budget"
+        case idle
+        case slowReader = "slow_reader"
+        case memory
+        case rateLimited = "rate_limited"
+        case replaced
+        case accountDisabled = "account_disabled"
+        case accountDeleted = "account_deleted"
+        case accountRenamed = "account_renamed"
+        case revoked
+        case shuttingDown = "shutting_down"
+    }
 
-    /// The label in metrics and logs; one of ``labels``.
-    package var label: String {
+    var kind: Kind {
         switch self {
-        case .goodbye: "goodbye"
-        case .finished: "finished"
-        case .malformed: "malformed"
-        case .notAuthenticated: "not_authenticated"
-        case .tokenExpired: "token_expired"
-        case .loginBudget: "login_budget"
-        case .idle: "idle"
-        case .slowReader: "slow_reader"
-        case .memory: "memory"
-        case .rateLimited: "rate_limited"
-        case .attachment(.replaced): "replaced"
-        case .attachment(.accountDisabled): "account_disabled"
-        case .attachment(.accountDeleted): "account_deleted"
-        case .attachment(.accountRenamed): "account_renamed"
-        case .attachment(.revoked): "revoked"
-        case .attachment(.shuttingDown), .shuttingDown: "shutting_down"
+        case .goodbye: .goodbye
+        case .finished: .finished
+        case .malformed: .malformed
+        case .notAuthenticated: .notAuthenticated
+        case .tokenExpired: .tokenExpired
+        case .loginBudget: .loginBudget
+        case .idle: .idle
+        case .slowReader: .slowReader
+        case .memory: .memory
+        case .rateLimited: .rateLimited
+        case .attachment(.replaced): .replaced
+        case .attachment(.accountDisabled): .accountDisabled
+        case .attachment(.accountDeleted): .accountDeleted
+        case .attachment(.accountRenamed): .accountRenamed
+        case .attachment(.revoked): .revoked
+        case .attachment(.shuttingDown), .shuttingDown: .shuttingDown
         }
     }
+
+    /// The label in metrics and logs.
+    package var label: String { kind.rawValue }
 }

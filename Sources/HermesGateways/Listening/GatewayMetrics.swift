@@ -20,7 +20,7 @@ package final class GatewayMetrics: Sendable {
     private let droppedText: Counter
     private let droppedPresence: Counter
     private let droppedGifts: Counter
-    private let ended: [String: Counter]
+    private let ended: [CloseReason.Kind: Counter]
     private let refused: [ConnectionCounter.Refusal: Counter]
     private let throttledConnections: Counter
 
@@ -46,7 +46,9 @@ package final class GatewayMetrics: Sendable {
             Counter(label: label, dimensions: dimensions + [("reason", reason)])
         }
         ended = Dictionary(
-            uniqueKeysWithValues: CloseReason.labels.map { ($0, byReason("hermes_connections_ended_total", $0)) }
+            uniqueKeysWithValues: CloseReason.Kind.allCases.map {
+                ($0, byReason("hermes_connections_ended_total", $0.rawValue))
+            }
         )
         refused = Dictionary(
             uniqueKeysWithValues: ConnectionCounter.Refusal.allCases.map {
@@ -97,7 +99,7 @@ package final class GatewayMetrics: Sendable {
     }
 
     /// Counts a connection that the server ended.
-    func ended(_ reason: CloseReason) { ended[reason.label]?.increment() }
+    func ended(_ reason: CloseReason) { ended[reason.kind]?.increment() }
 
     /// Counts a connection that has to wait because it exceeds its rate.
     func throttled() { throttledConnections.increment() }

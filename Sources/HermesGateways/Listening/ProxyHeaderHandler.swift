@@ -30,8 +30,7 @@ package final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelH
 
     package func handlerAdded(context: ChannelHandlerContext) {
         let channel = context.channel
-        let wait = TimeAmount.nanoseconds(Int64(min(max(patience / .nanoseconds(1), 0), 1e15)))
-        deadline = context.eventLoop.scheduleTask(in: wait) { channel.close(promise: nil) }
+        deadline = context.eventLoop.scheduleTask(in: TimeAmount(patience)) { channel.close(promise: nil) }
     }
 
     package func handlerRemoved(context: ChannelHandlerContext) { deadline?.cancel() }

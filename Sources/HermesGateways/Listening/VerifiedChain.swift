@@ -6,7 +6,7 @@ import NIOCore
 import NIOSSL
 
 /// Holds the certificates that TLS has verified for a connection, from the authority's to the client's, until
-/// ``ConnectionHandler`` takes them. Empty if the connection resumes an earlier session.
+/// ``PeerCertificateCheck`` takes them. Empty if the connection resumes an earlier session.
 ///
 /// State: confined to the channel's event loop.
 final class VerifiedChain: ChannelInboundHandler, RemovableChannelHandler {

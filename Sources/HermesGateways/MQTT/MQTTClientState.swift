@@ -21,6 +21,10 @@ final class MQTTClientState {
     private(set) var isRenewable: Bool
     /// Whether the client was warned that its token expires soon.
     var isWarnedOfExpiry = false
+    /// Whether ``shared`` was created.
+    private(set) var hasShared = false
+    /// Whether ``reader`` was created.
+    private var hasReader = false
 
     /// The state of the input from the client. Exclusivity is unchecked because all access is on one loop and happens
     /// for each publication.
@@ -35,7 +39,6 @@ final class MQTTClientState {
         hasShared = true
         return MQTTSharedState()
     }()
-    private(set) var hasShared = false
     /// The retained messages that subscriptions requested and that are not sent yet; nil if there are none.
     var retained: MQTTRetainedQueue?
 
@@ -43,7 +46,7 @@ final class MQTTClientState {
     var account: MQTTAccountState?
     var inbox: MQTTInbox? { account?.inbox }
     /// The connection's link to its session; nil until the client has its session.
-    var link: MQTTKeptSessionLink?
+    var link: MQTTSessionLink?
     /// The queue of a session that outlives its connection; nil for other sessions.
     var durable: MQTTDurableQueue?
     /// The joins that the client has announced to rooms and whose leaves may follow.
@@ -59,7 +62,6 @@ final class MQTTClientState {
         hasReader = true
         return MQTTTopicReader(identity, topicAccess, closed: closedRooms, maxMessageBytes: maxPacketBytes)
     }()
-    private var hasReader = false
     private let topicAccess: TopicAccess
     /// The client's Maximum Packet Size.
     private let maxPacketBytes: Int

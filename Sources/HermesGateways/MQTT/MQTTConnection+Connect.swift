@@ -235,9 +235,7 @@ extension MQTTConnection {
         case .v311:
             return connect.cleanStart ? .zero : gateway.settings.maxSessionExpiry
         case .v5:
-            let seconds: UInt32 =
-                connect.properties.first { if case .sessionExpiryInterval(let time) = $0 { time } else { nil } } ?? 0
-            return gateway.settings.sessionExpiry(seconds)
+            return gateway.settings.sessionExpiry(connect.properties.sessionExpiryInterval ?? 0)
         }
     }
 
@@ -313,15 +311,13 @@ extension MQTTConnection {
             list.append(.maximumQoS(most))
         }
         if !settings.isRetainAvailable { list.append(.retainAvailable(false)) }
-        let asked: UInt32 =
-            connect.properties.first { if case .sessionExpiryInterval(let time) = $0 { time } else { nil } } ?? 0
+        let asked = connect.properties.sessionExpiryInterval ?? 0
         let granted = UInt32(clamping: client.sessionExpiry.components.seconds)
         if asked != granted { list.append(.sessionExpiryInterval(granted)) }
         if isAssigned { list.append(.assignedClientIdentifier(client.key.clientID)) }
         let keepAlive = grantedKeepAlive(connect.keepAlive)
         if keepAlive != connect.keepAlive { list.append(.serverKeepAlive(keepAlive)) }
-        if connect.properties.first({ if case .requestResponseInformation(let wanted) = $0 { wanted } else { nil } })
-            == true,
+        if connect.properties.requestResponseInformation == true,
             // A client identifier may contain characters that are invalid in a topic name.
             let topic = TopicName("response/\(client.key.clientID)")
         {

@@ -359,7 +359,7 @@ extension MQTTConnection {
     func sendAcknowledged(_ message: MQTTWaitingQueue.Message) {
         let publication = message.publication
         if message.shared != nil { client?.shared.load.subtract() }
-        guard !MQTTTranslation.isExpired(publication.details, now: now()) else { return dropped(.expired) }
+        guard publication.details?.hasExpired(at: now()) != true else { return dropped(.expired) }
         guard client?.subscriptions.hasFiltered != true || mayRead(publication.topic) else {
             if let subscription = message.shared { topics.passOn(publication, of: subscription) }
             return

@@ -1,13 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import DequeModule
 import HermesCore
 import HermesWire
 import Logging
 import Metrics
 import NIOCore
-import Synchronization
 
 /// Attaches the connection to its session, and sends the queue of a durable session. A durable session outlives its
 /// connection (3.1.2.4, 4.1, 4.4).
@@ -15,7 +13,7 @@ extension MQTTConnection {
     /// Attaches this connection to the client's session, and then writes CONNACK. If another connection of the same
     /// client has the session, that connection ends first.
     func attach(_ client: MQTTClientState, since stamp: UInt64?, _ connect: MQTTConnect, isAssigned: Bool) {
-        let link = MQTTKeptSessionLink(self, client)
+        let link = MQTTSessionLink(self, client)
         client.link = link
         let durable = environment.messenger.durable
         let expiry: Duration? = client.sessionExpiry
@@ -32,7 +30,7 @@ extension MQTTConnection {
 
     private func attached(
         _ result: Result<DurableOpening, HermesError>,
-        to applicant: MQTTKeptSessionLink,
+        to applicant: MQTTSessionLink,
         since stamp: UInt64?,
         expiry: Duration?,
         _ connect: MQTTConnect,
@@ -328,7 +326,7 @@ extension MQTTConnection {
 
     /// Stores a PUBREC, and then sends PUBREL. If PUBREL went out first, the message could be sent again after a
     /// restart.
-    func release(_ number: UInt64, _ packetID: UInt16, of link: MQTTKeptSessionLink) {
+    func release(_ number: UInt64, _ packetID: UInt16, of link: MQTTSessionLink) {
         let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
         environment.messenger.durable.released(link.id, number, source: link.source) { result in
@@ -402,187 +400,5 @@ extension MQTTConnection {
         }
         outbound.ended()
         measureMemory()
-    }
-}
-
-/// The core's attachment for a connection with a session. The connection's loop owns its mutable state.
-final class MQTTKeptSessionLink: DurableAttachment, @unchecked Sendable {  // Confined, except the calls below.
-    private let bound: NIOLoopBound<MQTTConnection>
-    private let connection: Connection
-    /// The session's id; 0 until the session is attached.
-    var id = DurableSessionID(rawValue: 0)
-    /// Whether the session ends with this connection, regardless of the agreed session expiry.
-    private(set) var endsSession = false
-    /// Whether the client's account has lost its name.
-    private(set) var isNameFree = false
-    /// The newest seq that other nodes are known to have queued before the session was attached.
-    var head: UInt64 = 0
-    /// The numbers of acknowledged messages that are not yet reported to the core.
-    var completed: [UInt64] = []
-    /// An operator's removals of the client from rooms that arrived before CONNACK.
-    var expulsions: [RoomExpulsion] = []
-    /// The session's subscriptions in the store; empty before the session is attached, and after CONNACK.
-    var restored: [DurableSubscription] = []
-
-    /// The client's permissions, for the core; nil for a session that ends with its connection, because then the
-    /// connection itself checks the messages.
-    let reader: (any TopicReader)?
-    let source: CommitSource
-    let order: AttachmentOrder
-    private let identity: ClientIdentity
-    private let sent = Atomic<UInt64>(0)
-
-    init(_ owner: MQTTConnection, _ client: MQTTClientState) {
-        var identity = client.identity
-        // The claims may be long, and are not needed here.
-        if identity.claims != nil { identity.claims = nil }
-        self.identity = identity
-        reader = client.sessionExpiry == .zero ? nil : client.reader
-        source = owner.source(of: client)
-        order = owner.connection.order
-        connection = owner.connection
-        bound = NIOLoopBound(owner, eventLoop: owner.connection.loop.eventLoop)
-    }
-
-    var userName: String? { identity.userName }
-    var tokenOwner: DeviceID? { identity.tokenOwner }
-    var login: LoginNumber? { identity.principal?.login }
-    var shown: ShownProof { identity.shown }
-
-    func ends(with end: AttachmentEnd) {
-        endsSession = endsSession || end.endsKeptSessions
-        isNameFree = isNameFree || end.freesName
-    }
-
-    /// Records that the connection is about to send or drop the message with this number.
-    func mayHaveSent(upTo number: UInt64) { sent.store(number, ordering: .relaxed) }
-
-    var sentUpTo: UInt64 { sent.load(ordering: .relaxed) }
-
-    func renamed(to name: NickName) { identity.principal?.rename(to: name) }
-
-    func replaced() { connection.loop.post(.ended(connection, .replaced)) }
-
-    func ended(_ reason: AttachmentEnd) { connection.loop.post(.ended(connection, reason)) }
-
-    func committed(_ publications: [QueuedPublication]) {
-        let bound = bound
-        connection.loop.post(.run { bound.value.committed(publications) })
-    }
-
-    func advanced(to head: UInt64) {
-        let bound = bound
-        connection.loop.post(.run { bound.value.advanced(to: head) })
-    }
-}
-
-/// The connection's view of its session's queue: the part that is in memory, and the range of numbers that is in the
-/// store.
-final class MQTTDurableQueue {
-    enum Next {
-        /// Send the message that ``MQTTDurableQueue/takeFirst()`` returns.
-        case publication
-        /// Send PUBREL for the message with this number. The client received the message over an earlier connection,
-        /// but did not complete it.
-        case release(UInt64)
-        /// Wait: nothing can be sent now.
-        case nothing
-        /// Read the messages after this number from the store.
-        case load(after: UInt64)
-    }
-
-    /// The number of messages that are read from the store at once.
-    static let pageSize = 512
-    /// The number of messages in memory at which new messages are no longer kept; they are read from the store later.
-    /// The last batch may exceed this number.
-    static let maxWaiting = 2_048
-    /// The bytes of messages in memory at which new messages are no longer kept. The last batch may exceed this number.
-    static let maxWaitingBytes = 1 << 20
-    static let retryDelay = TimeAmount.seconds(1)
-
-    /// The number up to which messages were sent over an earlier connection.
-    let sentBefore: UInt64
-    /// The number up to which messages were queued before this connection.
-    let waitedBefore: UInt64
-    /// The number up to which messages were queued while the account had another name.
-    let renamedAt: UInt64
-    /// The numbers of messages for which PUBREL is still to be sent again, ascending.
-    var releasesLeft: ArraySlice<UInt64> = []
-    var isLoading = false
-    private var waiting: Deque<QueuedPublication> = []
-    /// The number of messages taken since ``waiting`` was last empty.
-    private var taken = 0
-    /// The bytes of waiting messages.
-    private(set) var bytes = 0
-    /// The last number that is in ``waiting`` or was taken from it.
-    private var known: UInt64 = 0
-    /// The newest number in the store.
-    private var head: UInt64
-
-    init(_ opening: DurableOpening) {
-        sentBefore = opening.sentUpTo
-        head = opening.head
-        waitedBefore = opening.head
-        renamedAt = opening.renamedAt
-        // PUBREL is sent again for messages that the client had received, but not completed [MQTT-4.4.0-1].
-        releasesLeft = opening.released[...]
-    }
-
-    /// The number of messages that wait to be sent, in memory and in the store.
-    var queuedCount: Int { waiting.count + Int(clamping: head - min(head, max(known, sentBefore))) }
-
-    func committed(_ publications: [QueuedPublication]) {
-        guard let last = publications.last, let first = publications.first else { return }
-        head = max(head, last.seq)
-        guard first.seq == known + 1, !isLoading, waiting.count < Self.maxWaiting,
-            bytes < Self.maxWaitingBytes
-        else { return }
-        waiting.append(contentsOf: publications)
-        for queued in publications { bytes += queued.weight }
-        known = last.seq
-    }
-
-    func advanced(to head: UInt64) { self.head = max(self.head, head) }
-
-    func loaded(_ page: DurablePage) {
-        if page.publications.first.map({ $0.seq > known }) ?? false {
-            waiting.append(contentsOf: page.publications)
-            bytes += page.weight
-        } else {
-            for queued in page.publications where queued.seq > known {
-                waiting.append(queued)
-                bytes += queued.weight
-            }
-        }
-        known = max(known, page.upTo)
-    }
-
-    /// Returns what to do next.
-    ///
-    /// - Parameter most: the highest number that the window allows. A message with a higher number waits until the
-    ///   oldest message in the window is complete.
-    func next(notAbove most: UInt64) -> Next {
-        let first = waiting.first?.seq
-        if let release = releasesLeft.first, first.map({ $0 > release }) ?? true {
-            guard known >= release || first != nil else { return .load(after: known) }
-            guard release <= most else { return .nothing }
-            releasesLeft.removeFirst()
-            return .release(release)
-        }
-        guard let first else { return known < head ? .load(after: known) : .nothing }
-        return first <= most ? .publication : .nothing
-    }
-
-    /// Takes the message that ``next(notAbove:)`` has announced.
-    func takeFirst() -> QueuedPublication {
-        let queued = waiting.removeFirst()
-        bytes -= queued.weight
-        taken += 1
-        if waiting.isEmpty {
-            // Frees the memory of a long queue.
-            if taken > 64 { waiting = [] }
-            taken = 0
-        }
-        return queued
     }
 }

@@ -57,8 +57,8 @@ extension MQTTConnection {
                 client.renew(identity)
                 if !isSame {
                     environment.wills.keep(willOf: client)
-                    // The new token may allow other topics than the old one. Checking the subscriptions again costs as
-                    // much as new subscriptions.
+                    // The new token may allow other topics than the old one, so all subscriptions are checked again.
+                    // Nothing is stored, so those of a kept session cost no more than those of a clean session.
                     lastTarget = nil
                     connection.charge(.filters(client.subscriptions.count, isKept: false))
                     accessChanged()

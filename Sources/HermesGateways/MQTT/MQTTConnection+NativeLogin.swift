@@ -114,11 +114,7 @@ extension MQTTConnection {
 }
 
 extension MQTTConnect {
-    var authenticationMethod: String? {
-        properties.first { if case .authenticationMethod(let method) = $0 { method } else { nil } }
-    }
+    var authenticationMethod: String? { properties.authenticationMethod }
 
-    var authenticationData: ByteBuffer? {
-        properties.first { if case .authenticationData(let data) = $0 { data } else { nil } }
-    }
+    var authenticationData: ByteBuffer? { properties.authenticationData }
 }

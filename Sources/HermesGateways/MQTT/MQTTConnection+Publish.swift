@@ -317,8 +317,7 @@ extension MQTTConnection {
 
     /// Returns the name of a message's topic, which its topic alias may stand for or may be set to [MQTT-3.3.2-12].
     private func name(of packet: MQTTPublish) throws(MQTTPacketError) -> String {
-        let set: UInt16? = packet.properties.first { if case .topicAlias(let alias) = $0 { alias } else { nil } }
-        guard let alias = set else { return packet.topic }
+        guard let alias = packet.properties.topicAlias else { return packet.topic }
         guard let client else {
             throw MQTTPacketError(.topicAliasInvalid, "topic aliases end with the connection")
         }

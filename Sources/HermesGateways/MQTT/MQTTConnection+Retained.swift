@@ -99,7 +99,7 @@ extension MQTTConnection {
     }
 
     private func isWanted(_ publication: Publication, _ options: SubscriptionOptions) -> Bool {
-        if let details = publication.details, MQTTTranslation.isExpired(details, now: now()) {
+        if let details = publication.details, details.hasExpired(at: now()) {
             dropped(.expired)
             return false
         }
@@ -121,7 +121,7 @@ extension MQTTConnection {
     private func store(
         _ publications: [StoredPublication],
         _ options: SubscriptionOptions,
-        _ link: MQTTKeptSessionLink
+        _ link: MQTTSessionLink
     ) {
         guard let client, let queue = client.retained else { return }
         let wanted = publications.filter { isWanted(Publication($0), options) }

@@ -50,7 +50,7 @@ extension MQTTConnection {
     private func end(_ ended: [(text: TopicText, held: MQTTHeldSubscription)], of client: MQTTClientState) {
         guard !ended.isEmpty else { return }
         for (text, _) in ended { client.subscriptions.end(text) }
-        letGo(ended.map(\.held), of: client)
+        endSubscriptions(ended.map(\.held), of: client)
         guard client.durable != nil, let link = client.link else { return }
         endStored(ended.map(\.text.rawValue), of: link.id, by: link.source)
     }
@@ -134,7 +134,7 @@ extension MQTTConnection {
     /// while it waited for the session.
     ///
     /// - Parameter link: the link that requested the session. Its connection may have closed meanwhile.
-    func found(_ opening: DurableOpening, for link: MQTTKeptSessionLink) {
+    func found(_ opening: DurableOpening, for link: MQTTSessionLink) {
         link.restored = opening.subscriptions
         for expulsion in link.expulsions { _ = endStored(by: expulsion, of: link, opening.id) }
     }
@@ -153,7 +153,7 @@ extension MQTTConnection {
     /// - Returns: whether the session has a subscription that matches the room.
     private func endStored(
         by expulsion: RoomExpulsion,
-        of link: MQTTKeptSessionLink,
+        of link: MQTTSessionLink,
         _ id: DurableSessionID
     ) -> Bool {
         let topic = expulsion.room.topic

@@ -36,9 +36,7 @@ extension MQTTConnection {
 
         init(_ filters: MQTTFilterList) {
             self.filters = filters
-            identifier = filters.properties.first {
-                if case .subscriptionIdentifier(let number) = $0 { number } else { nil }
-            }
+            identifier = filters.properties.subscriptionIdentifier
         }
 
         var suback: MQTTSuback { MQTTSuback(packetID: filters.packetID, reasons: reasons) }
@@ -48,7 +46,7 @@ extension MQTTConnection {
         guard let client else { return }
         let request = Request(filters)
         inTurns(filters.count, of: client) { [self] () throws(MQTTPacketError) in
-            decide(try request.filters.nextSubscription(), request, of: client)
+            decideSubscription(try request.filters.nextSubscription(), request, of: client)
         } then: { [self] in
             decided(request, of: client)
         }
@@ -79,7 +77,11 @@ extension MQTTConnection {
     /// Decides about one filter of a SUBSCRIBE.
     ///
     /// - Returns: the number of the filter's levels; 0 for a filter without wildcards.
-    private func decide(_ wanted: MQTTSubscription, _ request: Request, of client: MQTTClientState) -> Int {
+    private func decideSubscription(
+        _ wanted: MQTTSubscription,
+        _ request: Request,
+        of client: MQTTClientState
+    ) -> Int {
         // A packet that has more filters than a session may have repeats filters, so the rest is refused.
         guard request.granted.count < gateway.settings.maxSubscriptionsPerSession else {
             gateway.metrics.subscriptionsWithoutRoom.increment()
@@ -107,13 +109,15 @@ extension MQTTConnection {
         let granted = request.granted
         let asksForInbox = granted.contains(where: \.isInbox)
         if asksForInbox { connection.asksToAttach() }
-        guard asksForInbox, client.account?.login == nil else { return grant(granted, request.suback, to: client) }
+        guard asksForInbox, client.account?.login == nil else {
+            return storeSubscriptions(granted, request.suback, of: client)
+        }
         guard let account = client.account else {
-            return grant(granted, request.suback, refusingInbox: Self.problem(withInboxOf: client), to: client)
+            return refuseInbox(Self.problem(withInboxOf: client), granted, request.suback, of: client)
         }
         openDevice(of: account) { [self] error in
-            guard let error else { return grant(granted, request.suback, to: client) }
-            grant(granted, request.suback, refusingInbox: error, to: client)
+            guard let error else { return storeSubscriptions(granted, request.suback, of: client) }
+            refuseInbox(error, granted, request.suback, of: client)
         }
     }
 
@@ -125,11 +129,12 @@ extension MQTTConnection {
         return HermesError(.forbidden, "an inbox needs a client identifier of 1 to 64 printable ASCII characters")
     }
 
-    private func grant(
+    /// Refuses the filters that ask for the inbox, and goes on with the other granted filters.
+    private func refuseInbox(
+        _ error: HermesError,
         _ granted: [Granted],
         _ suback: MQTTSuback,
-        refusingInbox error: HermesError,
-        to client: MQTTClientState
+        of client: MQTTClientState
     ) {
         var suback = suback
         for subscription in granted where subscription.isInbox {
@@ -142,13 +147,13 @@ extension MQTTConnection {
             // The reason string is left out if the packet would be too large for the client [MQTT-3.9.2-1].
             if bytes(of: .suback(explained)) != nil { suback = explained }
         }
-        grant(granted.filter { !$0.isInbox }, suback, to: client)
+        storeSubscriptions(granted.filter { !$0.isInbox }, suback, of: client)
     }
 
     /// Stores the granted subscriptions if the session is durable, then adds them and answers.
-    private func grant(_ granted: [Granted], _ suback: MQTTSuback, to client: MQTTClientState) {
+    private func storeSubscriptions(_ granted: [Granted], _ suback: MQTTSuback, of client: MQTTClientState) {
         guard client.durable != nil, let link = client.link, !granted.isEmpty else {
-            return hold(granted, suback, of: client)
+            return addSubscriptions(granted, suback, of: client)
         }
         let list = granted.map { DurableSubscription(filter: $0.filter.text.rawValue, options: $0.options) }
         let service = environment.messenger.durable
@@ -167,7 +172,7 @@ extension MQTTConnection {
         _ suback: MQTTSuback,
         of client: MQTTClientState
     ) {
-        guard let error = change.error else { return hold(granted, suback, of: client) }
+        guard let error = change.error else { return addSubscriptions(granted, suback, of: client) }
         for subscription in granted.dropFirst(change.done) { giveBack(subscription, of: client) }
         var suback = suback
         suback.reasons = Self.reasons(
@@ -176,7 +181,7 @@ extension MQTTConnection {
             else: error.code == .quotaExceeded ? .quotaExceeded : .unspecifiedError
         )
         guard change.done > 0 else { return write(.suback(suback)) }
-        hold(Array(granted.prefix(change.done)), suback, of: client)
+        addSubscriptions(Array(granted.prefix(change.done)), suback, of: client)
     }
 
     /// Returns a packet's reason codes if only the first `count` of the granted filters were stored. The other granted
@@ -222,6 +227,7 @@ extension MQTTConnection {
         let reason: MQTTReasonCode
     }
 
+    /// Decides whether the client gets a subscription. From now on, the shape of a new subscription is counted.
     private func grant(
         _ wanted: MQTTSubscription,
         _ filter: MQTTFilter,
@@ -230,19 +236,7 @@ extension MQTTConnection {
     ) -> Result<Granted, Refusal> {
         let known = client.subscriptions[filter.text]
         let isNew = known == nil
-        let settings = gateway.settings
-        guard
-            !isNew
-                || client.subscriptions.hasRoom(
-                    for: filter,
-                    besides: request.new,
-                    maxCount: settings.maxSubscriptionsPerSession,
-                    maxBytes: settings.maxSubscriptionBytesPerSession
-                )
-        else {
-            gateway.metrics.subscriptionsWithoutRoom.increment()
-            return .failure(Refusal(reason: .quotaExceeded))
-        }
+        guard !isNew || hasRoom(for: filter, request, of: client) else { return noRoom() }
         let generation = environment.access.generation
         let access = client.access(environment.access).access(to: filter.filter)
         guard access != .none else {
@@ -250,31 +244,21 @@ extension MQTTConnection {
             return .failure(Refusal(reason: .notAuthorized))
         }
         guard !isNew || client.subscriptions.reserve(filter.shape, newLease: { lease(of: client) }) else {
-            gateway.metrics.subscriptionsWithoutRoom.increment()
-            return .failure(Refusal(reason: .quotaExceeded))
+            return noRoom()
         }
         var place: MQTTSharedQuota.Place?
         if filter.group != nil, known?.place == nil {
             place = gateway.sharedQuota.join(wanted.filter, of: source(of: client))
             guard place != nil else {
                 if isNew { client.subscriptions.giveBack(filter.shape) }
-                gateway.metrics.subscriptionsWithoutRoom.increment()
-                return .failure(Refusal(reason: .quotaExceeded))
+                return noRoom()
             }
         }
-        let options = SubscriptionOptions(
-            qos: min(MQTTTranslation.qos(wanted.maximumQoS), gateway.maximumQoS),
-            noLocal: wanted.noLocal,
-            retainAsPublished: wanted.retainAsPublished,
-            identifiers: request.identifier.map { [UInt32(clamping: $0)] } ?? [],
-            isLiveAtMostOnceOnly: client.durable != nil,
-            isFiltered: access == .some
-        )
         return .success(
             Granted(
                 filter: filter,
                 index: request.reasons.count,
-                options: options,
+                options: options(wanted, request, isFiltered: access == .some, of: client),
                 handling: wanted.retainHandling,
                 isNew: isNew,
                 generation: generation,
@@ -283,8 +267,40 @@ extension MQTTConnection {
         )
     }
 
+    /// Whether a new subscription fits into the session, besides those that the same packet was granted.
+    private func hasRoom(for filter: MQTTFilter, _ request: Request, of client: MQTTClientState) -> Bool {
+        client.subscriptions.hasRoom(
+            for: filter,
+            besides: request.new,
+            maxCount: gateway.settings.maxSubscriptionsPerSession,
+            maxBytes: gateway.settings.maxSubscriptionBytesPerSession
+        )
+    }
+
+    /// Counts and returns the refusal of a filter for which there is no room.
+    private func noRoom() -> Result<Granted, Refusal> {
+        gateway.metrics.subscriptionsWithoutRoom.increment()
+        return .failure(Refusal(reason: .quotaExceeded))
+    }
+
+    private func options(
+        _ wanted: MQTTSubscription,
+        _ request: Request,
+        isFiltered: Bool,
+        of client: MQTTClientState
+    ) -> SubscriptionOptions {
+        SubscriptionOptions(
+            qos: min(MQTTTranslation.qos(wanted.maximumQoS), gateway.maximumQoS),
+            noLocal: wanted.noLocal,
+            retainAsPublished: wanted.retainAsPublished,
+            identifiers: request.identifier.map { [UInt32(clamping: $0)] } ?? [],
+            isLiveAtMostOnceOnly: client.durable != nil,
+            isFiltered: isFiltered
+        )
+    }
+
     /// Adds the subscriptions, and then sends SUBACK. The client gets matching messages from now on.
-    private func hold(_ granted: [Granted], _ suback: MQTTSuback, of client: MQTTClientState) {
+    private func addSubscriptions(_ granted: [Granted], _ suback: MQTTSuback, of client: MQTTClientState) {
         connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
             reopenRooms(matching: granted[slice].map(\.filter.filter), of: client)
             for granted in granted[slice] {
@@ -376,7 +392,7 @@ extension MQTTConnection {
         guard let client else { return }
         let removal = Removal(filters)
         inTurns(filters.count, of: client) { [self] () throws(MQTTPacketError) in
-            decide(try removal.filters.nextFilter(), removal, of: client)
+            decideRemoval(try removal.filters.nextFilter(), removal, of: client)
         } then: { [self] in
             decided(removal, of: client)
         }
@@ -385,7 +401,7 @@ extension MQTTConnection {
     /// Decides about one filter of an UNSUBSCRIBE.
     ///
     /// - Returns: the number of the filter's levels; 0 for a filter without wildcards.
-    private func decide(_ filter: String, _ removal: Removal, of client: MQTTClientState) -> Int {
+    private func decideRemoval(_ filter: String, _ removal: Removal, of client: MQTTClientState) -> Int {
         let text = TopicText(filter)
         if client.subscriptions[text] != nil, removal.isGone.insert(text).inserted {
             removal.gone.append(text)
@@ -440,7 +456,7 @@ extension MQTTConnection {
                 // An operator may have ended the subscription meanwhile.
                 if let held = client.subscriptions.end(text) { ended.append(held) }
             }
-            letGo(ended, of: client)
+            endSubscriptions(ended, of: client)
             measureMemory()
         } then: { [self] in
             adjustInbox(of: client)
@@ -449,12 +465,12 @@ extension MQTTConnection {
     }
 
     /// Ends subscriptions. The time is linear in the number of subscriptions and of waiting messages.
-    func letGo(_ ended: [MQTTHeldSubscription], of client: MQTTClientState) {
-        var back = takeBack(of: ended, from: client)
-        for held in ended { letGo(held, &back) }
+    func endSubscriptions(_ ended: [MQTTHeldSubscription], of client: MQTTClientState) {
+        var back = takeBackMessages(of: ended, from: client)
+        for held in ended { unsubscribe(held, &back) }
     }
 
-    private func letGo(_ held: MQTTHeldSubscription, _ back: inout [ObjectIdentifier: [Publication]]) {
+    private func unsubscribe(_ held: MQTTHeldSubscription, _ back: inout [ObjectIdentifier: [Publication]]) {
         if let live = held.live { topics.unsubscribe(live) }
         if let shared = held.shared {
             topics.unsubscribe(shared, givingBack: back.removeValue(forKey: ObjectIdentifier(shared)) ?? [])
@@ -467,10 +483,10 @@ extension MQTTConnection {
         let ended = Array(client.subscriptions.held.values)
         let lease = client.subscriptions.lease
         leaveGroups(of: client)
-        var back = takeBack(of: ended, from: client)
+        var back = takeBackMessages(of: ended, from: client)
         connection.loop.finishLater(ended.count) { [self] slice in
             // Until a filter is removed, searches still follow it, so the lease keeps its shape counted.
-            withExtendedLifetime(lease) { for held in ended[slice] { letGo(held, &back) } }
+            withExtendedLifetime(lease) { for held in ended[slice] { unsubscribe(held, &back) } }
         }
     }
 
@@ -483,7 +499,7 @@ extension MQTTConnection {
         for held in client.subscriptions.held.values { held.shared?.leave() }
     }
 
-    private func takeBack(
+    private func takeBackMessages(
         of ended: [MQTTHeldSubscription],
         from client: MQTTClientState
     ) -> [ObjectIdentifier: [Publication]] {
@@ -514,7 +530,7 @@ extension MQTTConnection {
         for message in outbound.waiting.take(of: subscriptions) {
             guard let subscription = message.shared else { continue }
             count += 1
-            guard !MQTTTranslation.isExpired(message.publication.details, now: now) else {
+            guard message.publication.details?.hasExpired(at: now) != true else {
                 dropped(.expired)
                 continue
             }

@@ -43,6 +43,8 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     var phase = Phase.new
     @exclusivity(unchecked)
     var version = MQTTVersion.v311
+    /// Whether CONNECT has the native protocol's authentication method.
+    var isNative = false
     /// The output to the client.
     @exclusivity(unchecked)
     var outbound = MQTTOutbound()
@@ -54,8 +56,6 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     var lastTarget: MQTTPublishTarget?
     /// The reason that the client gets for the end; nil if the ``CloseReason`` determines it.
     private(set) var parting: Parting?
-    /// Whether CONNECT has the native protocol's authentication method.
-    var isNative = false
 
     /// A reason for the end, in an object of its own: most connections never have one.
     final class Parting {
@@ -259,9 +259,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     /// Handles a DISCONNECT from the client (3.14).
     private func disconnectReceived(_ packet: MQTTDisconnect) throws(MQTTPacketError) {
         guard let client else { return }
-        if let expiry: UInt32 = packet.properties.first({
-            if case .sessionExpiryInterval(let seconds) = $0 { seconds } else { nil }
-        }) {
+        if let expiry = packet.properties.sessionExpiryInterval {
             guard client.sessionExpiry != .zero || expiry == 0 else {
                 throw MQTTPacketError(.protocolError, "the session's expiry cannot grow from 0 [MQTT-3.14.2-2]")
             }

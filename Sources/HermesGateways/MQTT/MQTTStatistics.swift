@@ -41,7 +41,7 @@ final class MQTTStatistics: Sendable {
         }
         guard isFirst else { return }
         refresh()
-        let period = TimeAmount.nanoseconds(Int64(interval / .nanoseconds(1)))
+        let period = TimeAmount(interval)
         loop.eventLoop.scheduleRepeatedTask(initialDelay: period, delay: period) { [weak self] task in
             guard let self else { return task.cancel() }
             self.refresh()

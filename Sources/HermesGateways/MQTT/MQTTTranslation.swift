@@ -73,11 +73,6 @@ enum MQTTTranslation {
         return .userProperty(kind.looksLikeServers ? applicationTypeName : roomTypeName, "\(kind.number)")
     }
 
-    static func isExpired(_ details: PublicationDetails?, now: Timestamp) -> Bool {
-        guard let end = details?.expiresAt else { return false }
-        return end <= now
-    }
-
     /// Returns the reason code of a refused connection, for CONNACK.
     static func connackReason(for error: HermesError) -> MQTTReasonCode {
         switch error.code {

@@ -33,9 +33,9 @@ struct OutboundWindow: Sendable {
         /// The message with this number was received (PUBREC): send PUBREL for it.
         case received(UInt64)
         /// PUBREC arrived again, and PUBREL was already sent: send PUBREL again.
-        case alreadyReceived(UInt64)
+        case alreadyReceived
         /// PUBREC arrived again while the first one is being stored: send nothing, because PUBREL follows after that.
-        case releaseAwaited(UInt64)
+        case releaseAwaited
     }
 
     private var phases = Deque<Phase>()
@@ -146,8 +146,7 @@ struct OutboundWindow: Sendable {
             // The client sent a PUBREC with success earlier, and now sends one with a failure. No PUBREL follows, and
             // so no PUBCOMP.
             if isRefused { return .completed(complete(offset)) }
-            let number = base &+ UInt64(offset)
-            return phases[offset] == .release ? .releaseAwaited(number) : .alreadyReceived(number)
+            return phases[offset] == .release ? .releaseAwaited : .alreadyReceived
         case .done, .acknowledgement:
             return .unknown
         }

@@ -73,7 +73,7 @@ package final class APNsSender: PushSender {
         let team = configuration.teamID
         // The token says when it was signed, so it is signed again after the clock was set.
         credential = CachedCredential(time: time, followsClock: true) {
-            let payload = ProviderToken(iss: team, iat: Int64(time.now().rawValue / 1000))
+            let payload = ProviderToken(iss: team, iat: time.latest().rawValue / 1000)
             return .init(text: try signer.token(payload), lifetime: Self.tokenLifetime)
         }
     }

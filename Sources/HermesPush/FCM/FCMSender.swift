@@ -94,7 +94,7 @@ package final class FCMSender: PushSender {
         url = "\(host)/v1/projects/\(account.projectID)/messages:send"
         let signer = TokenSigner(key: .rsa(key), keyID: account.privateKeyID)
         credential = CachedCredential(time: time) {
-            try await Self.fetch(account, signer, http, now: time.now())
+            try await Self.fetch(account, signer, http, now: time.latest())
         }
     }
 

@@ -17,7 +17,7 @@ actor CachedCredential {
         let text: String
         let lifetime: Duration
         let madeAt: Duration
-        /// The time of the wall clock at `madeAt`.
+        /// The time of the wall clock, as it was set, at `madeAt`.
         let date: Timestamp
     }
 
@@ -47,14 +47,14 @@ actor CachedCredential {
         making = task
         defer { making = nil }
         let fresh = try await Self.value(of: task)
-        current = Current(text: fresh.text, lifetime: fresh.lifetime, madeAt: time.uptime(), date: time.now())
+        current = Current(text: fresh.text, lifetime: fresh.lifetime, madeAt: time.uptime(), date: time.latest())
         return fresh.text
     }
 
     private func isUsable(_ current: Current) -> Bool {
         let age = time.uptime() - current.madeAt
         guard age < current.lifetime else { return false }
-        let shown = Duration.milliseconds(time.now().rawValue &- current.date.rawValue)
+        let shown = Duration.milliseconds(time.latest().rawValue &- current.date.rawValue)
         return !followsClock || (age - Self.maxClockError...age + Self.maxClockError).contains(shown)
     }
 

@@ -199,7 +199,8 @@ package final class WebPushSender: PushSender {
     }
 
     private func token(for origin: String) throws -> String {
-        let now = time.now().rawValue / 1000
+        // The service compares the token's time with its own clock, so the clock counts as it is set.
+        let now = time.latest().rawValue / 1000
         if let token = tokens.withLock({ $0[origin] }) {
             let rest = token.expiresAt - now
             // The remaining time is longer than the lifetime if the clock was set back. A service may refuse such a

@@ -281,7 +281,7 @@ package final class WebhookPoster: Sendable {
                 continue
             }
             let began = ContinuousClock.now
-            let (status, failure) = await post(webhook.event, now: now)
+            let (status, failure) = await post(webhook.event)
             attempts.add(
                 webhook.event,
                 attempt: webhook.attempts + 1,
@@ -314,12 +314,14 @@ package final class WebhookPoster: Sendable {
     }
 
     /// - Returns: the status of the answer, if there was one, and the failure; nil: the event was accepted.
-    private func post(_ event: WebhookEvent, now: Timestamp) async -> (status: Int?, failure: Failure?) {
+    private func post(_ event: WebhookEvent) async -> (status: Int?, failure: Failure?) {
         var headers = [
             ("content-type", "application/json"), ("user-agent", "hermes-webhooks"), ("hermes-event-id", event.id),
         ]
         if let secret {
-            headers.append((WebhookSignature.header, WebhookSignature.value(event.body, secret: secret, now: now)))
+            // The receiver compares this time with its own clock, so the clock counts as it is set.
+            let signature = WebhookSignature.value(event.body, secret: secret, now: time.latest())
+            headers.append((WebhookSignature.header, signature))
         }
         do {
             let answer = try await http.post(configuration.url, headers: headers, body: Data(event.body))

@@ -36,7 +36,7 @@ struct ConversationReader {
     }
 
     func conversations(of user: UserID, after place: ConversationPlace?, limit: Int) throws -> [ConversationSummary] {
-        let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        let limit = StoreSettings.pageLimit(limit)
         var found: [ConversationSummary] = []
         var lastPeer: Int64 = 0
         var lastGroup: Int64 = 0
@@ -51,7 +51,7 @@ struct ConversationReader {
             let query = try PreparedStatement(db, sql)
             query.bind(user, at: 1)
             query.bind(last, at: 2)
-            try query.forEachRow { row in
+            try query.forEachRowWhile { row in
                 let summary = try damage.skipping("a conversation of user \(user.rawValue)") {
                     try Self.summary(row, isGroup: isGroup)
                 }

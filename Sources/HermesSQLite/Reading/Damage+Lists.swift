@@ -16,7 +16,7 @@ extension Damage {
     ) throws -> [Value] {
         guard limit > 0 else { return [] }
         var values: [Value] = []
-        try query.forEachRow { row in
+        try query.forEachRowWhile { row in
             if let value = try skipping(name(row), { try read(row) }) { values.append(value) }
             return values.count < limit
         }

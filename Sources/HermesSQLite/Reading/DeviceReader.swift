@@ -78,19 +78,14 @@ struct DeviceReader {
     }
 
     func account(_ key: AccountKey) throws -> StoredAccount? {
-        // An account that is being deleted is not found.
-        let select = """
-            SELECT id, nick_name, nick_key, password, avatar_url, is_disabled, created_at FROM account
-            WHERE is_disabled <> \(AccountRow.leaving) AND
-            """
         switch key {
         case .id(let id):
-            let query = try PreparedStatement(db, "\(select) id = ?")
+            let query = try PreparedStatement(db, "\(AccountRow.select) AND id = ?")
             query.bind(id, at: 1)
-            return try query.first(Self.account)
+            return try query.first(AccountRow.stored)
         case .nickName(let name):
-            let query = try PreparedStatement(db, "\(select) nick_key = ?")
-            return try query.bind(name.key, at: 1) { try query.first(Self.account) }
+            let query = try PreparedStatement(db, "\(AccountRow.select) AND nick_key = ?")
+            return try query.bind(name.key, at: 1) { try query.first(AccountRow.stored) }
         }
     }
 
@@ -99,17 +94,6 @@ struct DeviceReader {
         query.bind(user, at: 1)
         query.bind(network.rawValue, at: 2)
         return try query.first { $0.timestamp(0) }
-    }
-
-    private static func account(_ row: PreparedStatement) throws -> StoredAccount {
-        let account = Account(
-            id: try row.user(0),
-            nickName: NickName(stored: row.text(1) ?? "", key: row.text(2) ?? ""),
-            avatarURL: row.text(4) ?? "",
-            isDisabled: row.integer(5) != 0,
-            createdAt: row.timestamp(6)
-        )
-        return StoredAccount(account: account, password: PasswordHash(phc: row.text(3) ?? ""))
     }
 
     /// Reads a stored proof. A value that only a newer version knows counts as the strongest proof.

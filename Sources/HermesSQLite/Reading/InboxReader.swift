@@ -50,7 +50,7 @@ struct InboxReader {
         query.bind(seq, at: 2)
         query.bind(head, at: 3)
         let isMixed = try query.first { $0.integer(0) != 0 } ?? false
-        return isMixed ? [Self.mixedTables] : ["inbox", "inbox_fresh"]
+        return isMixed ? [Self.mixedTables] : FreshTables.inbox.both
     }
 
     /// Both tables. If both have an entry with the same seq, the settled one is damaged.
@@ -79,7 +79,7 @@ struct InboxReader {
         )
         query.bind(user, at: 1)
         query.bind(seq, at: 2)
-        try query.forEachRow { row in
+        try query.forEachRowWhile { row in
             let seq = row.unsigned(0)
             // With a damaged seq, the device's cursor would pass all entries that are to come.
             guard seq <= head else {
@@ -137,7 +137,7 @@ struct InboxReader {
         select.bind(time?.storedSince ?? Timestamp(rawValue: .min), at: 7)
         var messages: [Message] = []
         var bytes = 0
-        try select.forEachRow { row in
+        try select.forEachRowWhile { row in
             guard messages.count < query.limit, bytes < query.maxBytes else { return false }
             let found = try damage.skipping("message \(row.integer(0))") { try message(row, from: 0) }
             guard let found else { return true }

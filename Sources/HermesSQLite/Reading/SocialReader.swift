@@ -36,7 +36,7 @@ struct SocialReader {
         let query = try PreparedStatement(db, Self.contactQuery)
         query.bind(user, at: 1)
         query.bind(Int64(after?.rawValue ?? 0), at: 2)
-        query.bind(Int64(min(max(limit, 0), StoreSettings.maxPageEntries)), at: 3)
+        query.bind(Int64(StoreSettings.pageLimit(limit)), at: 3)
         return try damage.list(query, name: { "account \($0.integer(0))" }, read: Self.contact).compactMap { $0 }
     }
 
@@ -46,14 +46,7 @@ struct SocialReader {
             other: ContactRow(wants: row.integer(8) != 0, blocks: row.integer(9) != 0)
         )
         guard let state = pair.state else { return nil }
-        let account = Account(
-            id: try row.user(0),
-            nickName: NickName(stored: row.text(1) ?? "", key: row.text(2) ?? ""),
-            avatarURL: row.text(3) ?? "",
-            isDisabled: row.integer(4) != 0,
-            createdAt: row.timestamp(5)
-        )
-        return Contact(account: account, state: state)
+        return Contact(account: try AccountRow.account(row), state: state)
     }
 
     func blockers(of user: UserID, among users: [UserID]) throws -> Set<UserID> {
@@ -67,12 +60,13 @@ struct SocialReader {
         return blockers
     }
 
+    /// The columns that ``summary(_:)`` reads.
+    private static let groupColumns =
+        "g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open"
+
     func group(_ id: GroupID) throws -> Group? {
         let members = try members(of: id)
-        let query = try PreparedStatement(
-            db,
-            "SELECT id, name, avatar_url, is_muted, created_at, 0, is_history_open FROM chat_group WHERE id = ?"
-        )
+        let query = try PreparedStatement(db, "SELECT \(Self.groupColumns) FROM chat_group g WHERE g.id = ?")
         query.bind(Int64(id.rawValue), at: 1)
         return try query.first { Group(try summary($0), members: members) }
     }
@@ -96,7 +90,6 @@ struct SocialReader {
                     joinedAfter: try row.sequence(3)
                 )
             )
-            return true
         }
         return members
     }
@@ -105,13 +98,12 @@ struct SocialReader {
     enum GroupQuery {
         /// The groups of a user whose ids are above a given id, up to a limit.
         static let ofUser = """
-            SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open \
-            FROM group_member m JOIN chat_group g ON g.id = m.group_id \
+            SELECT \(SocialReader.groupColumns) FROM group_member m JOIN chat_group g ON g.id = m.group_id \
             WHERE m.user = ?1 AND m.group_id > ?2 ORDER BY m.group_id LIMIT ?3
             """
         /// The groups whose ids are above one id and up to another, and whose names contain a text, up to a limit.
         static let named = """
-            SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, g.members, g.is_history_open FROM chat_group g \
+            SELECT \(SocialReader.groupColumns) FROM chat_group g \
             WHERE g.id > ?1 AND g.id <= ?2 AND (?3 = '' OR instr(lower(g.name), ?3) > 0) ORDER BY g.id LIMIT ?4
             """
     }
@@ -120,7 +112,7 @@ struct SocialReader {
         let query = try PreparedStatement(db, GroupQuery.ofUser)
         query.bind(user, at: 1)
         query.bind(Int64(after?.rawValue ?? 0), at: 2)
-        query.bind(Int64(min(max(limit, 0), StoreSettings.maxPageEntries)), at: 3)
+        query.bind(Int64(StoreSettings.pageLimit(limit)), at: 3)
         return try damage.list(query, name: { "group \($0.integer(0))" }, read: summary)
     }
 
@@ -137,7 +129,7 @@ struct SocialReader {
         place.bind(Int64(StoreSettings.maxSearched - 1), at: 2)
         let end = try place.first { $0.integer(0) }
         let query = try PreparedStatement(db, GroupQuery.named)
-        let limit = min(max(limit, 0), StoreSettings.maxPageEntries)
+        let limit = StoreSettings.pageLimit(limit)
         query.bind(after, at: 1)
         query.bind(end ?? Int64.max, at: 2)
         query.bind(Int64(limit), at: 4)
@@ -169,7 +161,7 @@ struct SocialReader {
         let query = try PreparedStatement(
             db,
             """
-            SELECT g.id, g.name, g.avatar_url, g.is_muted, g.created_at, 0, g.is_history_open, m.joined_after \
+            SELECT \(Self.groupColumns), m.joined_after \
             FROM group_member m JOIN chat_group g ON g.id = m.group_id WHERE m.group_id = ? AND m.user = ?
             """
         )

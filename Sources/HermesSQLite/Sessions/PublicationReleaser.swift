@@ -55,7 +55,6 @@ struct PublicationReleaser {
             } else {
                 unused.append(key...key)
             }
-            return true
         }
         for keys in unused {
             for statement in delete {

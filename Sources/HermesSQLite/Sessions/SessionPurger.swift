@@ -29,12 +29,11 @@ struct SessionPurger {
 
     /// The queries that find the work; a test checks their plans for full scans.
     enum Query {
-        static let tables = ["session_queue", "session_queue_fresh"]
         static let gone = "SELECT session FROM session_gone ORDER BY session LIMIT 1"
-        static let rows = tables.map { table in
+        static let rows = FreshTables.queue.both.map { table in
             "SELECT seq, publication FROM \(table) WHERE session = ? ORDER BY seq LIMIT ?"
         }
-        static let expired = tables.map { table in
+        static let expired = FreshTables.queue.both.map { table in
             """
             SELECT session, seq, weight, publication, \
             seq > ifnull((SELECT sent_up_to FROM session WHERE id = \(table).session), 0) FROM \(table) \
@@ -73,7 +72,7 @@ struct SessionPurger {
     private mutating func deleteGone() throws {
         let query = try PreparedStatement(db, Query.gone)
         while remaining > 0, let session = try query.first({ $0.integer(0) }) {
-            for (table, sql) in zip(Query.tables, Query.rows) where remaining > 0 {
+            for (table, sql) in zip(FreshTables.queue.both, Query.rows) where remaining > 0 {
                 try deleteRows(of: session, from: table, sql)
             }
             for sql in Query.leftovers where remaining > 0 {
@@ -101,7 +100,6 @@ struct SessionPurger {
             rows += 1
             last = row.unsigned(0)
             if !row.isNull(1) { dereferenced[row.integer(1), default: 0] += 1 }
-            return true
         }
         guard rows > 0 else { return }
         let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE session = ? AND seq <= ?")
@@ -113,7 +111,7 @@ struct SessionPurger {
 
     /// Deletes expired publications that were not sent. Sent ones are marked, so that they are not found again.
     private mutating func deleteExpired() throws {
-        for (table, sql) in zip(Query.tables, Query.expired) where remaining > 0 {
+        for (table, sql) in zip(FreshTables.queue.both, Query.expired) where remaining > 0 {
             let query = try PreparedStatement(db, sql)
             let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE session = ? AND seq = ?")
             let settle = try PreparedStatement(db, QueueExpiry.settleSQL(table))
@@ -130,11 +128,10 @@ struct SessionPurger {
                 let id = DurableSessionID(rawValue: row.integer(0))
                 guard row.integer(4) != 0, row.unsigned(1) > sentUpTo(id) else {
                     sent.append((row.integer(0), row.unsigned(1)))
-                    return true
+                    return
                 }
                 found.append((row.integer(0), row.unsigned(1), row.amount(2)))
                 if !row.isNull(3) { dereferenced[row.integer(3), default: 0] += 1 }
-                return true
             }
             for (session, seq) in sent {
                 settle.bind(session, at: 1)
@@ -167,7 +164,6 @@ struct SessionPurger {
         var topics: [String] = []
         try query.forEachRow { row in
             topics.append(row.text(0) ?? "")
-            return true
         }
         let delete = try PreparedStatement(db, "DELETE FROM retained WHERE topic = ?")
         for topic in topics {

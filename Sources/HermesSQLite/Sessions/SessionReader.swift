@@ -55,7 +55,6 @@ struct SessionReader {
                     found.ownerName = row.text(12) ?? ""
                     sessions.append(found)
                 }
-                return true
             }
         }
         return sessions
@@ -77,7 +76,6 @@ struct SessionReader {
         try query.forEachRow { row in
             let found = try skipping("session \(row.integer(0))") { try session(row) }
             if let found { sessions.append(found) }
-            return true
         }
         try readSubscriptions(into: &sessions)
         return sessions
@@ -116,7 +114,6 @@ struct SessionReader {
             let (entries, bytes) = (row.soundAmount(1), row.soundAmount(2))
             if entries == nil || bytes == nil { damage?.found("queue size of session \(row.integer(3))") }
             tally.add(Holding(entries: entries ?? 0, bytes: bytes ?? 0), of: row.payer(0))
-            return true
         }
         return tally
     }
@@ -131,10 +128,9 @@ struct SessionReader {
         try query.forEachRow { row in
             let session = DurableSessionID(rawValue: row.integer(3))
             while index < sessions.count, sessions[index].id < session { index += 1 }
-            guard index < sessions.count, sessions[index].id == session else { return true }
+            guard index < sessions.count, sessions[index].id == session else { return }
             let found = try skipping("subscription of session \(session.rawValue)") { try subscription(row) }
             if let found { sessions[index].subscriptions.append(found) }
-            return true
         }
     }
 
@@ -152,7 +148,6 @@ struct SessionReader {
         var subscriptions: [DurableSubscription] = []
         try query.forEachRow { row in
             subscriptions.append(try subscription(row))
-            return true
         }
         return subscriptions
     }
@@ -191,7 +186,6 @@ struct SessionReader {
             try PublicationCoding.read(row.bytes(3), into: &partial)
             partial.parts = Int(clamping: row.integer(1)) &+ 1
             found[packetID] = partial
-            return true
         }
         return found
     }
@@ -202,7 +196,6 @@ struct SessionReader {
         var numbers: [Int64] = []
         try query.forEachRow { row in
             numbers.append(row.integer(0))
-            return true
         }
         return numbers
     }
@@ -223,13 +216,13 @@ struct SessionReader {
         var (rows, bytes) = (0, 0)
         var last: TopicName?
         // All fresh rows of a queue are newer than its settled ones.
-        for table in ["session_queue", "session_queue_fresh"] {
+        for table in FreshTables.queue.both {
             guard rows < limit, bytes < maxBytes else { break }
             let query = try PreparedStatement(db, Self.queueSQL(table, isSharedOnly: isSharedOnly))
             query.bind(id.rawValue, at: 1)
             query.bind(min(seq, UInt64(Int64.max)), at: 2)
             query.bind(Int64(limit - rows), at: 3)
-            try query.forEachRow { row in
+            try query.forEachRowWhile { row in
                 rows += 1
                 bytes += row.amount(2)
                 // A damaged seq is not passed on: the next page would begin behind everything that is to come.
@@ -276,7 +269,6 @@ struct SessionReader {
             try query.bind(topic.rawValue, at: 1) {
                 try query.forEachRow { row in
                     if let publication = try retained(row) { found.append(publication) }
-                    return true
                 }
             }
         }
@@ -292,7 +284,7 @@ struct SessionReader {
         var found: [StoredPublication] = []
         var next: TopicName?
         try query.bind(topic?.rawValue ?? "", at: 1) {
-            try query.forEachRow { row in
+            try query.forEachRowWhile { row in
                 if let publication = try retained(row) { found.append(publication) }
                 // A damaged row does not end a page.
                 next = found.count < limit ? nil : found.last?.topic

@@ -15,7 +15,7 @@ extension SessionWriter {
         var outcomes: [QueueMove.Outcome] = []
         outcomes.reserveCapacity(move.items.count)
         if !move.items.isEmpty {
-            let statements = try ["session_queue_fresh", "session_queue"].map { try MoveStatements(db, $0) }
+            let statements = try FreshTables.queue.both.reversed().map { try MoveStatements(db, $0) }
             for item in move.items { outcomes.append(try self.move(item, of: move.session, statements)) }
         }
         guard let behind = move.endsBehind, !outcomes.contains(.stays), try !hasShared(move.session, behind: behind)
@@ -114,7 +114,7 @@ extension SessionWriter {
     }
 
     private func hasShared(_ session: DurableSessionID, behind seq: UInt64) throws -> Bool {
-        for table in ["session_queue_fresh", "session_queue"] {
+        for table in FreshTables.queue.both.reversed() {
             let query = try PreparedStatement(
                 db,
                 // An entry with a damaged seq is never read, so it must not keep the session.

@@ -269,7 +269,6 @@ extension SessionWriter {
                 rows += 1
                 bytes += row.amount(0)
                 if !row.isNull(1) { dereferenced[row.integer(1), default: 0] += 1 }
-                return true
             }
             if rows > before {
                 Self.bind(id, range, to: table.delete)

@@ -59,7 +59,7 @@ extension BatchWriter {
         query.bind(candidates.upperBound, at: 2)
         var taken: Set<Int64> = []
         var isKnown = false
-        try query.forEachRow { row in
+        try query.forEachRowWhile { row in
             taken.insert(row.integer(0))
             isKnown = MessageKey.id(key: row.integer(0), shift: row.integer(1), low: row.unsigned(2)) == id
             return !isKnown

@@ -89,7 +89,6 @@ extension BatchWriter {
         select.bind(Int64(limit), at: 2)
         try select.forEachRow { row in
             peers.append(try row.user(0))
-            return true
         }
         let delete = try PreparedStatement(
             db,
@@ -147,7 +146,6 @@ extension BatchWriter {
                 sessions.append(row.integer(0))
                 let holding = Holding(entries: row.amount(1), bytes: row.amount(2))
                 removedQueues.add(-holding, of: .account(user))
-                return true
             }
         }
         for id in sessions {

@@ -90,7 +90,6 @@ extension BatchWriter {
         try statements.selectCursors.forEachRow { row in
             guard let device = row.text(0).flatMap({ DeviceID($0) }) else { throw StoreFailure.damagedRow }
             cursors[device] = InboxCursors.Cursor(seq: try row.sequence(1), proof: DeviceReader.proof(row.integer(2)))
-            return true
         }
         return cursors
     }

@@ -104,7 +104,6 @@ extension BatchWriter {
         statements.selectSources.bind(user, at: 1)
         try statements.selectSources.forEachRow { row in
             shares.add(row.amount(1), from: row.integer(0))
-            return true
         }
         return shares
     }

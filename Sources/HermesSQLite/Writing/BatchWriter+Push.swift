@@ -205,7 +205,6 @@ extension BatchWriter {
         var found: [(user: UserID, isDisabled: Bool)] = []
         try select.forEachRow { row in
             found.append((try row.user(0), row.integer(1) != 0))
-            return true
         }
         return found
     }
@@ -250,7 +249,7 @@ extension BatchWriter {
         select.bind(user, at: 1)
         let old = try select.bind(name, at: 2) { try select.first { $0.unsigned(0) } }
         if let old {
-            for table in Purger.Query.tables {
+            for table in FreshTables.inbox.both {
                 let delete = try PreparedStatement(
                     db,
                     "DELETE FROM \(table) WHERE user = ? AND seq = ? AND message IS NULL RETURNING source, weight"

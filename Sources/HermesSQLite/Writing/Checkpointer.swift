@@ -18,7 +18,7 @@ final class Checkpointer: Sendable {
     private let pool: DatabasePool
     private let clock: any TimeSource
     /// The number of pages at which the log is written back.
-    private let start: Atomic<Int>
+    let start: Atomic<Int>
     /// The log's pages after the last commit.
     private let pages = Atomic(0)
     /// After an attempt that did not write back the whole log: the number of the log's pages at which to try again.
@@ -50,9 +50,6 @@ final class Checkpointer: Sendable {
 
     /// The log's pages after the last commit.
     var logPages: Int { pages.load(ordering: .relaxed) }
-
-    /// Changes the size at which the log is written back; for tests.
-    func setStart(pages: Int) { start.store(pages, ordering: .relaxed) }
 
     /// Called on the writer's thread after each commit.
     private func committed(_ pages: Int) {

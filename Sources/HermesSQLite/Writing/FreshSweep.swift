@@ -39,6 +39,9 @@ struct FreshTables {
         key: "seq"
     )
 
+    /// Both tables, the settled one first: its rows are older than those of the fresh one.
+    var both: [String] { [settled, fresh] }
+
     var selectSQL: String {
         """
         SELECT \(owner), \(key) FROM \(fresh) WHERE (\(owner), \(key)) > (?1, ?2) \

@@ -31,7 +31,7 @@ struct MessageReleaser {
             "UPDATE message SET refs = 0, due = ?, content_hash = ?, content = NULL WHERE key = ?"
         )
         delete = try PreparedStatement(db, "DELETE FROM message WHERE key = ?")
-        deleteClientID = try ["client_id", "client_id_fresh"].map { table in
+        deleteClientID = try FreshTables.clientIDs.both.map { table in
             try PreparedStatement(db, "DELETE FROM \(table) WHERE sender = ? AND client_id = ?")
         }
     }

@@ -42,14 +42,14 @@ struct Purger {
             AND head < \(PreparedStatement.maxSequence) ORDER BY user
             """
         static let gone = "SELECT user FROM inbox_gone ORDER BY user"
-        static let entries = tables.map { table in
+        static let entries = FreshTables.inbox.both.map { table in
             "SELECT seq, message, source, weight FROM \(table) WHERE user = ? AND seq <= ? ORDER BY seq LIMIT ?"
         }
         static let expiredMessages = """
             SELECT key, deliveries, committed_at, sender FROM message WHERE due IS NULL AND expires_at <= ? \
             ORDER BY expires_at
             """
-        static let expiredEvents = tables.map { table in
+        static let expiredEvents = FreshTables.inbox.both.map { table in
             """
             SELECT user, seq, committed_at FROM \(table) \
             WHERE expires_at IS NOT NULL AND expires_at <= ? ORDER BY expires_at
@@ -78,8 +78,6 @@ struct Purger {
         static let all =
             [acknowledged, expiredMessages, dueMessages, oldestMessage, goneConversations] + entries + expiredEvents
             + expiredPushRecords
-        /// The two tables of an inbox, in the order of their seqs.
-        static let tables = ["inbox", "inbox_fresh"]
     }
 
     mutating func run() throws -> Int {
@@ -124,7 +122,7 @@ struct Purger {
             read: { try $0.user(0) }
         )
         for user in found where remaining > 0 {
-            for (table, entries) in zip(Query.tables, Query.entries) where remaining > 0 {
+            for (table, entries) in zip(FreshTables.inbox.both, Query.entries) where remaining > 0 {
                 try delete(from: table, entries, of: user, upTo: UInt64(Int64.max))
             }
             guard remaining > 0 else { return }
@@ -146,7 +144,7 @@ struct Purger {
             }
         )
         for (user, acknowledged) in found where remaining > 0 {
-            for (table, query) in zip(Query.tables, Query.entries) where remaining > 0 {
+            for (table, query) in zip(FreshTables.inbox.both, Query.entries) where remaining > 0 {
                 try delete(from: table, query, of: user, upTo: acknowledged)
             }
             users.insert(user)
@@ -170,7 +168,6 @@ struct Purger {
             rows += 1
             if !row.isNull(1) { released[row.integer(1), default: 0] += 1 }
             uncount(source: row.integer(2), weight: row.amount(3), of: user)
-            return true
         }
         guard rows > 0 else { return }
         let delete = try PreparedStatement(db, "DELETE FROM \(table) WHERE user = ? AND seq <= ?")
@@ -205,7 +202,7 @@ struct Purger {
             // Releases all references, so that the message is not found here again.
             released[key] = Int64.max
             for (user, seq) in deliveries {
-                for table in Query.tables {
+                for table in FreshTables.inbox.both {
                     let delete = try PreparedStatement(
                         db,
                         "DELETE FROM \(table) WHERE user = ? AND seq = ? AND message = ? RETURNING source, weight"
@@ -223,7 +220,7 @@ struct Purger {
     }
 
     private mutating func deleteExpiredEvents() throws {
-        for (table, text) in zip(Query.tables, Query.expiredEvents) {
+        for (table, text) in zip(FreshTables.inbox.both, Query.expiredEvents) {
             let query = try PreparedStatement(db, text)
             let delete = try PreparedStatement(
                 db,
@@ -272,7 +269,6 @@ struct Purger {
         gone.bind(Int64(remaining), at: 2)
         try gone.forEachRow { row in
             found.append(row.integer(0))
-            return true
         }
         guard !found.isEmpty else { return }
         let delete = try PreparedStatement(db, "DELETE FROM conversation WHERE id = ?")

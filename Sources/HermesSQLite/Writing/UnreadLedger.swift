@@ -18,7 +18,7 @@ final class UnreadLedger: Sendable {
     init(_ db: Database, damage: Damage) throws {
         var found: [UserID: Int] = [:]
         var lying = Holding()
-        for table in Purger.Query.tables {
+        for table in FreshTables.inbox.both {
             let query = try PreparedStatement(
                 db,
                 """
@@ -37,7 +37,6 @@ final class UnreadLedger: Sendable {
                 } else if row.integer(0) > 0 {
                     damage.found("entries in \(table) of sender \(row.integer(0))")
                 }
-                return true
             }
         }
         bytes = Mutex(found)

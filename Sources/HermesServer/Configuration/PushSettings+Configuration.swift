@@ -17,7 +17,8 @@ extension PushSettings {
         "push.preview",
         default: .full,
         "How much of a message the push services see: name of the sender and text, only the name, or neither. In any "
-            + "case they see the numbers of the conversation and of the message."
+            + "case they see the numbers of the conversation and of the message, and the title, body and data of a back "
+            + "end's push."
     )
     private static let authority = Setting.path(
         "push.certificateAuthority",

@@ -112,10 +112,10 @@ final class HTTPListener: Sendable {
             ProxyHeaderHandler(patience: gate.limits.head, logger: logger) { [self] channel, told in
                 let peer = told ?? channel.remoteAddress
                 if !gate.forwarded.trusts(peer) {
-                    do throws(ConnectionCounter.Refused) {
+                    do throws(ConnectionCounter.Refusal) {
                         try place.identify(ConnectionCounter.Address(peer))
                     } catch {
-                        gate.metrics.refused(error.refusal)
+                        gate.metrics.refused(error)
                         throw error
                     }
                 }
@@ -127,10 +127,10 @@ final class HTTPListener: Sendable {
     /// Counts a connection until it is closed.
     private func place(for address: ConnectionCounter.Address, _ channel: any Channel) throws -> HTTPPlace {
         let place: HTTPPlace
-        do throws(ConnectionCounter.Refused) {
+        do throws(ConnectionCounter.Refusal) {
             place = try HTTPPlace(counter, address)
         } catch {
-            gate.metrics.refused(error.refusal)
+            gate.metrics.refused(error)
             throw error
         }
         let id = ObjectIdentifier(channel)
@@ -170,7 +170,7 @@ final class HTTPListener: Sendable {
             let address = gate.forwarded.trusts(peer) ? .unknown : ConnectionCounter.Address(peer)
             if let refusal = counter.beginHandshake(of: address, now: channel.eventLoop.now) {
                 gate.metrics.refused(refusal)
-                throw ConnectionCounter.Refused(refusal: refusal)
+                throw refusal
             }
             try counter.handshakeLines.add(NIOSSLServerHandler(context: tls.current()), to: channel, from: address)
         }

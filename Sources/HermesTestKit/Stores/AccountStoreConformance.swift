@@ -33,7 +33,9 @@ package enum AccountStoreConformance {
                 try expectEqual(found?.password, PasswordHash(phc: "$Ann$"))
             }
             try expect(try await store.find(.nickName(StoreWorld.name("Carl"))) == nil)
-            guard let stranger = UserID(rawValue: 3) else { return }
+            guard let stranger = UserID(rawValue: 3) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             try expect(try await store.find(.id(stranger)) == nil)
         },
         ConformanceCase("A name that differs only in case is taken, also when renaming") { makeStore in
@@ -76,7 +78,9 @@ package enum AccountStoreConformance {
             try expectEqual(found?.account.avatarURL, "https://example.org/a.png")
             try expectEqual(found?.account.isDisabled, false)
             try expectEqual(found?.account.nickName.rawValue, "Ann")
-            guard let stranger = UserID(rawValue: 3) else { return }
+            guard let stranger = UserID(rawValue: 3) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             try await expectError(.notFound) { try await store.update(stranger, AccountChange(isDisabled: true)) }
         },
         ConformanceCase("Accounts are listed ascending, page by page") { makeStore in
@@ -134,7 +138,9 @@ package enum AccountStoreConformance {
             try expectEqual(again.lastSeenAt, StoreWorld.later(.seconds(2)))
             let devices = try await store.devices(of: ann.id)
             try expectEqual(devices.map(\.description), [phone, tablet], "oldest first")
-            guard let stranger = UserID(rawValue: 3) else { return }
+            guard let stranger = UserID(rawValue: 3) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             try expectEqual(try await store.devices(of: stranger), [])
             try await expectError(.notFound) {
                 try await store.open(phone, of: stranger, token: nil, now: StoreWorld.now)

@@ -115,7 +115,9 @@ enum LoginConformance {
             _ = try await store.open(DeviceDescription(id: StoreWorld.phone), of: ann, token: nil, now: StoreWorld.now)
             let renamed = DeviceDescription(id: StoreWorld.phone, name: "New", platform: "p", appVersion: "2")
             let gone = DeviceDescription(id: StoreWorld.tablet)
-            guard let nobody = UserID(rawValue: 99) else { return }
+            guard let nobody = UserID(rawValue: 99) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             try await store.note([
                 .device(renamed, of: ann, at: StoreWorld.later(.seconds(9))),
                 .device(gone, of: ann, at: StoreWorld.later(.seconds(9))),

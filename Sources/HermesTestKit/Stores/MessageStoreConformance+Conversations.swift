@@ -116,7 +116,9 @@ extension MessageStoreConformance {
         ConformanceCase("A recalled message of a group is unread for nobody") { makeStore in
             let world = try await StoreWorld(makeStore, people: 3)
             let group = try world.create([1, 2])
-            guard case .appended(let receipt, _) = try world.commit(world.talk("a", 0, group)) else { return }
+            guard case .appended(let receipt, _) = try world.commit(world.talk("a", 0, group)) else {
+                throw ConformanceFailure(description: "not appended")
+            }
             for sender in [0, 1] { _ = try world.commit(world.talk("b", sender, group)) }
             try expectEqual(try await world.list(2), ["group:1 3"])
             let recall = WriteOperation.recall(

@@ -19,7 +19,9 @@ extension MessageStoreConformance {
         },
         ConformanceCase("Those who have no account are left out") { makeStore in
             let world = try await StoreWorld(makeStore)
-            guard let stranger = UserID(rawValue: 77) else { return }
+            guard let stranger = UserID(rawValue: 77) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             let push = world.push("sale")
             let outcome = try world.push(.append(push, recipients: [stranger, world[1].user], claim: nil))
             try expectEqual(outcome.deliveries.map(\.user), [world[1].user])

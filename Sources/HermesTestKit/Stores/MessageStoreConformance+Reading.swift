@@ -38,7 +38,9 @@ extension MessageStoreConformance {
         },
         ConformanceCase("The inbox of nobody is empty") { makeStore in
             let world = try await StoreWorld(makeStore)
-            guard let stranger = UserID(rawValue: 99) else { return }
+            guard let stranger = UserID(rawValue: 99) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             let page = try await world.store.entries(of: stranger, after: 0, limit: 10)
             try expect(page.entries.isEmpty)
             try expectEqual([page.position.head, page.position.oldest], [0, 1])

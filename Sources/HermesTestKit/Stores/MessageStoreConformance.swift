@@ -54,7 +54,9 @@ package enum MessageStoreConformance {
         },
         ConformanceCase("An operation that is refused changes nothing and does not disturb the others") { makeStore in
             let world = try await StoreWorld(makeStore)
-            guard let stranger = UserID(rawValue: 77) else { return }
+            guard let stranger = UserID(rawValue: 77) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             let bad = world.message("lost", from: 0, to: 1)
             let toStranger = MessageAppend(
                 id: bad.id,

@@ -111,7 +111,9 @@ package enum SocialStoreConformance {
             _ = try mark(1, 0, 4)
             try expectEqual(try await world.inbox(0, after: 6), ["7:d", "8:read 4"])
             try expectEqual(try await world.inbox(1, after: 6), ["7:d", "8:read 4"])
-            guard let stranger = UserID(rawValue: 77) else { return }
+            guard let stranger = UserID(rawValue: 77) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             let conversation = world.conversation(0, 1)
             try expectEqual(try world.refusal(.markRead(conversation, by: world[2].user, upTo: 1)), .forbidden)
             try expectEqual(try world.refusal(.markRead(conversation, by: stranger, upTo: 1)), .notFound)
@@ -205,7 +207,9 @@ package enum SocialStoreConformance {
         },
         ConformanceCase("Nobody is a contact of oneself or of nobody") { makeStore in
             let world = try await StoreWorld(makeStore)
-            guard let stranger = UserID(rawValue: 99) else { return }
+            guard let stranger = UserID(rawValue: 99) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             let operation = WriteOperation.contact(.request, by: world[0], peer: stranger, message: "")
             try expectEqual(try world.refusal(operation), .notFound)
             try expectEqual(try world.refusal(world.contactOperation(.request, 0, 0)), .invalidArgument)
@@ -250,7 +254,9 @@ package enum SocialStoreConformance {
             let world = try await StoreWorld(makeStore, people: 3)
             let group = try world.create([1])
             let before = try await world.store.group(group)
-            guard let stranger = UserID(rawValue: 99) else { return }
+            guard let stranger = UserID(rawValue: 99) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             let changes: [(GroupCommand, Int, HermesError.Code)] = [
                 (.changeMembers(group, MemberChanges(added: [world[2].user, stranger])), 0, .notFound),
                 (.changeMembers(group, MemberChanges(added: [world[2].user])), 1, .forbidden),
@@ -319,7 +325,9 @@ package enum SocialStoreConformance {
             try expectEqual(receipt.conversationSeq, 1)
             try expectEqual(receipt.inboxSeq, 2)
             try expectEqual(deliveries.map(\.user.rawValue), [2, 1, 3])
-            guard case .appended(let second, _) = try world.commit(world.talk("b", 2, group)) else { return }
+            guard case .appended(let second, _) = try world.commit(world.talk("b", 2, group)) else {
+                throw ConformanceFailure(description: "not appended")
+            }
             try expectEqual(second.conversationSeq, 2)
             for person in 0...2 { try expectEqual(try await world.inbox(person, after: 1), ["2:a", "3:b"]) }
             try expectEqual(try await world.inbox(3), [])
@@ -350,7 +358,9 @@ package enum SocialStoreConformance {
             try expectEqual(try await world.inbox(2, after: 1), ["2:a", "3:membersRemoved by 1 2", "4:c"])
             let mark = WriteOperation.markRead(.group(group), by: world[1].user, upTo: 1)
             try expectEqual(try world.refusal(mark), .forbidden)
-            guard case .appended(let receipt, _) = outcomes[0] else { return }
+            guard case .appended(let receipt, _) = outcomes[0] else {
+                throw ConformanceFailure(description: "\(outcomes[0])")
+            }
             try expectEqual(
                 try world.refusal(
                     .recall(receipt.messageID, .group(group), by: world[1].user, notBefore: StoreWorld.now)

@@ -39,7 +39,9 @@ package enum WebhookStoreConformance {
         ConformanceCase("What failed comes again later, and its user's later events wait for it, at first") {
             makeStore in
             let store = try await makeStore(StoreSettings())
-            guard let ann = UserID(rawValue: 1), let bob = UserID(rawValue: 2) else { return }
+            guard let ann = UserID(rawValue: 1), let bob = UserID(rawValue: 2) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             let events = [event("a1", ann), event("b1", bob), event("a2", ann), event("none"), event("b2", bob)]
             _ = try await store.appendWebhooks(events, marks: [:], limit: 10)
             let first = try await store.dueWebhooks(now: StoreWorld.now, limit: 1)[0].number
@@ -57,7 +59,9 @@ package enum WebhookStoreConformance {
         ConformanceCase("Events of a time when the clock was ahead are due at once, and hold up no later ones") {
             makeStore in
             let store = try await makeStore(StoreSettings())
-            guard let ann = UserID(rawValue: 1), let bob = UserID(rawValue: 2) else { return }
+            guard let ann = UserID(rawValue: 1), let bob = UserID(rawValue: 2) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             let ahead = StoreWorld.later(.seconds(48 * 3600))
             let early = (1...150).map { event("a\($0)", $0 == 1 ? ann : nil, at: ahead) }
             _ = try await store.appendWebhooks(early, marks: [:], limit: 1_000)
@@ -75,7 +79,9 @@ package enum WebhookStoreConformance {
         ConformanceCase("A user with many events has no more than its turn, and no more than its share waits") {
             makeStore in
             let store = try await makeStore(StoreSettings())
-            guard let ann = UserID(rawValue: 1), let bob = UserID(rawValue: 2) else { return }
+            guard let ann = UserID(rawValue: 1), let bob = UserID(rawValue: 2) else {
+                throw ConformanceFailure(description: "no user id")
+            }
             let many = (1...350).map { event("a\($0)", ann) }
             try expectEqual(try await store.appendWebhooks(many + [event("b", bob)], marks: [:], limit: 30_000), 50)
             try expectEqual(try await store.webhookQueue().count, 301)

@@ -32,7 +32,7 @@ package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
         }
     }
 
-    /// Returns the first value that `read` finds, for example `first { if case .topicAlias(let alias) = $0 { alias }
+    /// Returns the first value that `read` finds, for example `first { if case .receiveMaximum(let count) = $0 { count }
     /// else { nil } }`.
     package func first<Value>(_ read: (MQTTProperty) -> Value?) -> Value? {
         for property in list {

@@ -246,6 +246,20 @@ import Testing
         #expect(watcher.events.count == 2)
     }
 
+    @Test func `watching is bounded over several requests`() throws {
+        let watcher = try attach(1)
+        for first in [Int32(2), 602, 1_202] {
+            devices.watch(try (first..<first + 600).map(user), by: watcher)
+        }
+        #expect(devices.watchedCount(by: watcher) == 1_000)
+        let (known, late) = (try user(2), try user(1_500))
+        #expect(devices.watch([known], by: watcher).isEmpty)
+        #expect(devices.watch([late], by: watcher).isEmpty)
+        devices.unwatch([known], by: watcher)
+        #expect(devices.watch([late], by: watcher) == [late])
+        #expect(devices.watchedCount(by: watcher) == 1_000)
+    }
+
     @Test func `the last presence is right whatever the order`() async throws {
         let watcher = try attach(1)
         let watched = try user(2)

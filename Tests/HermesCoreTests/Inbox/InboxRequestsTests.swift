@@ -57,7 +57,10 @@ import Testing
 
     @Test
     func `who names no limit gets as many as is usual, and nobody more than the most`() {
-        for limit in [PageLimit.inbox, .history, .conversations] {
+        for (limit, usual, most) in [
+            (.inbox, 200, 1_000), (.history, 50, 500), (.conversations, 100, 1_000),
+        ] as [(PageLimit, Int, Int)] {
+            #expect(limit.usual == usual && limit.most == most)
             #expect(limit.applied(to: 0) == limit.usual && limit.applied(to: -1) == limit.usual)
             #expect(limit.applied(to: 1) == 1 && limit.applied(to: limit.most) == limit.most)
             #expect(limit.applied(to: limit.most + 1) == limit.most && limit.applied(to: .max) == limit.most)

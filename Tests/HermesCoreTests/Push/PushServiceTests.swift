@@ -65,6 +65,21 @@ struct PushServiceTests {
     }
 
     @Test
+    func `a push ends after its own time, and without one, or with a longer one, after the retention`() async throws {
+        let world = try await World(accounts: 1)
+        let retention = MessageSettings().retention
+        let cases: [(own: Duration?, life: Duration)] = [
+            (nil, retention), (.seconds(60), .seconds(60)), (retention, retention), (retention * 2, retention),
+            (.seconds(315_360_000), retention),
+        ]
+        for (own, life) in cases {
+            let push = try world.messenger.pushes.make(PushContent(title: "a"), expiresAfter: own)
+            #expect(push.expiresAt == world.time.now().advanced(by: life))
+        }
+        await world.messenger.shutdown()
+    }
+
+    @Test
     func `a push for everyone reaches each account once, also where the store fails meanwhile`() async throws {
         let world = try await World(accounts: 1_203)
         let push = try world.messenger.pushes.make(PushContent(title: "a"))

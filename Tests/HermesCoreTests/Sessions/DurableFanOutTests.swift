@@ -160,7 +160,10 @@ import Testing
             [.open(SessionKey(owner: .subject("ann"), clientID: "publisher"), clean: false, expiry: nil)],
             now: Timestamp(rawValue: 1)
         )
-        guard case .opened(let session)? = opened.first else { return }
+        guard case .opened(let session)? = opened.first else {
+            Issue.record("\(opened)")
+            return
+        }
         #expect(session.received == [7])
         #expect(session.partial.isEmpty)
     }

@@ -131,4 +131,23 @@ struct ShapeBudgetTests {
         }
         #expect(budget.levels == 0)
     }
+
+    @Test func `by default there is room for 16,384 levels, of which one owner gets 2,048`() throws {
+        let budget = ShapeBudget()
+        let costly = (0..<65_536).filter { $0.nonzeroBitCount > 2 }
+        var shapes = costly.prefix(2_000).map { TopicShape(of: filter($0, levels: 16)) }[...]
+        func takeAll(of owner: CommitSource) -> ShapeLease {
+            let lease = ShapeLease(budget, of: owner)
+            while let shape = shapes.popFirst(), lease.take(shape) {}
+            return lease
+        }
+        let address = takeAll(of: owner)
+        #expect(budget.levels == 2_048)
+        let account = takeAll(of: .account(try user(1)))
+        #expect(budget.levels == 4_096)
+        // The server has no share, so that only the total limits it.
+        let server = takeAll(of: .server)
+        #expect(budget.levels == 16_384)
+        withExtendedLifetime([address, account, server]) {}
+    }
 }

@@ -156,6 +156,24 @@ import Testing
         #expect(abs(members[0].received.count - members[3].received.count) <= 2)
     }
 
+    @Test(arguments: [64, 65, 100])
+    func `the one with the least to do gets the next, of more than 64 when it is among the 64 whose turn it is`(
+        _ count: Int
+    ) {
+        let loops = ManualLoops(1)
+        let members = (0..<count).map { _ in join(loops, 0).0 }
+        loops.settle()
+        for member in members.dropLast() { member.load.add(5) }
+        let idle = members[count - 1]
+        let shard = loops.shard(0)
+        loops[0].run { _ = shard.publish(publication(0, qos: .atLeastOnce)) }
+        #expect(idle.received.isEmpty == (count > 64))
+        // One rotation.
+        loops[0].run { for number in 1..<count { _ = shard.publish(publication(number, qos: .atLeastOnce)) } }
+        #expect(!idle.received.isEmpty)
+        #expect(members.reduce(0) { $0 + $1.received.count } == count)
+    }
+
     @Test(arguments: [0, 1])
     func `what a member leaves behind goes to the others`(leaving: Int) {
         let loops = ManualLoops(2)

@@ -113,6 +113,12 @@ struct RoomAccessTests {
             let registration = try await server.delimited()
             let token = try await registration.register("bob", device: "first").token
             let viewer = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
+            // The server has accepted the viewer, who would be inside by now.
+            while try await server.openCount() < 2 { try Task.checkCancellation() }
+            let ann = try await server.delimited()
+            _ = try await ann.register("ann")
+            #expect(try await !ann.ask(2, .room(.entering("lobby"))).hasError)
+            #expect(try await !ann.ask(3, .room(.saying("not for strangers", in: "lobby"))).hasError)
             // Nobody hears the first, not even the viewer.
             try await viewer.send(
                 try LiveRoomTestFrames.text("unheard"),

@@ -82,6 +82,44 @@ import Testing
         #expect(MessageText.json(of: content).contains("planted"))
     }
 
+    /// A content of each kind, and one without a kind. Each text in them has the word "secret".
+    private static func secrets() -> [Hermes_V1_Content] {
+        var contents = Array(repeating: Hermes_V1_Content(), count: 8)
+        contents[0].text = "a secret text"
+        contents[1].image.url = "https://example.org/secret.png"
+        contents[2].sound.fileName = "secret.m4a"
+        contents[3].location.label = "a secret place"
+        contents[4].video.url = "https://example.org/secret.mp4"
+        contents[5].expression.name = "secret"
+        contents[6].custom.type = "secret"
+        return contents
+    }
+
+    @Test
+    func `a push service sees no more of any kind of content than the preview allows`() throws {
+        for content in Self.secrets() {
+            let entry = try entry(MessageContent(bytes: try content.wireBytes()))
+            guard case .message(let message) = entry.event else { continue }
+            let none = PushTextComposer.text(of: message, preview: .none)
+            #expect(none == PushText(title: "", body: "New message"))
+            let sender = PushTextComposer.text(of: message, preview: .sender)
+            #expect(sender == PushText(title: "ann", body: "New message"))
+        }
+        let full = try Self.secrets().compactMap { content -> PushText? in
+            guard case .message(let message) = try entry(MessageContent(bytes: try content.wireBytes())).event else {
+                return nil
+            }
+            return PushTextComposer.text(of: message, preview: .full)
+        }
+        #expect(full.allSatisfy { $0.title == "ann" })
+        #expect(
+            full.map(\.body) == [
+                "a secret text", "🖼 Picture", "🎤 Voice message", "📍 a secret place", "🎬 Video", "[secret]",
+                "New message", "New message",
+            ]
+        )
+    }
+
     @Test
     func `bytes that are no content are empty to all, and QSIOP says so`() throws {
         let content = MessageContent(bytes: [0xFF])

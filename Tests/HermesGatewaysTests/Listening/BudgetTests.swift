@@ -492,5 +492,7 @@ import Testing
         session.connection.requestAnswered(bytes: ListenerState.maxUnansweredBytes)
         #expect(session.frames.count == 1)
         #expect(session.connection.heldBytes == 0)
+        #expect(ListenerState.maxUnanswered == 1_024)
+        #expect(ListenerState.maxUnansweredBytes == 256 << 10)
     }
 }

@@ -39,9 +39,9 @@ struct ConnectionCounterTests {
         #expect(counter.add(.v4(2)) == .total)
         // One address takes all it can get; another still gets a few.
         var places = try (0..<100).map { _ in try HTTPPlace(counter, .v4(1)) }
-        #expect(throws: ConnectionCounter.Refused.self) { try HTTPPlace(counter, .v4(1)) }
+        #expect(throws: ConnectionCounter.Refusal.self) { try HTTPPlace(counter, .v4(1)) }
         for _ in 0..<8 { places.append(try HTTPPlace(counter, .v4(2))) }
-        #expect(throws: ConnectionCounter.Refused.self) { try HTTPPlace(counter, .v4(2)) }
+        #expect(throws: ConnectionCounter.Refusal.self) { try HTTPPlace(counter, .v4(2)) }
         #expect(counter.openHTTP == 108)
         for place in places {
             place.giveBack()
@@ -53,7 +53,7 @@ struct ConnectionCounterTests {
         let place = try HTTPPlace(narrow, .v4(1))
         #expect(narrow.add(.v4(1)) == nil)
         #expect(narrow.add(.v4(1)) == .perAddress)
-        #expect(throws: ConnectionCounter.Refused.self) { try HTTPPlace(narrow, .v4(1)) }
+        #expect(throws: ConnectionCounter.Refusal.self) { try HTTPPlace(narrow, .v4(1)) }
         place.giveBack()
         #expect(narrow.addHTTP(.v4(1)) == nil)
     }
@@ -64,7 +64,7 @@ struct ConnectionCounterTests {
         try first.becomeGateway(as: .v4(1))
         #expect((counter.open, counter.openHTTP) == (1, 0))
         let second = try HTTPPlace(counter, .v4(2))
-        #expect(throws: ConnectionCounter.Refused.self) { try second.becomeGateway(as: nil) }
+        #expect(throws: ConnectionCounter.Refusal.self) { try second.becomeGateway(as: nil) }
         #expect((counter.open, counter.openHTTP) == (1, 1))
         first.giveBack()
         // Behind a proxy, whose address has no limit; the client that it tells has one.
@@ -75,7 +75,7 @@ struct ConnectionCounterTests {
         second.giveBack()
         let fourth = try HTTPPlace(counter, .unknown)
         #expect(counter.add(.v4(7)) == nil)
-        #expect(throws: ConnectionCounter.Refused.self) { try fourth.identify(.v4(7)) }
+        #expect(throws: ConnectionCounter.Refusal.self) { try fourth.identify(.v4(7)) }
         fourth.giveBack()
         counter.remove(.v4(7))
         #expect((counter.open, counter.openHTTP) == (0, 0))

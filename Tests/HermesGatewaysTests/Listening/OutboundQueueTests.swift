@@ -59,6 +59,19 @@ struct OutboundQueueTests {
         #expect(numbers(queue) == [0, 5, 6, 7])
     }
 
+    @Test func `texts go first, then joins and leaves, then gifts`() {
+        var queue = OutboundQueue()
+        let classes: [Publication.DropClass] = [.gift, .presence, .text, .control]
+        for (number, kind) in classes.enumerated() { _ = queue.append(frame(UInt8(number)), kind, limit: 40) }
+        var left: [[UInt8]] = []
+        for number in UInt8(4)..<7 {
+            _ = queue.append(frame(number), .control, limit: 40)
+            left.append(numbers(queue))
+        }
+        #expect(left == [[0, 1, 3, 4], [0, 3, 4, 5], [3, 4, 5, 6]])
+        #expect(queue.append(frame(7), .control, limit: 40) == .overflow)
+    }
+
     @Test func `text makes no room at the cost of gifts`() {
         var queue = OutboundQueue()
         _ = queue.append(frame(0), .gift, limit: 20)

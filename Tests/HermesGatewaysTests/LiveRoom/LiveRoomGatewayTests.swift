@@ -230,7 +230,7 @@ import Testing
 
     // MARK: Accounts
 
-    @Test func `an entered account is the publication's sender`() async throws {
+    @Test func `who enters with a token is in the room, as a device of its account`() async throws {
         try await withRoom { harness in
             let login = try await harness.register("ann")
             let viewer = try await harness.connect(LiveRoomFrameDecoder.self)

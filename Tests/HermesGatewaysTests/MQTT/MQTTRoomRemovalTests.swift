@@ -145,4 +145,27 @@ import Testing
             #expect(try await store.filters("tablet").contains("end"))
         }
     }
+
+    @Test func `a removal from more rooms than can be closed ends the connection`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            _ = try await harness.register("ann")
+            var connect = Self.connect()
+            connect.cleanStart = true
+            connect.properties = []
+            let (client, connack) = try await harness.apply(connect)
+            #expect(connack.reason == .success)
+            _ = try await client.subscribe("#", qos: .atMostOnce)
+            let account = try #require(try await harness.messenger.accounts.account(.nickName(try NickName("ann"))))
+            let rooms = try (0...100).map { try #require(RoomName("r\($0)")) }
+            for room in rooms.dropLast() {
+                #expect(await harness.environment.loops.remove(RoomExpulsion(of: account, from: room)) == 1)
+            }
+            // The client is told of each removal, and stays.
+            #expect(try await client.untilPong().count == 100)
+            #expect(await harness.environment.loops.remove(RoomExpulsion(of: account, from: rooms[100])) == 1)
+            guard case .disconnect(let packet) = try await client.next() else { throw Unexpected("no DISCONNECT") }
+            #expect(packet.reason == .administrativeAction)
+            #expect(try await client.untilEnd().isEmpty)
+        }
+    }
 }

@@ -46,6 +46,8 @@ import Testing
             try await publisher.publish("jobs/a", "first")
             let first = try await worker.publication()
             try await publisher.publish("jobs/a", String(repeating: "x", count: 70_000))
+            // The job reaches the worker's loop while the worker is busy.
+            await harness.turnsAreTaken()
             try await worker.send(.puback(MQTTAcknowledgement(packetID: try #require(first.packetID))))
             _ = try await worker.untilPong()
             try await publisher.publish("jobs/a", "next")

@@ -384,4 +384,21 @@ import Testing
             #expect(left <= 8 - waited)
         }
     }
+
+    @Test
+    func `the connected get a will that the store never accepts`() async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let watch = try await harness.mqtt("watch", .v5)
+            _ = try await watch.subscribe("t")
+            let will = MQTTWill(topic: "t", payload: ByteBuffer(string: "gone"), qos: .atLeastOnce, retain: true)
+            let client = try await harness.mqtt("one", .v5, will: will)
+            store.fail { _ in true }
+            try await client.drop()
+            #expect(try await watch.taken().text == "gone")
+            #expect(store.failures == 1, "it is not tried again")
+            #expect(try await store.retainedTexts().isEmpty)
+            store.recover()
+        }
+    }
 }

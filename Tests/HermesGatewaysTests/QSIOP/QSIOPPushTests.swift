@@ -193,7 +193,10 @@ import Testing
         let whole: [UInt8] = try content.wireBytes()
         let bytes = whole.count
         let entry = try entry(content)
-        guard case .message(let message) = entry.event else { return }
+        guard case .message(let message) = entry.event else {
+            Issue.record("\(entry)")
+            return
+        }
         let impb = try IMPB_C2C_msg(wire: [UInt8](IMPBTranslation.base(message, seq: 9, reader: bob).body))
         let pairs = Dictionary(uniqueKeysWithValues: impb.ext.map { ($0.key, $0.value) })
         let qsiop = try #require(QSIOPTranslation.push(for: entry, reader: bob)).frame.properties()

@@ -50,7 +50,10 @@ struct ClientLifetimeTests {
                 _ = try await client.logIn(.token("t"))
                 states = client.states
             }
-            guard let states else { return }
+            guard let states else {
+                Issue.record("no states")
+                return
+            }
             for await _ in states {}
             // The last reference goes on the client's loop, a moment after the states have ended.
             var store: FileLocalStore?

@@ -23,8 +23,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         let load: SharedLoad
         private let reader: (any TopicReader)?
         private let maxMessageBytes: Int
-        /// The member's highest QoS (2 bits), whether its session is durable (4), whether it may not read everything
-        /// that the filter matches (8), whether it is leaving (16).
+        /// What decides which publications the member takes: its ``Traits``.
         private let traits: Atomic<UInt8>
         let subscription: LoopConfined<SharedSubscription>
 
@@ -39,32 +38,52 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
             self.load = load
             self.reader = reader
             maxMessageBytes = reader?.maxMessageBytes ?? .max
-            traits = Atomic(Self.traits(options))
+            traits = Atomic(Self.traits(options).rawValue)
             self.subscription = subscription
         }
 
-        private static func traits(_ options: SubscriptionOptions) -> UInt8 {
-            options.qos.rawValue | (options.isLiveAtMostOnceOnly ? 4 : 0) | (options.isFiltered ? 8 : 0)
+        private struct Traits: OptionSet {
+            let rawValue: UInt8
+
+            /// The two bits of the member's highest QoS.
+            static let qos = Traits(rawValue: 0b11)
+            /// The member's session is durable.
+            static let kept = Traits(rawValue: 1 << 2)
+            /// The member may not read everything that the filter matches.
+            static let filtered = Traits(rawValue: 1 << 3)
+            static let leaving = Traits(rawValue: 1 << 4)
+
+            /// Whether the member acknowledges publications of QoS 1 and 2.
+            var acknowledges: Bool { !isDisjoint(with: .qos) }
         }
+
+        private static func traits(_ options: SubscriptionOptions) -> Traits {
+            var traits = Traits(rawValue: options.qos.rawValue)
+            if options.isLiveAtMostOnceOnly { traits.insert(.kept) }
+            if options.isFiltered { traits.insert(.filtered) }
+            return traits
+        }
+
+        private var currentTraits: Traits { Traits(rawValue: traits.load(ordering: .relaxed)) }
 
         /// Takes over the member's changed options. Like ``leave()``, it is called only on the member's loop.
         func change(_ options: SubscriptionOptions) {
-            let leaving = traits.load(ordering: .relaxed) & 16
-            traits.store(Self.traits(options) | leaving, ordering: .relaxed)
+            let leaving = currentTraits.intersection(.leaving)
+            traits.store(Self.traits(options).union(leaving).rawValue, ordering: .relaxed)
         }
 
         /// Marks the member as leaving, so that it gets no more publications.
-        func leave() { traits.bitwiseOr(16, ordering: .relaxed) }
+        func leave() { traits.bitwiseOr(Traits.leaving.rawValue, ordering: .relaxed) }
 
-        var isLeaving: Bool { traits.load(ordering: .relaxed) & 16 != 0 }
+        var isLeaving: Bool { currentTraits.contains(.leaving) }
 
         /// Whether a publication keeps the member busy until it is acknowledged.
         func isBusied(by publication: Publication) -> Bool {
-            publication.qos > .atMostOnce && traits.load(ordering: .relaxed) & 3 > 0
+            publication.qos > .atMostOnce && currentTraits.acknowledges
         }
 
         /// Whether the member's session is durable.
-        var isKept: Bool { traits.load(ordering: .relaxed) & 4 != 0 }
+        var isKept: Bool { currentTraits.contains(.kept) }
 
         /// Whether the member most likely accepts a message of the publication's length.
         func fits(_ publication: Publication) -> Bool { publication.leastMessageBytes <= maxMessageBytes }
@@ -72,10 +91,12 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         /// Whether the member can get a publication by the live path: it may read the topic, has room, and does not get
         /// the publication through the store.
         func canTake(_ publication: Publication) -> Bool {
-            let traits = traits.load(ordering: .relaxed)
-            if traits & 16 != 0 { return false }
-            if publication.qos > .atMostOnce, traits & 3 > 0, traits & 4 != 0 || load.isFull { return false }
-            return traits & 8 == 0 || reader?.mayRead(publication.topic) ?? true
+            let traits = currentTraits
+            if traits.contains(.leaving) { return false }
+            if publication.qos > .atMostOnce, traits.acknowledges, traits.contains(.kept) || load.isFull {
+                return false
+            }
+            return !traits.contains(.filtered) || reader?.mayRead(publication.topic) ?? true
         }
     }
 

@@ -92,7 +92,9 @@ struct API: Sendable {
         do {
             let key = try await authorize(request, context, route, &headers, telling: known)
             let call = try await Self.call(request, context, route, key)
-            if let key { limit.charge(route.requests(call) - 1, to: key.id) }
+            if let key, let decision = limit.charge(route.requests(call) - 1, to: key.id) {
+                Self.write(decision, to: &headers)
+            }
             let answer = try await route.handler(call)
             if let stream = answer.stream {
                 return Self.response(stream, of: core.events, headers, to: context.channel)
@@ -174,9 +176,7 @@ struct API: Sendable {
         }
         known.accepted(fields[0])
         let decision = limit.request(of: key.id, now: core.messenger.time.uptime())
-        headers[.rateLimitLimit] = String(decision.limit)
-        headers[.rateLimitRemaining] = String(decision.remaining)
-        headers[.rateLimitReset] = String(decision.secondsToReset)
+        Self.write(decision, to: &headers)
         guard decision.isAllowed else {
             throw APIProblem(
                 .tooManyRequests,
@@ -193,6 +193,12 @@ struct API: Sendable {
             )
         }
         return key
+    }
+
+    private static func write(_ decision: APIRateLimit.Decision, to headers: inout HTTPFields) {
+        headers[.rateLimitLimit] = String(decision.limit)
+        headers[.rateLimitRemaining] = String(decision.remaining)
+        headers[.rateLimitReset] = String(decision.secondsToReset)
     }
 
     /// Returns the key that follows the scheme `Bearer`, which may be in upper or lower case (RFC 9110, section 11.4).

@@ -17,7 +17,7 @@ extension APICore {
                 APISchema.StringForm(
                     pattern: "^(?!\\$share/)[^\\u0000]+$",
                     meaning: "a topic filter (docs/mqtt.md) that does not begin with $share/"
-                ) { TopicFilter($0) != nil && !$0.utf8.starts(with: "$share/".utf8) }
+                ) { TopicFilter($0) != nil && !SharedFilter.isShared($0) }
             ),
             count: 1...maxFilters
         ),

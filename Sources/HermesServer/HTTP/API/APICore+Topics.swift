@@ -122,11 +122,7 @@ extension APICore {
         }
         try check(call, may: .publish, topic)
         let bytes = Self.bytes(of: payload)
-        do throws(HermesError) {
-            try ApplicationTopics.check(topic, bytes)
-        } catch {
-            throw APIProblem(.unprocessableContent, error.code, "\(error.message).")
-        }
+        try ApplicationTopics.check(topic, bytes)
         let now = messenger.time.now()
         let contentType = call.body["content_type"]?.string ?? (payload["json"] == nil ? nil : "application/json")
         let expiresAt = call.body["ttl_seconds"]?.integer.map { now.advanced(by: .seconds($0)) }

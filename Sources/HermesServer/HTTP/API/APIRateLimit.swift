@@ -39,9 +39,15 @@ final class APIRateLimit: Sendable {
 
     /// Takes further tokens for a request that was allowed. If there are too few, the number of tokens becomes
     /// negative. The key's next requests are then refused until there is a whole token again.
-    func charge(_ count: Int, to key: Int64) {
-        guard count > 0 else { return }
-        buckets.withLock { $0[key]?.tokens -= Double(count) }
+    ///
+    /// - Returns: the decision about the request, with the numbers after the charge; nil: nothing was charged.
+    func charge(_ count: Int, to key: Int64) -> Decision? {
+        guard count > 0 else { return nil }
+        let tokens = buckets.withLock { buckets in
+            buckets[key]?.tokens -= Double(count)
+            return buckets[key]?.tokens
+        }
+        return tokens.map { decision(isAllowed: true, tokens: $0) }
     }
 
     /// Takes a token of a key, if there is one.
@@ -57,7 +63,11 @@ final class APIRateLimit: Sendable {
             buckets[key] = bucket
             return (isAllowed, bucket.tokens)
         }
-        return Decision(
+        return decision(isAllowed: isAllowed, tokens: tokens)
+    }
+
+    private func decision(isAllowed: Bool, tokens: Double) -> Decision {
+        Decision(
             isAllowed: isAllowed,
             limit: burst,
             remaining: max(0, Int(tokens)),

@@ -55,8 +55,7 @@ extension MQTTPublish {
         topic = try body.readMQTTString("the topic name")
         packetID = qos == .atMostOnce ? nil : try body.readMQTTPacketID()
         properties = version == .v5 ? try MQTTProperties(from: &body, in: .packet(.publish)) : []
-        let alias: UInt16? = properties.first { if case .topicAlias(let alias) = $0 { alias } else { nil } }
-        guard MQTTTopic.isValidName(topic) || (topic.isEmpty && alias != nil) else {
+        guard MQTTTopic.isValidName(topic) || (topic.isEmpty && properties.topicAlias != nil) else {
             throw MQTTPacketError(
                 topic.isEmpty ? .protocolError : .topicNameInvalid,
                 "a topic name is empty or has wildcards [MQTT-3.3.2-2] [MQTT-4.7.3-1]"

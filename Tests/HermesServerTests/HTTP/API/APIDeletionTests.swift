@@ -92,6 +92,7 @@ struct APIDeletionTests {
                 let messenger = try server.messenger()
                 while messenger.durable.statistics.online > 0 { await Task.yield() }
                 #expect(try await api.send("DELETE", "/v1/users/ann").status == 204)
+                #expect(messenger.durable.statistics.sessions == 0)
                 if restarts {
                     try await server.restart()
                     #expect(try server.messenger().durable.statistics.sessions == 0)

@@ -109,4 +109,18 @@ struct APIIdempotencyTests {
             #expect(late.headers["idempotency-replayed"] == nil)
         }
     }
+
+    @Test
+    func `for a request that is no push, the key means nothing`() async throws {
+        try await withServer { server in
+            let api = try await APIClient(server)
+            for text in ["one", "two"] {
+                let body = #"{"topic":"news","payload":{"text":"\#(text)"},"retain":true}"#
+                let answer = try await api.send("POST", "/v1/topics/publish", body, headers: Self.headers)
+                #expect(answer.status == 202)
+                #expect(answer.headers["idempotency-replayed"] == nil)
+                #expect(try await api.send("GET", "/v1/topics/retained?topic=news").body["text"]?.string == text)
+            }
+        }
+    }
 }

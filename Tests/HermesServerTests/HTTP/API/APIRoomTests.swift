@@ -153,7 +153,7 @@ struct APIRoomTests {
                 return try await api.send("POST", "/v1/topics/publish", body).status
             }
             #expect(try await status("room/lobby", 64_000) == 202)
-            #expect(try await status("room/lobby", 64_001) == 422)
+            #expect(try await status("room/lobby", 64_001) == 413)
             #expect(try await status("hall/lobby", 64_001) == 202)
         }
     }

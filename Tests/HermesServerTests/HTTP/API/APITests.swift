@@ -14,10 +14,30 @@ import Testing
 struct APITests {
     // MARK: What all routes share
 
+    /// The scope of each route, by the route's id.
+    private static let scopes: [String: APIScope?] = [
+        "getDocument": nil,
+        "push": .push, "sendCommand": .push,
+        "listUsers": .usersRead, "getUser": .usersRead, "listDevices": .usersRead, "listTokens": .usersRead,
+        "listInvitations": .usersRead,
+        "createUser": .usersWrite, "changeUser": .usersWrite, "deleteUser": .usersWrite, "removeDevice": .usersWrite,
+        "createInvitation": .usersWrite, "revokeInvitation": .usersWrite,
+        "issueToken": .tokensWrite, "revokeTokens": .tokensWrite,
+        "readMessages": .messagesRead, "listConversations": .messagesRead, "sendMessage": .messagesWrite,
+        "listRooms": .roomsRead, "sayInRoom": .roomsWrite, "removeFromRoom": .roomsWrite,
+        "getRetained": .topicsRead, "publish": .topicsWrite, "deleteRetained": .topicsWrite,
+        "getFigures": .statsRead, "getDeliveryStatistics": .statsRead, "getDeliverySeries": .statsRead,
+        "streamEvents": .eventsRead, "traceMessage": .traceRead,
+        "listClients": .clientsRead, "disconnectClient": .clientsWrite,
+        "listAdministrators": .auditRead, "listAudit": .auditRead,
+    ]
+
     @Test
     func `every route asks for a key, and for its scope`() async throws {
         try await withServer { server in
             var client = try await APIClient(server, scopes: [.statsRead])
+            let scopes = Dictionary(uniqueKeysWithValues: client.routes.map { ($0.id, $0.scope) })
+            #expect(scopes == Self.scopes)
             for route in client.routes where route.scope != nil {
                 let path =
                     "/v1"
@@ -124,6 +144,9 @@ struct APITests {
             let names = (0..<300).map { "\"nobody\($0)\"" }.joined(separator: ",")
             let none = try await client.send("POST", "/v1/push", #"{"to":{"users":[\#(names)]},"title":"x"}"#)
             #expect(none.status == 404)
+            #expect(none.headers["ratelimit-limit"] == "5")
+            #expect(none.headers["ratelimit-remaining"] == "1")
+            #expect(none.headers["ratelimit-reset"] == "4")
             #expect(try await client.send("GET", "/v1/rooms").headers["ratelimit-remaining"] == "0")
             #expect(try await client.send("GET", "/v1/rooms").status == 429)
         }

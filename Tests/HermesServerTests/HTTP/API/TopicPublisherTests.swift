@@ -124,16 +124,45 @@ struct TopicPublisherTests {
         }
     }
 
-    @Test(arguments: ["impb/broadcast", "qsiop/7/lamp/down/1", "room/lobby"])
-    func `a push to a topic has the form and the length that the topic's clients can get`(topic: String) async throws {
+    @Test(arguments: [("impb/broadcast", 422), ("qsiop/7/lamp/down/1", 422), ("room/lobby", 413)])
+    func `a push to a topic has the form and the length that the topic's clients can get`(
+        topic: String,
+        status: Int
+    ) async throws {
         try await withServer { server in
             let client = try await APIClient(server)
             let data = topic == "room/lobby" ? String(repeating: "x", count: 64_000) : "x"
             let body = #"{"to":{"topic":{"name":"\#(topic)"}},"title":"t","data":{"a":"\#(data)"}}"#
             let answer = try await client.send("POST", "/v1/push", body)
-            #expect([413, 422].contains(answer.status), "\(answer.status)")
+            #expect(answer.status == status)
             let other = #"{"to":{"topic":{"name":"news"}},"title":"t"}"#
             #expect(try await client.send("POST", "/v1/push", other).status == 202)
+        }
+    }
+
+    @Test
+    func `a retained push expires after its time, at most after the retention, and without one never`() async throws {
+        let clock = ManualClock()
+        let day = Duration.seconds(86_400)
+        func configure(_ settings: inout ServerSettings) { settings.retention = day }
+        try await withServer(time: clock, configure: configure) { server in
+            let client = try await APIClient(server)
+            let core = try #require(try server.assembly().api).core
+            let cases: [(topic: String, ttl: String, life: Duration?)] = [
+                ("a", "", nil), ("b", #","ttl_seconds":60"#, .seconds(60)), ("c", #","ttl_seconds":315360000"#, day),
+            ]
+            for (name, ttl, life) in cases {
+                let body = #"{"to":{"topic":{"name":"\#(name)","retain":true}},"title":"t"\#(ttl)}"#
+                #expect(try await client.send("POST", "/v1/push", body).status == 202)
+                let topic = try #require(TopicName(name))
+                let found = try #require(core.messenger.retained.publication(of: topic))
+                #expect(found.details?.expiresAt == life.map { clock.now().advanced(by: $0) }, "\(name)")
+            }
+            clock.advance(by: .seconds(61))
+            #expect(try await client.send("GET", "/v1/topics/retained?topic=a").status == 200)
+            #expect(try await client.send("GET", "/v1/topics/retained?topic=b").status == 404)
+            let tooLong = #"{"to":{"topic":{"name":"d"}},"title":"t","ttl_seconds":315360001}"#
+            #expect(try await client.send("POST", "/v1/push", tooLong).status == 422)
         }
     }
 

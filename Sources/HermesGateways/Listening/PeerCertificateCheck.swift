@@ -1,0 +1,87 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import HermesWire
+import Logging
+import NIOCore
+import NIOSSL
+
+/// The check of a client's certificate after the TLS handshake, on the connection's event loop. TLS has verified the
+/// certificate in a full handshake, but does not check whether it is revoked. A resumed session may have begun before
+/// its certificate expired.
+struct PeerCertificateCheck {
+    private let connection: Connection
+    private let pipeline: ChannelPipeline.SynchronousOperations
+
+    init(_ connection: Connection, _ context: ChannelHandlerContext) {
+        self.connection = connection
+        pipeline = context.pipeline.syncOperations
+    }
+
+    /// Whether the connection may go on. The connection keeps what it needs of the certificate.
+    func passes() -> Bool {
+        let certificate = try? pipeline.nioSSL_peerCertificate()
+        return isInTime(certificate) && isInForce(certificate) && takesName(of: certificate)
+    }
+
+    /// Whether there is no certificate, or one that has not expired. The connection will end when it expires.
+    private func isInTime(_ certificate: NIOSSLCertificate?) -> Bool {
+        guard let certificate, !connection.lasts(untilEndOf: certificate) else { return true }
+        refused("client's certificate has expired")
+        return false
+    }
+
+    /// Whether neither the certificate nor one of its authorities is revoked. A missing certificate is accepted unless
+    /// it is required.
+    private func isInForce(_ certificate: NIOSSLCertificate?) -> Bool {
+        guard let revocations = connection.listener.revocations else { return true }
+        guard let certificate else { return !revocations.requiresCertificates }
+        guard let certificates = read(certificate, takeChain(), revocations), !revocations.isRevoked(certificates)
+        else {
+            refused("client's certificate is revoked")
+            return false
+        }
+        connection.certificates = certificates
+        return true
+    }
+
+    /// Takes the handler with the chain that TLS has verified out of the pipeline.
+    private func takeChain() -> VerifiedChain? {
+        guard let chain = try? pipeline.handler(type: VerifiedChain.self) else { return nil }
+        pipeline.removeHandler(chain, promise: nil)
+        return chain
+    }
+
+    /// Returns the names of a certificate and of its authorities; nil if it cannot be known whether one of them is
+    /// revoked.
+    private func read(
+        _ certificate: NIOSSLCertificate,
+        _ chain: VerifiedChain?,
+        _ revocations: TLSContextBox
+    ) -> PeerCertificates? {
+        guard let chain, !chain.isUnreadable, chain.isFresh(in: revocations),
+            let names = try? CertificateNames(der: certificate.toDERBytes())
+        else { return nil }
+        return PeerCertificates(names, chain: chain.certificates)
+    }
+
+    private func refused(_ reason: Logger.Message) {
+        connection.listener.metrics.ended(.attachment(.revoked))
+        connection.listener.logger.notice(reason)
+    }
+
+    /// Takes the client's name from a certificate that TLS has verified.
+    ///
+    /// - Returns: false if there is a certificate that does not have exactly one common name.
+    private func takesName(of certificate: NIOSSLCertificate?) -> Bool {
+        guard connection.listener.takesCertificateNames, let certificate else { return true }
+        connection.certificateName = certificate.onlyCommonName
+        return connection.certificateName != nil
+    }
+}
+
+extension ChannelPipeline.SynchronousOperations {
+    /// Whether the pipeline has a server's TLS.
+    var hasTLS: Bool { (try? handler(type: NIOSSLServerHandler.self)) != nil }
+}
