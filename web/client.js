@@ -43,6 +43,11 @@ const keptNames = 128;
 const storeRetryDelay = 2000;
 /** The server refuses text with so many combining marks in a row. */
 const marksInARow = /\p{M}{129}/u;
+/**
+ * Half of a surrogate pair without the other half, in JSON. `JSON.stringify` writes nothing else as an escape that
+ * begins with \ud. The pairs of backslashes before it are escaped backslashes.
+ */
+const loneHalf = /[^\\](\\\\)*\\ud/;
 
 /**
  * A client of one account.
@@ -283,8 +288,17 @@ export class HermesClient extends Requests {
         });
     }
 
-    /** See `Requests`. @override */
-    notify(/** @type {any} */ body) {
+    /**
+     * See `Requests`.
+     *
+     * @override
+     * @param {any} body
+     * @throws {HermesError} `notEncodable`.
+     */
+    notify(body) {
+        const text = encode(body, 0);
+        const error = this.#objection(text, utf8Length(text));
+        if (error) throw error;
         if (this.#machine.state.is === "live") this.#turn((_now, effects) => effects.push({ do: "send", body, id: 0 }));
     }
 
@@ -301,6 +315,8 @@ export class HermesClient extends Requests {
     /** @param {import("./session.js").Credential} credential */
     #logIn(credential) {
         const text = JSON.stringify(credential);
+        const flaw = flawIn(encode({ ...credential, device: this.#session.description }, 0));
+        if (flaw) return Promise.reject(new HermesError(ErrorCode.notEncodable, flaw));
         // A login by password goes on with the token that it yielded.
         const isKnown = text === this.#requested || text === JSON.stringify(this.#session.credential);
         const isSame = this.#isStarted && isKnown;
@@ -517,18 +533,27 @@ export class HermesClient extends Requests {
         });
     }
 
+    /**
+     * Returns why the server would end the connection if a packet of the app were sent; null: it would not.
+     *
+     * @param {string} text
+     * @param {number} bytes
+     */
+    #objection(text, bytes) {
+        const limit = this.#session.maxFrameBytes;
+        const isTooLong = limit !== null && bytes > limit;
+        const flaw = isTooLong ? `the request has ${bytes} bytes; the server accepts at most ${limit}` : flawIn(text);
+        return flaw ? new HermesError(ErrorCode.notEncodable, flaw) : null;
+    }
+
     /** @param {import("./requests.js").PendingRequest} entry */
     #writeRequest(entry) {
         const text = encode(entry.body, entry.id);
-        const limit = this.#session.maxFrameBytes;
-        entry.bytes = new TextEncoder().encode(text).length;
-        const isTooLong = limit !== null && entry.bytes > limit;
-        if (isTooLong || marksInARow.test(text)) {
+        entry.bytes = utf8Length(text);
+        const error = this.#objection(text, entry.bytes);
+        if (error) {
             this.#requests.remove(entry.id);
-            const reason = isTooLong
-                ? `the request has ${entry.bytes} bytes; the server accepts at most ${limit}`
-                : "a text in the request holds more than 128 combining marks in a row";
-            entry.reject(new HermesError(ErrorCode.notEncodable, reason));
+            entry.reject(error);
             return;
         }
         entry.isWritten = true;
@@ -737,3 +762,17 @@ export class HermesClient extends Requests {
 
 /** @param {any} body @param {number} id */
 const encode = (body, id) => JSON.stringify(id ? { id: String(id), ...body } : body);
+
+/** @param {string} text */
+const utf8Length = (text) => new TextEncoder().encode(text).length;
+
+/**
+ * Returns why the server would refuse to read a packet; "" if it would not.
+ *
+ * @param {string} json The packet.
+ */
+function flawIn(json) {
+    if (marksInARow.test(json)) return "a text in the request holds more than 128 combining marks in a row";
+    if (loneHalf.test(json)) return "a text in the request holds half of a surrogate pair: cut it between characters";
+    return "";
+}

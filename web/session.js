@@ -148,7 +148,7 @@ export class Session {
         if ("register" in credential) {
             const { nickName, password, invitation = "" } = credential;
             this.#registerIsUnanswered = true;
-            const register = { nickName, password, invitation, device: this.#description };
+            const register = { nickName, password, invitation, device: this.description };
             effects.push({ do: "send", body: { register }, id: ID.authentication });
         } else {
             this.#authenticate("token" in credential ? { token: credential.token } : { password: credential }, effects);
@@ -326,7 +326,8 @@ export class Session {
         this.#track((out) => this.inbox.acknowledgeNow(out), date, effects);
     }
 
-    get #description() {
+    /** How the client describes its device at a login. */
+    get description() {
         const { id, name = "", platform = "", appVersion = "" } = this.#device;
         return { id, name, platform, appVersion, networkLabel: this.statistics.kind };
     }
@@ -343,7 +344,7 @@ export class Session {
         // With another account's login the cursor would acknowledge that account's entries.
         const epoch = this.isOwnerCertain ? this.inbox.epoch : "0";
         const acknowledgedSeq = String(this.isOwnerCertain ? this.inbox.taken : 0);
-        const authenticate = { ...credential, device: this.#description, epoch, acknowledgedSeq, ticket: this.#ticket };
+        const authenticate = { ...credential, device: this.description, epoch, acknowledgedSeq, ticket: this.#ticket };
         effects.push({ do: "send", body: { authenticate }, id: ID.authentication });
     }
 

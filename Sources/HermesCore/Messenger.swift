@@ -78,7 +78,12 @@ package final class Messenger: Sendable {
         self.sessionStore = sessionStore
         let roster = placeStore == nil ? nil : bus.node.map { ClusterRoster($0, bus: bus, time: time) }
         devices = DeviceRegistry(time: time, roster: roster)
-        pushTokens = PushTokenService(store: pushTokenStore, time: time, roster: roster)
+        pushTokens = PushTokenService(
+            store: pushTokenStore,
+            time: time,
+            roster: roster,
+            maxDevices: accountSettings.maxDevices
+        )
         messages = MessageService(
             store: messageStore,
             devices: devices,
@@ -135,6 +140,7 @@ package final class Messenger: Sendable {
             settings: accountSettings,
             reads: messages.reads,
             committer: messages.committer,
+            pushTokens: pushTokens,
             acknowledged: { [messages] in messages.acknowledged($0, $1, by: $2) },
             endTopicClients: { [durable] user, name, reason, devices in
                 durable.end(user, name, reason, devices)
@@ -143,6 +149,7 @@ package final class Messenger: Sendable {
             clearTopics: { [durable] in await durable.clear($0, isLate: $1) }
         )
         devices.nameChanged.observe { [durable] in durable.rename($0.user, to: $0.name) }
+        deletions.finished.observe { [pushTokens] in pushTokens.forget($0) }
         topicLinks = roster.map { TopicLinks($0) }
         wills = roster.map { WillLedger($0) }
         if let roster, let topicLinks, let wills, let placeStore {
@@ -176,13 +183,30 @@ package final class Messenger: Sendable {
     /// Whether this process does the work that one node must do for all nodes.
     private var isOnDuty: Bool { cluster?.isOnDuty ?? true }
 
+    /// The progress of ``load(_:)``.
+    package enum LoadProgress: Sendable {
+        /// The server begins to read this, which may take long.
+        case began(String)
+        /// The server has read so many of what it began to read.
+        case ended(count: Int)
+    }
+
     /// Reads the state that a server needs before the first connection; called once.
-    package func load() async throws(HermesError) {
-        try await durable.load()
+    ///
+    /// - Parameter progress: called at the beginning and the end of each step that may take long.
+    package func load(_ progress: @Sendable (LoadProgress) -> Void = { _ in }) async throws(HermesError) {
+        progress(.began("retained messages"))
+        try await durable.loadRetained()
+        progress(.ended(count: retained.statistics.count))
+        progress(.began("kept sessions"))
+        try await durable.loadSessions()
+        progress(.ended(count: durable.statistics.sessions))
         try await accounts.load(isStart: true)
-        try await deletions.load()
+        progress(.began("accounts that are being deleted"))
+        progress(.ended(count: try await deletions.load()))
         try await pushes.load()
-        try await pushTokens.load()
+        progress(.began("devices with push tokens"))
+        progress(.ended(count: try await pushTokens.load().count))
         await cluster?.start()
     }
 

@@ -9,10 +9,12 @@ package enum PrivateFile {
     ///
     /// `FileManager` restricts the mode of a file only after the creation, so others could open the file in between.
     ///
+    /// - Parameter directory: if root creates the file, it belongs to this directory's owner; nil: it belongs to root.
     /// - Returns: false if the file cannot be created or already exists.
-    package static func create(_ path: String, contents: [UInt8] = []) -> Bool {
+    package static func create(_ path: String, contents: [UInt8] = [], for directory: String? = nil) -> Bool {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return false }
+        if let directory { DirectoryOwner.give(descriptor, toOwnerOf: directory) }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             try file.write(contentsOf: Data(contents))
@@ -24,14 +26,15 @@ package enum PrivateFile {
         }
     }
 
-    /// Replaces a file in one step.
+    /// Replaces a file of the data directory in one step.
     ///
     /// - Returns: false if the file cannot be replaced; it then keeps its contents.
     package static func replace(_ path: String, contents: [UInt8]) -> Bool {
         let new = path + ".new"
         // Remove the file that an earlier process left if it ended while it wrote.
         try? FileManager.default.removeItem(atPath: new)
-        guard create(new, contents: contents) else { return false }
+        let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        guard create(new, contents: contents, for: directory) else { return false }
         guard rename(new, path) == 0 else {
             try? FileManager.default.removeItem(atPath: new)
             return false

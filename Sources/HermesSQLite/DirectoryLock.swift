@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+internal import HermesCore
 import Synchronization
 
 #if canImport(Darwin)
@@ -19,7 +20,7 @@ final class DirectoryLock: Sendable {
 
     init(directory: String) throws(StoreOpenError) {
         let path = directory + "/hermes.lock"
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let file = DirectoryOwner.openFile(path, in: directory, O_RDWR | O_CLOEXEC)
         guard file >= 0 else {
             throw StoreOpenError(
                 reason: errno == ENOSPC ? .diskFull : .unwritable,

@@ -24,6 +24,8 @@ enum NamedSecret {
 
     /// - Parameter missing: thrown if there is no such row.
     static func delete(from table: String, named name: String, in db: Database, missing: HermesError) throws {
+        // GRDB binds a text only up to a U+0000, which no name contains.
+        guard !name.utf8.contains(0) else { throw missing }
         try db.execute(sql: "DELETE FROM \(table) WHERE name = ?", arguments: [name])
         guard db.changesCount > 0 else { throw missing }
     }

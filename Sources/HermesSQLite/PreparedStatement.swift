@@ -171,11 +171,8 @@ struct PreparedStatement {
     static let maxAmount: Int64 = 1 << 44
     /// The largest sum over several rows that counts as sound.
     static let maxSum: Int64 = 1 << 56
-    private static let hasSoundWeight = "weight BETWEEN 0 AND \(maxAmount)"
     /// The SQL for the sum of a table's weights, without damaged ones.
-    static let totalWeight = "total(CASE WHEN \(hasSoundWeight) THEN weight ELSE 0 END)"
-    /// The SQL for the number of a table's damaged weights.
-    static let damagedWeights = "count(CASE WHEN \(hasSoundWeight) THEN NULL ELSE 1 END)"
+    static let totalWeight = "total(CASE WHEN weight BETWEEN 0 AND \(maxAmount) THEN weight ELSE 0 END)"
 
     /// Returns all 64 bits as an unsigned number, for values that are never incremented.
     func unsigned(_ column: Int32) -> UInt64 { UInt64(bitPattern: sqlite3_column_int64(pointer, column)) }

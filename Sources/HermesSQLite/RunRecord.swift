@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import Foundation
+internal import HermesCore
 
 #if canImport(Darwin)
 import Darwin
@@ -233,7 +234,8 @@ struct RunRecord {
             if let first = present.first {
                 guard rename(directory + "/" + first.name, directory + "/" + marker.name) == 0 else { return errno }
             } else {
-                let descriptor = open(directory + "/" + marker.name, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+                let name = directory + "/" + marker.name
+                let descriptor = DirectoryOwner.openFile(name, in: directory, O_WRONLY | O_CLOEXEC)
                 guard descriptor >= 0 else { return errno }
                 close(descriptor)
             }
@@ -287,7 +289,7 @@ struct RunRecord {
         var bytes = Array("\(Self.title)\n\(text)\n\(run)".utf8)
         guard bytes.count <= Self.bytes else { return EINVAL }
         bytes += [UInt8](repeating: 0x0A, count: Self.bytes - bytes.count)
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let descriptor = DirectoryOwner.openFile(path, in: directory, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { return errno }
         defer { close(descriptor) }
         guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else { return errno == 0 ? EIO : errno }

@@ -46,7 +46,9 @@ extension SQLiteStore: AccountStore {
         named key: String,
         limit: Int
     ) async throws(HermesError) -> (found: [Account], next: UserID?) {
-        try await read { [damage] db in
+        // GRDB binds a text only up to a U+0000, which no name contains.
+        guard !key.utf8.contains(0) else { return ([], nil) }
+        return try await read { [damage] db in
             let after = id?.rawValue ?? 0
             // This call looks only at accounts up to this id; the next call continues after it.
             let end = try Int64.fetchOne(

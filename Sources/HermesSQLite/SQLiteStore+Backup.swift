@@ -20,7 +20,8 @@ extension SQLiteStore {
 
     /// Writes the backup to a new file beside the final one and renames it at the end. The new file has a random name,
     /// so no other file is touched, and an incomplete backup never has the final name.
-    package func backup(to path: String) async throws(HermesError) {
+    @discardableResult
+    package func backup(to path: String) async throws(HermesError) -> Int? {
         guard !isBackingUp.exchange(true, ordering: .acquiring) else {
             throw HermesError(.overloaded, "Another backup is running. Wait until it has ended, then try again.")
         }
@@ -37,35 +38,42 @@ extension SQLiteStore {
         }
         defer { try? FileManager.default.removeItem(atPath: partial) }
         let isCancelled = CancellationMark()
-        let copied: Result<Void, HermesError> = await withTaskCancellationHandler {
+        let copied: Result<Int?, HermesError> = await withTaskCancellationHandler {
             await copy(to: partial, for: path, unless: isCancelled)
         } onCancel: {
             isCancelled.set()
         }
-        try copied.get()
+        let accounts = try copied.get()
         do {
             // Fails if the file was created meanwhile.
             try FileManager.default.moveItem(atPath: partial, toPath: path)
+            return accounts
         } catch {
             throw HermesError(.invalidArgument, "The backup file cannot be renamed.", cause: error)
         }
     }
 
     /// - Parameter path: the final name of the file `partial`, for people.
+    /// - Returns: the number of accounts in the copy; nil if the copy is damaged so that they cannot be counted.
     private func copy(
         to partial: String,
         for path: String,
         unless isCancelled: CancellationMark
-    ) async -> Result<Void, HermesError> {
+    ) async -> Result<Int?, HermesError> {
         do {
             // One connection for all steps: if the file were opened again by its name, it could be another file.
             let copy = try Self.writing(path) { try DatabaseQueue(path: partial) }
             try await pool.read { db in
                 try Self.writing(path) { try Self.copy(db, to: copy, unless: isCancelled) }
             }
-            try await copy.writeWithoutTransaction { db in try Self.writing(path) { try Self.convert(db) } }
+            let accounts = try await copy.writeWithoutTransaction { db in
+                try Self.writing(path) {
+                    try Self.convert(db)
+                    return try? Int.fetchOne(db, sql: "SELECT count(*) FROM account")
+                }
+            }
             try Self.writing(path) { try copy.close() }
-            return .success(())
+            return .success(accounts)
         } catch is CancellationError {
             return .failure(HermesError(.shuttingDown, "The backup was cancelled."))
         } catch let refusal as HermesError {

@@ -45,10 +45,12 @@ extension SQLiteStore: MessageStore {
         }
     }
 
+    /// Selects the accounts that are being deleted.
+    static let deletionsSQL = "SELECT id FROM account WHERE is_disabled = \(AccountRow.leaving) ORDER BY id"
+
     package func deletions() async throws(HermesError) -> [UserID] {
         try await read { [damage] db in
-            let sql = "SELECT id FROM account WHERE is_disabled = \(AccountRow.leaving) ORDER BY id"
-            let query = try PreparedStatement(db, sql)
+            let query = try PreparedStatement(db, Self.deletionsSQL)
             return try damage.list(query, name: { "account \($0.integer(0))" }, read: { try $0.user(0) })
         }
     }
@@ -82,8 +84,8 @@ extension SQLiteStore: MessageStore {
         return purged.count
     }
 
-    /// After a purge has committed, caches the changed inboxes again. Otherwise the next message to such an inbox would
-    /// count all entries of the inbox, which takes a millisecond for a few thousand entries.
+    /// After a purge has committed, caches the changed inboxes again. Otherwise the next message to an inbox whose
+    /// shares were counted would count them again, which takes a millisecond for a few thousand entries.
     private func keepInboxes(_ removals: [UserID: InboxRemoval], after db: Database) {
         var kept: [(user: UserID, inbox: WriterCache.Inbox)] = []
         for (user, removal) in removals {

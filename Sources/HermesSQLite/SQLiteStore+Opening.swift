@@ -11,6 +11,10 @@ extension SQLiteStore {
     /// The database in the data directory.
     package static let fileName = "hermes.db"
 
+    /// The remedy for a damaged database. A log that stayed would belong to another file than the backup.
+    private static let restoreAdvice =
+        "Move \(fileName), \(fileName)-wal and \(fileName)-shm away together, then restore a backup."
+
     /// Opens the store of a data directory; creates the directory (mode 0700) if it is missing.
     ///
     /// Refuses a damaged, newer or foreign file without touching it. If the last run did not close the database, or
@@ -58,13 +62,14 @@ extension SQLiteStore {
         let lock = try DirectoryLock(directory: directory)
         let path = directory + "/" + fileName
         try checkIsFile(path)
+        try ForeignLog.setAside(from: path, logger)
         var record = RunRecord(directory: directory, database: path, bootID: bootID)
         let isNew = !FileManager.default.fileExists(atPath: path)
         let last = isNew ? RunRecord.LastRun(ending: .closed) : record.lastRun()
         // An interrupted start has already drawn the number of its run, and the database may have this number.
         let run = last.numbers.count > 1 ? last.numbers[1] : Int64.random(in: 1...Int64.max)
         if isNew {
-            try createFile(path)
+            try createFile(path, in: directory)
         } else {
             let isCheckNeeded = last.ending != .closed
             if isCheckNeeded { checking() }
@@ -87,7 +92,7 @@ extension SQLiteStore {
             try pool.writeWithoutTransaction { db in
                 for pragma in tuning(.full) { try db.execute(sql: pragma) }
             }
-            try StoreSchema.migrate(pool)
+            try StoreSchema.migrate(pool, logger)
             let mark = try pool.write { db in
                 try StoreMark.open(db, after: last, run: run, bootID: bootID, waits: durability == .full)
             }
@@ -108,7 +113,7 @@ extension SQLiteStore {
                 try SessionWriter.settle(db)
             }
             let damage = Damage(logger: logger, tell: damaged)
-            let unread = try pool.write { try UnreadLedger($0, damage: damage) }
+            let unread = try pool.write { try UnreadLedger($0, damage: damage, logger: logger) }
             let queues = try pool.write {
                 QueueBudget(settings, waiting: try SessionReader(db: $0, damage: damage).waiting())
             }
@@ -198,9 +203,24 @@ extension SQLiteStore {
             throw StoreOpenError(
                 reason: .unwritable,
                 path: directory,
-                message: "Cannot be created. Check the permissions, or set data.directory to another place."
+                message: """
+                    Cannot be created\(obstacle(to: directory)). Check the permissions, or set data.directory to another \
+                    place.
+                    """
             )
         }
+    }
+
+    /// Returns the reason why a directory cannot be created, after a colon; an empty text if it is unknown.
+    private static func obstacle(to directory: String) -> String {
+        var place = URL(fileURLWithPath: directory).standardizedFileURL
+        while !FileManager.default.fileExists(atPath: place.path), place.pathComponents.count > 1 {
+            place.deleteLastPathComponent()
+        }
+        var isDirectory: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: place.path, isDirectory: &isDirectory) else { return "" }
+        if !isDirectory.boolValue { return ": \"\(place.path)\" is not a directory" }
+        return FileManager.default.isWritableFile(atPath: place.path) ? "" : ": \"\(place.path)\" cannot be written to"
     }
 
     /// Warns if others may write to the data directory, because they could replace the store. An existing directory
@@ -228,8 +248,8 @@ extension SQLiteStore {
     }
 
     /// Creates the file with mode 0600 from the start. SQLite gives the files of the log the same mode.
-    private static func createFile(_ path: String) throws(StoreOpenError) {
-        guard PrivateFile.create(path) else {
+    private static func createFile(_ path: String, in directory: String) throws(StoreOpenError) {
+        guard PrivateFile.create(path, for: directory) else {
             throw StoreOpenError(
                 reason: .unwritable,
                 path: path,
@@ -271,7 +291,7 @@ extension SQLiteStore {
                 throw StoreOpenError(
                     reason: .damaged,
                     path: path,
-                    message: "The database is empty. Restore a backup; or, if nothing was ever stored here, delete it."
+                    message: "The database is empty. If nothing was ever stored here, delete it. \(restoreAdvice)"
                 )
             }
             return
@@ -297,8 +317,7 @@ extension SQLiteStore {
             throw StoreOpenError(
                 reason: .damaged,
                 path: path,
-                message:
-                    "The file is damaged (\(found.problem ?? "no answer")). Keep a copy of it and restore a backup."
+                message: "The file is damaged (\(found.problem ?? "no answer")). \(restoreAdvice)"
             )
         }
     }
@@ -346,7 +365,13 @@ extension SQLiteStore {
             StoreOpenError(
                 reason: .damaged,
                 path: path,
-                message: "The file is damaged (\(detail)). Keep a copy of it and restore a backup."
+                message: "The file is damaged (\(detail)). \(restoreAdvice)"
+            )
+        case .SQLITE_ERROR where ["no such table", "no such column", "no such index"].contains { detail.hasPrefix($0) }:
+            StoreOpenError(
+                reason: .damaged,
+                path: path,
+                message: "A part of the database is missing (\(detail)). \(restoreAdvice)"
             )
         case .SQLITE_FULL:
             StoreOpenError(reason: .diskFull, path: path, message: "The disk is full. Free some space and start again.")

@@ -147,28 +147,63 @@ extension SQLiteStore: PushTokenStore {
             SELECT DISTINCT t.user FROM push_token t JOIN inbox_head h ON h.user = t.user
                 JOIN device d ON d.user = t.user AND d.device_id = t.device_id
                 JOIN account a ON a.id = t.user AND a.is_disabled = 0
-            WHERE t.user > ? AND h.head > max(t.pushed_up_to, d.cursor) ORDER BY t.user LIMIT ?
+            WHERE t.user > ? AND t.user <= ? AND h.head > max(t.pushed_up_to, d.cursor) ORDER BY t.user LIMIT ?
             """,
+            among: "push_token",
             after: user,
             limit: limit
         )
     }
 
-    /// Returns a page of users. Damaged ids are left out. They are above all others, so a page of damaged ids alone is
-    /// behind the last user.
-    func users(_ sql: String, after user: UserID?, limit: Int) async throws(HermesError) -> [UserID] {
-        try await read { [damage] db in
-            try Int64.fetchAll(
-                db,
-                sql: sql,
-                arguments: [user?.rawValue ?? 0, StoreSettings.pageLimit(limit)]
-            ).compactMap { id in
-                guard let user = UserID(id) else {
-                    damage.found("inbox of user \(id)")
-                    return nil
+    /// Returns a page of users, which is empty only behind the last user. Damaged ids are left out. They are above all
+    /// others, so a page of damaged ids alone is behind the last user.
+    ///
+    /// - Parameters:
+    ///   - sql: selects users above a first parameter and up to a second one, at most as many as a third one says.
+    ///   - table: the table whose users are looked at.
+    func users(
+        _ sql: String,
+        among table: String,
+        after user: UserID?,
+        limit: Int
+    ) async throws(HermesError) -> [UserID] {
+        let limit = StoreSettings.pageLimit(limit)
+        var last = Int64(user?.rawValue ?? 0)
+        while true {
+            let part = try await read { [damage, last] db in
+                let part = try Self.users(db, sql, among: table, after: last, limit: limit)
+                let users = part.ids.compactMap { id in
+                    let user = UserID(id)
+                    if user == nil { damage.found("inbox of user \(id)") }
+                    return user
                 }
-                return user
+                return (users: users, end: part.end)
             }
+            guard part.users.isEmpty, let end = part.end else { return part.users }
+            last = end
         }
+    }
+
+    /// The most rows that one read looks at in order to find users. The other readers have their turn between two
+    /// reads.
+    static let rowsPerRead = 10_000
+
+    /// Returns users among the next rows of a table.
+    ///
+    /// - Returns: the users' ids, and the last user that was looked at; nil: there are no more.
+    static func users(
+        _ db: Database,
+        _ sql: String,
+        among table: String,
+        after last: Int64,
+        limit: Int
+    ) throws -> (ids: [Int64], end: Int64?) {
+        let end = try Int64.fetchOne(
+            db,
+            sql: "SELECT max(user) FROM (SELECT user FROM \(table) WHERE user > ? ORDER BY user LIMIT \(rowsPerRead))",
+            arguments: [last]
+        )
+        guard let end else { return ([], nil) }
+        return (try Int64.fetchAll(db, sql: sql, arguments: [last, end, limit]), end)
     }
 }

@@ -230,11 +230,12 @@ extension SQLiteStore: WebhookStore {
         try await users(
             """
             SELECT h.user FROM inbox_head h LEFT JOIN webhook_mark m ON m.user = h.user
-            WHERE h.user > ? AND h.head > max(coalesce(m.reported_up_to, 0),
+            WHERE h.user > ? AND h.user <= ? AND h.head > max(coalesce(m.reported_up_to, 0),
                 coalesce((SELECT max(cursor) FROM device d
                     WHERE d.user = h.user AND d.proof > \(DeviceProof.claim.rawValue)), 0))
             ORDER BY h.user LIMIT ?
             """,
+            among: "inbox_head",
             after: user,
             limit: limit
         )

@@ -50,6 +50,7 @@ package final class SQLiteStore: Sendable {
     let damage: Damage
     /// The jumps of the clock that the database contains.
     let clockJumps: Mutex<ClockJumps>
+    private let throttle = LineThrottle()
     /// Whether commits leave fresh rows where they are, because the tables of inboxes are read one after the other.
     let keepsFresh = Atomic(false)
     /// The number of waiting webhooks; nil: it must be counted.
@@ -186,13 +187,17 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Translates an error for the core, and logs it if the store failed.
+    /// Translates an error for the core, and logs it if the store failed: for each text one line a minute, because a
+    /// full disk fails very many operations.
     func failure(_ error: any Error) -> HermesError {
         let failure = StoreFailure.hermesError(error)
         // Other errors, such as a cancellation when the server stops, are no failure of the store.
-        if failure.code == .storageUnavailable || failure.code == .internalError {
-            logger.error("store failed", metadata: ["error": "\(error)"])
-        }
+        guard failure.code == .storageUnavailable || failure.code == .internalError else { return failure }
+        let text = "\(error)"
+        guard let skipped = throttle.skipped(text, now: clock.uptime()) else { return failure }
+        var metadata: Logger.Metadata = ["error": "\(text)"]
+        if skipped > 0 { metadata["skipped"] = "\(skipped)" }
+        logger.error("store failed", metadata: metadata)
         return failure
     }
 }

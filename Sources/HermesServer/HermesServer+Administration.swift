@@ -9,13 +9,16 @@ import Logging
 extension HermesServer {
     /// Checks the configuration, and the files that it names, as `run` does.
     ///
-    /// - Parameter readsFiles: whether to read the files: rules, keys, certificates.
+    /// - Parameters:
+    ///   - readsFiles: whether to read the files: rules, keys, certificates.
+    ///   - warn: gets a sentence about each setting that is allowed but probably not intended.
     /// - Returns: the values in force and their sources, one line per setting.
     package static func checkConfiguration(
         arguments: [String],
         environment: [String: String] = ProcessInfo.processInfo.environment,
         file: String?,
-        readsFiles: Bool = true
+        readsFiles: Bool = true,
+        warn: (String) -> Void = { _ in }
     ) async throws(ServerFailure) -> String {
         do throws(SettingsError) {
             let sources = sources(arguments, environment, file)
@@ -24,6 +27,8 @@ extension HermesServer {
             let checked = try ServerSettings(values)
             let problems = readsFiles ? await ConfigurationFiles.problems(of: checked) : []
             guard problems.isEmpty else { throw SettingsError(problems: problems) }
+            for warning in checked.warnings { warn(warning) }
+            if readsFiles { for warning in ConfigurationFiles.warnings(of: checked) { warn(warning) } }
             return ConfigurationText.effective(values, of: settings)
         } catch {
             throw ServerFailure(error)
@@ -33,12 +38,14 @@ extension HermesServer {
     /// Carries out an administrator's request. The server that runs on the data directory does it; if none runs, this
     /// process works on the directory itself.
     ///
+    /// - Parameter note: gets a sentence for the person at the command line if the command has created a database.
     /// - Throws: errors of the configuration and of opening the directory; errors of the request are in the response.
     package static func administer(
         _ request: ControlRequest,
         arguments: [String],
         environment: [String: String] = ProcessInfo.processInfo.environment,
-        file: String?
+        file: String?,
+        note: (String) -> Void = { _ in }
     ) async throws(ServerFailure) -> ControlResponse {
         // The server may close the connection; writing then fails instead of ending the process.
         signal(SIGPIPE, SIG_IGN)
@@ -47,8 +54,11 @@ extension HermesServer {
             throw ServerFailure(.badConfiguration, "store.kind is memory: there is no data to work on")
         }
         if let response = try await ControlClient.ask(request, directory: settings.dataDirectory) { return response }
-        let logger = Logger(label: "hermes") { _ in LineLogHandler(level: .error, format: settings.logFormat) }
-        let store = try OpenStore.open(settings, logger: logger)
+        let data = OfflineData(settings)
+        let isNew = try data.isCreated(by: request)
+        let logger = Logger(label: "hermes") { _ in LineLogHandler(level: .warning, format: settings.logFormat) }
+        let store = try data.open(logger)
+        if isNew { note("created the database \(data.database); the server must use the same data directory") }
         let messenger = Messenger(
             accountStore: store.accounts,
             messageStore: store.messages,

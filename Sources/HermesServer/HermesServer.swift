@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import Foundation
+import HermesCore
 import HermesGateways
 import Logging
 
@@ -30,12 +31,28 @@ public enum HermesServer {
         }
         // The reader of the output may disappear; writing then fails instead of ending the process.
         signal(SIGPIPE, SIG_IGN)
+        let path = file ?? environment["HERMES_CONFIG"]
+        let settingsFile = path.map { SettingsFile($0) }
+        logger.info(
+            "starting",
+            metadata: [
+                "version": "\(HermesVersion.current)", "data": "\(AbsolutePath.of(configured.dataDirectory))",
+                "configuration": "\(path.map(AbsolutePath.of) ?? "none")",
+            ]
+        )
+        for warning in configured.warnings { logger.warning("\(warning)") }
         let settings = fitted(configured, logger)
         let early = EarlySignals { name in logger.notice("stopped during the start", metadata: ["signal": "\(name)"]) }
         let server = try await ServerAssembly.start(settings, logger: logger, tail: tail)
-        try await server.run(signals: early) { addresses in
+        try await server.run(signals: early, settingsFile: settingsFile) { addresses in
             early.ready()
-            print(readyLine(addresses, hasHomePage: settings.pages.contains(.home), isHTTPS: settings.http.tls != nil))
+            let line = readyLine(
+                addresses,
+                hasHomePage: settings.pages.contains(.home),
+                isHTTPS: settings.http.tls != nil,
+                isEncrypted: settings.gateways[listener: "delimited"]?.tls != nil
+            )
+            print(line)
             fflush(nil)
         }
     }
@@ -58,24 +75,46 @@ public enum HermesServer {
     }
 
     /// Returns the line on standard output with the server's addresses, its page for a browser, and a command to try.
+    ///
+    /// - Parameter isEncrypted: whether the listener for the command speaks TLS.
     package static func readyLine(
         _ addresses: [BoundAddress],
         hasHomePage: Bool = false,
-        isHTTPS: Bool = false
+        isHTTPS: Bool = false,
+        isEncrypted: Bool = false
     ) -> String {
         let places = addresses.map(\.description).joined(separator: ", ")
         var line = "hermes \(HermesVersion.current) ready: \(places)"
         if hasHomePage, let http = addresses.first(where: { $0.name == "http" }), !http.host.contains("/") {
-            let host = http.host.contains(":") ? "[\(http.host)]" : http.host
+            let place = reachable(http.host)
+            let host = place.contains(":") ? "[\(place)]" : place
             line += " - open \(isHTTPS ? "https" : "http")://\(host):\(http.port) in a browser"
         }
-        if let delimited = addresses.first(where: { $0.name == "delimited" }) {
+        if let delimited = addresses.first(where: { $0.name == "delimited" }), !delimited.host.contains("/") {
             let program = CommandLine.arguments.first ?? "hermes"
-            let host = delimited.host == "127.0.0.1" ? "" : " --host \(delimited.host)"
+            let place = reachable(delimited.host)
+            let host = place == "127.0.0.1" ? "" : " --host \(place)"
             let port = delimited.port == 9000 ? "" : " --port \(delimited.port)"
-            line += " - try: \(program) chat ann --register\(host)\(port)"
+            line += " - try: \(program) chat ann --register\(host)\(port)\(tlsOption(place, isEncrypted))"
         }
         return line
+    }
+
+    /// Returns an address at which this machine reaches a listener.
+    private static func reachable(_ host: String) -> String {
+        switch host {
+        case "0.0.0.0", "": "127.0.0.1"
+        case "::": "::1"
+        default: host
+        }
+    }
+
+    /// Returns the option that a client command needs. Without options, clients use TLS except to their own machine. A
+    /// certificate names the server and not this machine, so a client here cannot check it.
+    private static func tlsOption(_ host: String, _ isEncrypted: Bool) -> String {
+        let isLoopback = host == "::1" || host == "localhost" || host.hasPrefix("127.")
+        if isLoopback { return isEncrypted ? " --tls-insecure" : "" }
+        return isEncrypted ? "" : " --no-tls"
     }
 
     /// Raises the limit on open files, and lowers `limits.connections` to what that limit allows. Otherwise clients

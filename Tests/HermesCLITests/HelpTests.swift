@@ -11,6 +11,13 @@ struct HelpTests {
         [command] + command.configuration.subcommands.flatMap(all)
     }
 
+    @Test func `an audit log of no entries is refused`() throws {
+        for limit in ["0", "1001", "-1"] {
+            #expect(throws: (any Error).self) { try HermesCommand.parseAsRoot(["admin", "audit", "--limit=\(limit)"]) }
+        }
+        _ = try HermesCommand.parseAsRoot(["admin", "audit", "--limit", "1"])
+    }
+
     @Test func `each paragraph is one line, which the terminal's width breaks`() {
         let commands = Self.all(HermesCommand.self)
         #expect(commands.count > 40)

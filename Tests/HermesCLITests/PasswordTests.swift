@@ -34,6 +34,19 @@ struct PasswordTests {
         try pipe.fileHandleForReading.close()
     }
 
+    @Test func `the file with a password may be a pipe`() throws {
+        let path = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        try #require(mkfifo(path, 0o600) == 0)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        Thread.detachNewThread {
+            guard let pipe = FileHandle(forWritingAtPath: path) else { return }
+            try? pipe.write(contentsOf: Data("secret\nrest\n".utf8))
+            try? pipe.close()
+        }
+        #expect(try PasswordInput.read(file: path, isNew: true) == "secret")
+        #expect(SecretFile.read(path + ".missing") == nil)
+    }
+
     /// What comes of typed bytes.
     private static func typed(_ bytes: some Sequence<UInt8>) throws -> String? {
         var line = PasswordLine()

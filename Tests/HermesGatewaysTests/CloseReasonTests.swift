@@ -21,7 +21,7 @@ import Testing
             #expect(LiveRoomTranslation.kick(for: reason)?.code == code)
             #expect(QSIOPTranslation.answer(for: reason)?.code == code.rawValue)
         }
-        for reason in [CloseReason.goodbye, .finished, .slowReader, .loginBudget] {
+        for reason in [CloseReason.goodbye, .finished, .slowReader, .loginBudget, .loginRefused(.wrongCredentials)] {
             #expect(LiveRoomTranslation.kick(for: reason) == nil)
             #expect(QSIOPTranslation.answer(for: reason) == nil)
         }
@@ -36,8 +36,24 @@ import Testing
         .memory, .rateLimited, .attachment(.replaced), .attachment(.accountDisabled), .attachment(.accountDeleted),
         .attachment(.accountRenamed),
         .attachment(.revoked),
-        .attachment(.shuttingDown), .shuttingDown,
+        .attachment(.shuttingDown), .shuttingDown, .loginRefused(.wrongCredentials), .loginRefused(.forbidden),
+        .loginRefused(.loginDelayed), .loginRefused(.storageUnavailable),
     ]
+
+    @Test func `a refused login has a kind of its own`() {
+        let kinds: [(HermesError.Code, CloseReason.Kind)] = [
+            (.wrongCredentials, .badCredentials), (.invalidToken, .badCredentials), (.accountDisabled, .notAuthorized),
+            (.notAuthenticated, .notAuthorized), (.forbidden, .notAuthorized), (.loginDelayed, .loginDelayed),
+            (.overloaded, .loginRefused), (.storageUnavailable, .loginRefused),
+        ]
+        for (code, kind) in kinds { #expect(CloseReason.loginRefused(code).kind == kind) }
+        let wrong = MQTTPacketError(.badUserNameOrPassword, "wrong name or password")
+        let cause = HermesError(.wrongCredentials, "wrong name or password")
+        #expect(MQTTTranslation.closeReason(for: wrong, because: cause).kind == .badCredentials)
+        let will = MQTTPacketError(.notAuthorized, "the will's topic may not be published to")
+        #expect(MQTTTranslation.closeReason(for: will, because: nil).kind == .notAuthorized)
+        #expect(MQTTTranslation.closeReason(for: MQTTPacketError(.protocolError, ""), because: nil).kind == .malformed)
+    }
 
     @Test func `every kind of reason has an example here`() {
         #expect(Set(Self.reasons.map(\.kind)) == Set(CloseReason.Kind.allCases))
@@ -57,7 +73,8 @@ import Testing
         #expect(DelimitedTranslation.kicked(long)?.code == 4003)
         #expect(long.webSocketCode == 1009)
         let expected: [UInt16] = [
-            1000, 1000, 1002, 1008, 1008, 1013, 1008, 1008, 1013, 1008, 1008, 1008, 1008, 1008, 1008, 1001, 1001,
+            1000, 1000, 1002, 1008, 1008, 1013, 1008, 1008, 1013, 1008, 1008, 1008, 1008, 1008, 1008, 1001, 1001, 1000,
+            1000, 1000, 1000,
         ]
         #expect(Self.reasons.map(\.webSocketCode) == expected)
         // MQTT's own reasons go the same way.

@@ -52,6 +52,7 @@ final class FakeHTTP2Server: Sendable {
 
     private let channel: any Channel
     private let opened: Counter
+    private let closed: Counter
     let url: String
 
     private final class Counter: Sendable {
@@ -68,8 +69,11 @@ final class FakeHTTP2Server: Sendable {
     /// The number of connections so far.
     var connections: Int { opened.count.withLock { $0 } }
 
+    /// The number of connections that are closed.
+    var closedConnections: Int { closed.count.withLock { $0 } }
+
     init(_ certificate: TestCertificate, _ script: Script) async throws {
-        let opened = Counter()
+        let (opened, closed) = (Counter(), Counter())
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: try NIOSSLCertificate.fromPEMFile(certificate.certificate).map { .certificate($0) },
             privateKey: .privateKey(try NIOSSLPrivateKey(file: certificate.key, format: .pem))
@@ -82,10 +86,12 @@ final class FakeHTTP2Server: Sendable {
                     let pipeline = channel.pipeline.syncOperations
                     try pipeline.addHandler(NIOSSLServerHandler(context: tls))
                     try pipeline.addHandler(Handler(opened.next(), script))
+                    channel.closeFuture.whenComplete { _ in _ = closed.next() }
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
         self.opened = opened
+        self.closed = closed
         url = "https://localhost:\(channel.localAddress?.port ?? 0)"
     }
 

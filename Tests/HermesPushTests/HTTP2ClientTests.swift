@@ -17,6 +17,7 @@ struct HTTP2ClientTests {
     private func with(
         _ script: FakeHTTP2Server.Script,
         timeout: TimeAmount = .minutes(1),
+        maxRequests: Int = HTTP2Connection.maxRequests,
         _ body: (HTTP2Client, FakeHTTP2Server) async throws -> Void
     ) async throws {
         let certificate = try TestCertificate()
@@ -24,7 +25,12 @@ struct HTTP2ClientTests {
         let server = try await FakeHTTP2Server(certificate, script)
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(certificate.certificate))
-        let client = try HTTP2Client(group: NIOSingletons.posixEventLoopGroup, tls: tls, timeout: timeout)
+        let client = try HTTP2Client(
+            group: NIOSingletons.posixEventLoopGroup,
+            tls: tls,
+            timeout: timeout,
+            maxRequests: maxRequests
+        )
         let result: Result<Void, any Error>
         do { result = .success(try await body(client, server)) } catch { result = .failure(error) }
         client.shutdown()
@@ -178,6 +184,23 @@ struct HTTP2ClientTests {
             // GOAWAY says that the stream was not handled, so the request may fail; the next one gets a connection.
             for _ in 0..<4 { _ = await failure(client, server) }
             #expect(server.connections == 4)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true])
+    func `a connection ends after its last request, and the next request opens another`(areParallel: Bool) async throws
+    {
+        try await with(.init(), maxRequests: 2) { client, server in
+            if areParallel {
+                await withTaskGroup(of: PushHTTPFailure?.self) { group in
+                    for _ in 0..<5 { group.addTask { await failure(client, server) } }
+                    for await failure in group { #expect(failure == nil) }
+                }
+            } else {
+                for _ in 0..<5 { #expect(await failure(client, server) == nil) }
+            }
+            #expect(server.connections == 3)
+            while server.closedConnections < 2 { try await Task.sleep(for: .milliseconds(5)) }
         }
     }
 

@@ -226,7 +226,8 @@ struct DamageTests {
     @Test(
         arguments: [
             "UPDATE inbox_head SET head = ? WHERE user = 1", "UPDATE inbox_head SET oldest = ? WHERE user = 1",
-            "UPDATE inbox_head SET acknowledged = ? WHERE user = 1", "UPDATE conversation SET last_seq = ?",
+            "UPDATE inbox_head SET acknowledged = ? WHERE user = 1", "UPDATE inbox_head SET entries = ? WHERE user = 1",
+            "UPDATE inbox_head SET bytes = ? WHERE user = 1", "UPDATE conversation SET last_seq = ?",
             "UPDATE device SET cursor = ? WHERE user = 1", "UPDATE message SET conversation_seq = ?",
             "UPDATE message SET sent_at = ?", "UPDATE message SET refs = ?", "UPDATE session_head SET head = ?",
             "UPDATE session SET sent_up_to = ?", "UPDATE session SET expiry = ?", "UPDATE session SET expires_at = ?",

@@ -5,7 +5,15 @@ import GRDB
 
 /// Brings a file of this version back to an older one.
 extension Database {
-    func takeBackGoneConversations() throws { try execute(sql: "DROP TABLE conversation_gone") }
+    func takeBackCountsOfInboxes() throws {
+        try execute(sql: "DROP INDEX account_leaving")
+        for column in ["entries", "bytes"] { try execute(sql: "ALTER TABLE inbox_head DROP COLUMN \(column)") }
+    }
+
+    func takeBackGoneConversations() throws {
+        try takeBackCountsOfInboxes()
+        try execute(sql: "DROP TABLE conversation_gone")
+    }
 
     func takeBackIdentitiesOfPushTokens() throws {
         try takeBackGoneConversations()

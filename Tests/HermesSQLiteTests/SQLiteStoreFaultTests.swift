@@ -108,9 +108,10 @@ struct SQLiteStoreFaultTests {
         let store = try directory.openStore()
         let world = try await StoreWorld(store: store)
         for index in 1...500 { try world.send("\(index)", from: 0, to: 1) }
-        async let done: Void = store.backup(to: target.database)
+        async let done = store.backup(to: target.database)
         for index in 501...700 { try world.send("\(index)", from: 0, to: 1) }
-        try await done
+        let accounts = try await done
+        #expect(accounts == 2)
         #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == [SQLiteStore.fileName])
         let mode = try FileManager.default.attributesOfItem(atPath: target.database)[.posixPermissions] as? NSNumber
         #expect(mode?.intValue == 0o600)

@@ -57,6 +57,37 @@ struct WebhookQueryTests {
     }
 
     @Test
+    func `one read looks at so many inboxes; a page is empty only behind the last one`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let last = 2 * SQLiteStore.rowsPerRead + 1
+        try await store.pool.write { db in
+            for number in 1...last {
+                try db.execute(
+                    sql: "INSERT INTO inbox_head (user, head, oldest, acknowledged) VALUES (?, ?, 1, 0)",
+                    arguments: [number, number < last ? 0 : 1]
+                )
+            }
+        }
+        let sql = "SELECT user FROM inbox_head WHERE user > ? AND user <= ? AND head > 0 ORDER BY user LIMIT ?"
+        var (place, reads): (Int64, Int) = (0, 0)
+        while reads < 9 {
+            let found = try await store.pool.read { [place] db in
+                let part = try SQLiteStore.users(db, sql, among: "inbox_head", after: place, limit: 10)
+                #expect(part.ids == (part.end == Int64(last) ? [Int64(last)] : []))
+                return part.end
+            }
+            guard let found else { break }
+            (place, reads) = (found, reads + 1)
+        }
+        #expect(reads == 3)
+        let user = try #require(UserID(last))
+        #expect(try await store.usersWithUndelivered(after: nil, limit: 10) == [user])
+        #expect(try await store.usersWithUndelivered(after: user, limit: 10).isEmpty)
+        try store.close()
+    }
+
+    @Test
     func `a limit that was lowered takes effect little by little`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()

@@ -19,6 +19,7 @@ import Testing
             #expect(users.map(\.nickName.rawValue) == ["online-anna"])
         }
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }
         try await manage(directory, prefix: "offline")
     }
@@ -64,8 +65,12 @@ import Testing
             return
         }
         let file = directory + "/\(prefix).backup"
-        #expect(try await administer(.backup(path: file), directory) == .done)
-        #expect(FileManager.default.fileExists(atPath: file))
+        guard case .backedUp(1?, let bytes) = try await administer(.backup(path: file), directory) else {
+            Issue.record("no backup with one account")
+            return
+        }
+        let attributes = try FileManager.default.attributesOfItem(atPath: file)
+        #expect((attributes[.size] as? NSNumber)?.int64Value == bytes)
     }
 
     /// A command without a server sees what a server would have in memory.
@@ -115,6 +120,7 @@ import Testing
     @Test func `administrators are managed whether a server runs or not`() async throws {
         try await withServer(store: .sqlite) { server in try await manageAdministrators(server.dataDirectory) }
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }
         try await manageAdministrators(directory)
     }

@@ -82,7 +82,13 @@ import Testing
             ]
         }
         #expect(await check(tls(made.certificate, made.key)).contains("listeners.mqtts.tls.certificate"))
-        #expect(await check(tls(made.certificate, other.key)).contains("cannot be used"))
+        let mismatch = await check(tls(made.certificate, other.key))
+        #expect(mismatch.contains("cannot be used together; probably the key does not belong to the certificate"))
+        let empty = try files.write("empty", "")
+        #expect(await check(tls(empty, made.key)).contains("listeners.mqtts.tls.certificate: \"\(empty)\" is empty"))
+        #expect(await check(tls(made.certificate, "/tmp")).contains("tls.privateKey: \"/tmp\" is a directory"))
+        let place = FileManager.default.currentDirectoryPath
+        #expect(await check(tls("missing.pem", made.key)).contains("\"\(place)/missing.pem\" does not exist"))
         #expect(await check(tls("/nowhere/c", made.key)).contains("listeners.mqtts.tls.certificate: \"/nowhere/c\""))
         let noKey = await check(tls(made.certificate, made.certificate))
         #expect(noKey.contains("holds no \"-----BEGIN PRIVATE KEY-----\""))
@@ -100,6 +106,20 @@ import Testing
             made.certificate, "--listeners.mqtts.tls.revocationLists", lists,
         ]
         #expect(await check(tls(made.certificate, made.key) + client).contains("tls.revocationLists: \"\(lists)\""))
+    }
+
+    @Test(.enabled(if: TestCertificate.canBeMade)) func `certificates outside their dates are warned of`() throws {
+        let made = try TestCertificate()
+        defer { made.remove() }
+        var settings = try ServerSettings.defaults()
+        settings.http.tls = made.settings
+        let now = Int(Date().timeIntervalSince1970)
+        #expect(ConfigurationFiles.warnings(of: settings).isEmpty)
+        let late = ConfigurationFiles.warnings(of: settings, now: now + 3 * 86_400)
+        #expect(late.count == 1 && late.first?.contains("the certificate has expired") == true, "\(late)")
+        #expect(late.first?.hasPrefix("listeners.http.tls.certificate: \"\(made.certificate)\"") == true, "\(late)")
+        let early = ConfigurationFiles.warnings(of: settings, now: now - 3_600)
+        #expect(early.first?.contains("not valid yet") == true, "\(early)")
     }
 
     @Test func `blocks of a PEM file know their lines`() {

@@ -23,6 +23,7 @@ struct ControlListTests {
     @Test
     func `conversations are listed, with a running server and without`() async throws {
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }
         for name in ["ann", "bob"] {
             _ = try await ask(.addUser(nickName: name, password: "secret12"), directory)
@@ -140,7 +141,9 @@ struct ControlListTests {
     @Test
     func `without a running server there are neither clients nor figures`() async throws {
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }
+        _ = try await ask(.createAPIKey(name: "shop", scopes: "all"), directory)
         let requests: [ControlRequest] = [
             .listClients(after: 0, text: "", limit: 1), .disconnectClient(number: 1),
             .figureHistory(names: [], isMonth: true),

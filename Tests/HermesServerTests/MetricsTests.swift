@@ -26,6 +26,16 @@ import Testing
         #expect(text.contains("process_cpu_seconds_total "))
     }
 
+    @Test func `known metrics have a help text`() {
+        let registry = MetricsRegistry()
+        registry.makeMeter(label: "hermes_ready", dimensions: []).set(1.0)
+        registry.makeMeter(label: "of_an_application", dimensions: []).set(1.0)
+        let text = registry.text()
+        #expect(text.contains("# HELP hermes_ready 1 if the store accepts writes, otherwise 0.\n# TYPE hermes_ready"))
+        #expect(text.contains("# HELP process_cpu_seconds_total "))
+        #expect(!text.contains("HELP of_an_application"))
+    }
+
     @Test func `labels are escaped`() {
         let registry = MetricsRegistry()
         registry.makeCounter(label: "x", dimensions: [("a b", "one\"two\\three\nfour")]).increment(by: 1)

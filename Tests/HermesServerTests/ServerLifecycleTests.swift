@@ -203,6 +203,16 @@ import Testing
         #expect(line.hasSuffix(" chat ann --register --host ::1 --port 9001"))
         let http = HermesServer.readyLine([BoundAddress(name: "http", host: "::1", port: 8080)], hasHomePage: true)
         #expect(http.hasSuffix(" - open http://[::1]:8080 in a browser"))
+        func command(at host: String, isEncrypted: Bool) -> String {
+            let address = BoundAddress(name: "delimited", host: host, port: 9000)
+            let line = HermesServer.readyLine([address], isEncrypted: isEncrypted)
+            return String(line[(line.firstRange(of: "--register")?.upperBound ?? line.endIndex)...])
+        }
+        #expect(command(at: "0.0.0.0", isEncrypted: false) == "")
+        #expect(command(at: "0.0.0.0", isEncrypted: true) == " --tls-insecure")
+        #expect(command(at: "::", isEncrypted: false) == " --host ::1")
+        #expect(command(at: "192.0.2.1", isEncrypted: false) == " --host 192.0.2.1 --no-tls")
+        #expect(command(at: "192.0.2.1", isEncrypted: true) == " --host 192.0.2.1")
     }
 
     private func withDirectory<Result>(_ body: (String) async throws -> Result) async throws -> Result {

@@ -27,7 +27,7 @@ export function showNewGroup(account, open) {
     const form = h(
         "form",
         {},
-        field(t("groupName"), { name: "group", required: true, maxlength: 64, autocomplete: "off" }),
+        field(t("groupName"), { name: "group", required: true, maxlength: 256, autocomplete: "off" }),
         field(t("members"), { name: "members", placeholder: t("membersHint"), autocomplete: "off" }),
         h("button", { class: "main" }, t("create")),
     );
@@ -126,7 +126,7 @@ export function showGroup(account, groupId) {
         const change = h(
             "form",
             {},
-            field(t("groupName"), { name: "group", required: true, maxlength: 64, value: group.name, dir: "auto" }),
+            field(t("groupName"), { name: "group", required: true, maxlength: 256, value: group.name, dir: "auto" }),
             check("muted", "muteAll", group.muted),
             check("historyOpen", "historyOpen", group.historyOpen),
             h("button", { class: "main", "data-key": "save" }, t("save")),

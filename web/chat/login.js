@@ -59,7 +59,7 @@ export function loginForm(error, show) {
     const form = h(
         "form",
         {},
-        field(t("name"), { name: "name", required: true, maxlength: 64, autocomplete: "username", dir: "auto" }),
+        field(t("name"), { name: "name", required: true, maxlength: 256, autocomplete: "username", dir: "auto" }),
         field(t("password"), { name: "password", type: "password", required: true, autocomplete: "current-password" }),
         invitation,
         progress,

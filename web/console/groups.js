@@ -100,7 +100,7 @@ export async function groups(page) {
     await page.attempt(list.first);
     if (page.argument) await page.attempt(() => open(page.argument));
     return [
-        h("div", { class: "panel" }, form([field(t("Part of the name; empty: all"), { name: "text", autocomplete: "off", maxlength: 64 })],
+        h("div", { class: "panel" }, form([field(t("Part of the name; empty: all"), { name: "text", autocomplete: "off", maxlength: 256 })],
             t("Search"), (values) => page.attempt(() => {
                 text = values.text.trim();
                 detail.replaceChildren();

@@ -74,7 +74,7 @@ export async function rooms(page) {
         }), list, h("p", {}, button(t("Read again"), () => page.attempt(load)))),
         mayAct ? h("div", { class: "panel" }, h("h2", {}, t("Say something in a room")), form([
             room(), field(t("Text"), { name: "text", required: true, autocomplete: "off", maxlength: 1024 }),
-            field(t("As; empty: a notice of the server"), { name: "name", autocomplete: "off", maxlength: 64 }),
+            field(t("As; empty: a notice of the server"), { name: "name", autocomplete: "off", maxlength: 256 }),
         ], t("Say"), ({ room: name, text, name: as }, made) => page.attempt(async () => {
             const { members } = await page.api.request("POST", `rooms/${encoded(name)}/messages`, as ? { text, name: as } : { text });
             made.elements.text.value = "";

@@ -133,7 +133,7 @@ export async function accounts(page) {
         h("div", { class: "panel" }, form([field(t("Part of a name, or number; empty: all"), { name: "text", autocomplete: "off", maxlength: 256 })],
             t("Search"), ({ text }) => page.attempt(() => find(text.trim())))),
         page.api.may("administrator") ? h("div", { class: "panel" }, h("h2", {}, t("New account")), form([
-            field(t("Name"), { name: "name", required: true, autocomplete: "off", maxlength: 64 }),
+            field(t("Name"), { name: "name", required: true, autocomplete: "off", maxlength: 256 }),
             field(t("Password"), { name: "password", type: "password", required: true, minlength: 6, autocomplete: "new-password" }),
         ], t("Create"), ({ name, password }, made) => page.attempt(async () => {
             const user = await page.api.request("POST", "users", { nick_name: name, password });

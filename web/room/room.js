@@ -250,7 +250,7 @@ function loginForm() {
         "form",
         { class: "login" },
         h("p", { class: "invitation" }, say(watching === "live" ? "toTalk" : "toWatch")),
-        field(say("name"), { name: "name", required: true, maxlength: 64, autocomplete: "username", dir: "auto" }),
+        field(say("name"), { name: "name", required: true, maxlength: 256, autocomplete: "username", dir: "auto" }),
         field(say("password"), {
             name: "password",
             type: "password",

@@ -78,3 +78,23 @@ test("a message can be recalled for two minutes", () => {
     assert.deepEqual([1000, 120_999, 121_000, 500_000].map((now) => recallLeft(line, now)), [120_000, 1, 0, 0]);
     for (const other of [{ own: false }, { seq: 0 }, { recalled: true }]) assert.equal(recallLeft({ ...line, ...other }, 1000), 0);
 });
+
+test("the fields for names of accounts and groups take every name that the server allows", async () => {
+    const text = (path) => readFile(new URL(`../../${path}`, import.meta.url), "utf8");
+    const rules = ["Accounts/NickName.swift", "Groups/Group.swift"].map((path) => text(`Sources/HermesCore/${path}`));
+    const bytes = /static let max(?:Name)?Bytes = (\d+)/;
+    // A text has no more UTF-16 units, which a field counts, than bytes.
+    const longest = Math.max(...(await Promise.all(rules)).map((source) => Number(source.match(bytes)[1])));
+    const fields = [
+        ["web/chat/login.js", "name", 1],
+        ["web/chat/groups.js", "group", 2],
+        ["web/room/room.js", "name", 1],
+        ["web/console/groups.js", "text", 1],
+        ["web/console/rooms.js", "name", 1],
+    ];
+    for (const [path, name, count] of fields) {
+        const limits = [...(await text(path)).matchAll(/\bname: "(\w+)",.*?\bmaxlength: (\d+)/g)];
+        const found = limits.filter((match) => match[1] === name).map((match) => Number(match[2]));
+        assert.deepEqual(found, Array(count).fill(longest), path);
+    }
+});

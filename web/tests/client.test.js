@@ -1069,6 +1069,69 @@ describe("requests", () => {
         client.send(text, { uid: 7 }).catch(() => {});
         assert.equal((await server.packet("send")).send.content.text, text);
     });
+
+    describe("half of a surrogate pair", () => {
+        const half = "ok 😀".slice(0, -1);
+        const isHalf = { code: 109, message: /surrogate/ };
+
+        test("is not sent in a request, and the other requests are answered", async () => {
+            server.handler = (packet, connection) => {
+                // The server's reader of JSON takes no half.
+                if (/\p{Surrogate}/u.test(packet.send.content.text)) {
+                    connection.send({ kicked: { reason: "REASON_PROTOCOL", message: "not JSON", code: 4001 } });
+                    return connection.close(1002);
+                }
+                if (packet.send.clientId === "late") connection.send(receipt(packet, 2));
+            };
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            const other = client.send("x".repeat(500), { uid: 7 }, { clientId: "first" });
+            await server.packet("send");
+            for (const text of [half, "\ude00", `a\\${half.at(-1)}`, `${half} 😀`]) {
+                await assert.rejects(client.send(text, { uid: 7 }), isHalf, text);
+            }
+            await assert.rejects(client.request({ send: { content: { attributes: { [half]: "" } } } }), isHalf);
+            for (const text of ["\\ud83d", "a\\\\ud83d", "\\", "😀"]) {
+                await client.send(text, { uid: 7 }, { clientId: "late" });
+            }
+            server.connections[0].send(receipt(server.packets[1], 1));
+            assert.equal((await other).clientId, "first");
+            assert.equal(server.connections.length, 1);
+            assert.equal(server.packets.filter((packet) => packet.send).length, 5);
+        });
+
+        test("makes a message in the outbox fail", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            server.handler = (packet, connection) => connection.send(receipt(packet, 1));
+            const end = next(client, "outbox", ({ status }) => status === "failed" || status === "sent");
+            await client.outbox.send(half, { uid: 7 });
+            assert.equal((await end).error?.code, 109);
+            assert.equal(server.packets.filter((packet) => packet.send).length, 0);
+        });
+
+        test("is not sent in what has no answer", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            const enter = (name) => ({ room: { room: "lobby", enter: { user: { name } } } });
+            assert.throws(() => client.notify(enter(half)), isHalf);
+            assert.throws(() => client.notify(enter("a" + "\u0301".repeat(129))), { code: 109 });
+            client.notify(enter("ann"));
+            assert.equal((await server.packet("room")).room.enter.user.name, "ann");
+        });
+
+        test("makes a login fail at once, which ends no earlier one", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            await assert.rejects(client.logIn({ nickName: "ann", password: half }), isHalf);
+            await assert.rejects(client.register({ nickName: half, password: "secret" }), isHalf);
+            assert.equal(client.state.is, "live");
+            const other = await open({ device: { name: half } });
+            await assert.rejects(other.logIn({ nickName: "ann", password: "secret" }), isHalf);
+            assert.equal(other.state.is, "idle");
+            assert.equal(server.packets.length, 1);
+        });
+    });
 });
 
 describe("ends of connections", () => {

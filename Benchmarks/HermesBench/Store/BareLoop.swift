@@ -165,7 +165,10 @@ private struct Prepared {
             sqlite3_bind_int64(updateInbox, 1, state.heads[user])
             sqlite3_bind_int64(updateInbox, 2, 1)
             sqlite3_bind_int64(updateInbox, 3, 0)
-            sqlite3_bind_int64(updateInbox, 4, Int64(user + 1))
+            // Parameters 4 and 5 are the counts of the inbox. Any numbers cost the same.
+            sqlite3_bind_int64(updateInbox, 4, state.heads[user])
+            sqlite3_bind_int64(updateInbox, 5, state.heads[user])
+            sqlite3_bind_int64(updateInbox, 6, Int64(user + 1))
             try step(updateInbox)
         }
         for pair in state.dirtyPairs {

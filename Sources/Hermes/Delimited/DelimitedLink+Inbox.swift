@@ -89,7 +89,7 @@ extension DelimitedLink {
             isExpired = true
         }
         if case .message(let message) = event.event, message.own, !message.clientID.isEmpty,
-            outgoing.contains(message.clientID) || sending.values.contains(message.clientID)
+            outgoing.contains(ExactText(message.clientID)) || sending.values.contains(ExactText(message.clientID))
         {
             // This device sent the message before the connection broke or the app ended. The receipt arrives when the
             // message is sent again.

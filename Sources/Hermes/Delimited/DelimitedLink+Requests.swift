@@ -31,7 +31,7 @@ extension DelimitedLink {
     mutating func remember(_ request: Request, id: UInt64) {
         switch request {
         case .send(let send):
-            sending[id] = send.clientID
+            sending[id] = ExactText(send.clientID)
         case .register:
             registerIsUnanswered = true
         case .room(let request):

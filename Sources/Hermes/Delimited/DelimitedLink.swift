@@ -71,9 +71,9 @@ struct DelimitedLink: ConnectionLink {
     /// The credential that the app last passed. ``credential`` may be the token that its login returned.
     private var requested: Credential?
     /// The client ids of sends whose receipts are awaited, by packet id.
-    var sending: [UInt64: String] = [:]
+    var sending: [UInt64: ExactText] = [:]
     /// The client ids of the messages in the outbox.
-    var outgoing: Set<String> = []
+    var outgoing: Set<ExactText> = []
     /// The broadcast that hands ephemeral events to the app.
     var ephemeral = Broadcast<EphemeralEvent>()
     var statistics: LinkStatistics

@@ -35,7 +35,7 @@ extension ConnectionDriver {
                 try link.received(frame, now: now, effects: &effects)
             }
         } catch {
-            fail(error)
+            fail(explained(error))
         }
         if acceptsFrames {
             inbound.discardReadBytes()
@@ -44,6 +44,14 @@ extension ConnectionDriver {
         }
         rememberHeartbeat()
         schedule()
+    }
+
+    /// Returns a clearer error if the server's first bytes show that it speaks another protocol.
+    private func explained(_ error: any Error) -> any Error {
+        guard error is WireError, case .authenticating = machine.state,
+            let text = ServerMismatch.text(ofAnswer: inbound.readableBytesView)
+        else { return error }
+        return HermesClientError(.protocolViolation, text, cause: error)
     }
 
     /// Keeps bytes that arrived together with the end of a WebSocket's handshake. They are read after the channel is
@@ -140,7 +148,7 @@ func explain(_ error: any Error) -> String {
     case let error as WireError: error.message
     case let error as IOError: String(cString: strerror(error.errnoCode))
     case let error as NIOConnectionError: explainConnection(error)
-    default: "\(error)"
+    default: ServerMismatch.text(ofTLS: error) ?? "\(error)"
     }
 }
 

@@ -87,6 +87,9 @@ extension MQTTClient {
             self.retainHandling = retainHandling
         }
 
+        /// The filter, compared byte by byte [MQTT-4.7.3-4].
+        var key: ExactText { ExactText(filter) }
+
         var wire: MQTTSubscription {
             MQTTSubscription(
                 filter: filter,

@@ -236,7 +236,8 @@ extension MQTTLink {
     mutating func sendFailed(_ request: Request, error: HermesClientError, effects: inout Effects) {
         guard case .subscribe(let unsent, _) = request, let first = unsent.first else { return }
         // The client can be started again without them.
-        subscriptions.removeAll { known in unsent.contains { $0.filter == known.subscription.filter } }
+        let keys = Set(unsent.map(\.key))
+        subscriptions.removeAll { keys.contains($0.subscription.key) }
         let message = "the subscription \(first.filter) cannot be renewed: \(error.message)"
         effects.append(.kicked(HermesClientError(error.code, message), mayReturn: false, advice: nil))
     }
@@ -255,7 +256,7 @@ extension MQTTLink {
         }
         guard id != 0 else { return renewed(wanted, identifier, reasons, packet.properties, effects: &effects) }
         for (subscription, reason) in zip(wanted, reasons) {
-            subscriptions.removeAll { $0.subscription.filter == subscription.filter }
+            subscriptions.removeAll { $0.subscription.key == subscription.key }
             if !reason.isFailure { subscriptions.append((subscription, identifier)) }
         }
         effects.append(.answer(id: id, .success(reasons)))
@@ -281,8 +282,8 @@ extension MQTTLink {
         let mayReturn = reason.mayRetry && refusedRenewals <= Self.maxRefusedRenewals
         if !mayReturn {
             refusedRenewals = 0
-            let filters = refusals.map { $0.0.filter }
-            subscriptions.removeAll { filters.contains($0.subscription.filter) }
+            let keys = Set(refusals.map { $0.0.key })
+            subscriptions.removeAll { keys.contains($0.subscription.key) }
         }
         let error = HermesClientError(
             "the server does not renew the subscription \(subscription.filter)",
@@ -312,7 +313,7 @@ extension MQTTLink {
         // MQTT 3.1.1 has no reasons: the answer itself confirms the end of the subscriptions.
         if reasons.count != filters.count { reasons = Array(repeating: .success, count: filters.count) }
         for (filter, reason) in zip(filters, reasons) where !reason.isFailure {
-            subscriptions.removeAll { $0.subscription.filter == filter }
+            subscriptions.removeAll { $0.subscription.key == ExactText(filter) }
         }
         effects.append(.answer(id: id, .success(reasons)))
     }

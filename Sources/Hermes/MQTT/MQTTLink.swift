@@ -72,7 +72,7 @@ struct MQTTLink: ConnectionLink {
     /// The scopes: the subscriptions that last while a closure runs.
     private var scopes: [MQTTScope] = []
     /// The filters of scopes that have ended, until the server has ended their subscriptions.
-    var endings: Set<String> = []
+    var endings: Set<ExactText> = []
     private var lastScope = 0
     /// Whether the client's first connection resumed the session of an earlier run.
     var resumesEarlierRun = false
@@ -156,7 +156,7 @@ struct MQTTLink: ConnectionLink {
             var message = MQTTMessage(packet, topic: topic)
             // In a shared subscription, other members get some of the pushes, so a missing number means nothing.
             if let (seq, epoch) = message.pushNumber,
-                !subscriptions.contains(where: { $0.subscription.filter.hasPrefix(MQTTTopic.sharePrefix) })
+                !subscriptions.contains(where: { $0.subscription.filter.utf8.starts(with: MQTTTopic.sharePrefix.utf8) })
             {
                 message.missedPushes = topics.arrived(seq, epoch: epoch, on: topic, isKept: packet.retain)
             }
@@ -237,7 +237,8 @@ struct MQTTLink: ConnectionLink {
     mutating func makeScope(_ filter: String) -> MQTTScope {
         lastScope += 1
         // A server keeps one subscription for each filter, so scopes with the same filter share it.
-        let known = scopes.first { $0.filter == filter }
+        let key = ExactText(filter)
+        let known = scopes.first { $0.key == key }
         let hasIdentifiers = version == .v5 && connection?.subscriptionIdentifiersAvailable != false
         let scope = MQTTScope(
             filter: filter,
@@ -246,7 +247,7 @@ struct MQTTLink: ConnectionLink {
             maxBytes: configuration.maxQueuedBytes
         )
         scopes.append(scope)
-        endings.remove(filter)
+        endings.remove(key)
         return scope
     }
 
@@ -255,9 +256,10 @@ struct MQTTLink: ConnectionLink {
     /// - Returns: whether no other scope has the same filter. If so, the server is to end the subscription.
     mutating func remove(_ scope: MQTTScope) -> Bool {
         scopes.removeAll { $0 === scope }
-        guard !scopes.contains(where: { $0.filter == scope.filter }) else { return false }
-        subscriptions.removeAll { $0.subscription.filter == scope.filter }
-        endings.insert(scope.filter)
+        let key = scope.key
+        guard !scopes.contains(where: { $0.key == key }) else { return false }
+        subscriptions.removeAll { $0.subscription.key == key }
+        endings.insert(key)
         return true
     }
 
@@ -268,7 +270,7 @@ struct MQTTLink: ConnectionLink {
         let wanted = recipients(of: event.message)
         guard !wanted.isEmpty else {
             let topic = event.message.topic
-            guard endings.contains(where: { MQTTTopicMatch.matches(topic, $0) }),
+            guard endings.contains(where: { MQTTTopicMatch.matches(topic, $0.text) }),
                 !subscriptions.contains(where: { MQTTTopicMatch.matches(topic, $0.subscription.filter) })
             else { return false }
             taken(event, now: .now(), effects: &effects)
@@ -285,7 +287,7 @@ struct MQTTLink: ConnectionLink {
         guard wanted.isEmpty, isInherited(message) else { return wanted }
         return scopes.filter { scope in
             MQTTTopicMatch.matches(message.topic, scope.filter)
-                && subscriptions.contains { $0.subscription.filter == scope.filter }
+                && subscriptions.contains { $0.subscription.key == scope.key }
         }
     }
 
@@ -293,12 +295,12 @@ struct MQTTLink: ConnectionLink {
     /// belongs to no scope that has just ended, and to no subscription for ``MQTTClient/messages`` that the client has
     /// or has requested. Subscriptions that the app has ended are not remembered.
     func isInherited(_ message: MQTTMessage) -> Bool {
-        guard resumesEarlierRun, !endings.contains(where: { MQTTTopicMatch.matches(message.topic, $0) }) else {
+        guard resumesEarlierRun, !endings.contains(where: { MQTTTopicMatch.matches(message.topic, $0.text) }) else {
             return false
         }
         let identifiers = message.properties.subscriptionIdentifiers
         func isOwn(_ subscription: MQTTClient.Subscription, _ identifier: Int?) -> Bool {
-            guard !scopes.contains(where: { $0.filter == subscription.filter }) else { return false }
+            guard !scopes.contains(where: { $0.key == subscription.key }) else { return false }
             if let identifier, !identifiers.isEmpty { return identifiers.contains(identifier) }
             return MQTTTopicMatch.matches(message.topic, subscription.filter)
         }

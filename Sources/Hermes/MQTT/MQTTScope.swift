@@ -32,6 +32,8 @@ final class MQTTScope: Sendable {
     }
 
     let filter: String
+    /// The filter, compared byte by byte [MQTT-4.7.3-4].
+    var key: ExactText { ExactText(filter) }
     /// The subscription identifier; nil: messages are recognized by their topics.
     let identifier: Int?
     private let mailbox: Mailbox<Delivery>
@@ -99,9 +101,9 @@ final class MQTTScope: Sendable {
 }
 
 /// The rules for matching topics with topic filters (MQTT 5.0, section 4.7).
-enum MQTTTopicMatch {
+package enum MQTTTopicMatch {
     /// Whether a topic matches a filter. For a shared subscription, the prefix `$share/GROUP/` is ignored.
-    static func matches(_ topic: String, _ filter: String) -> Bool {
+    package static func matches(_ topic: String, _ filter: String) -> Bool {
         let filter = MQTTTopic.sharedParts(of: filter)?.filter ?? filter[...]
         var levels = topic.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)[...]
         // Wildcards do not match topics that begin with $ [MQTT-4.7.2-1].
@@ -206,11 +208,11 @@ extension ConnectionDriver where Link == MQTTLink {
         scope.end { takenInScope($0) }
         guard isLast else { return }
         guard (try? requireStarted()) != nil else {
-            link.endings.remove(scope.filter)
+            link.endings.remove(scope.key)
             return
         }
         // The request is repeated after a reconnect, because the server may still have the session.
-        let waiter = RequestWaiter<Link.Answer> { [weak self] _ in self?.onLoop { $0.link.endings.remove(scope.filter) }
+        let waiter = RequestWaiter<Link.Answer> { [weak self] _ in self?.onLoop { $0.link.endings.remove(scope.key) }
         }
         submit(.unsubscribe([scope.filter]), replay: .always, timeout: .seconds(86_400), waiter: waiter)
     }

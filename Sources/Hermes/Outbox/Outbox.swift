@@ -232,7 +232,7 @@ public actor Outbox {
     }
 
     /// The client ids of all messages that may arrive as inbox entries.
-    var clientIDs: Set<String> { queue.clientIDs.union(sent.clientIDs) }
+    var clientIDs: Set<ExactText> { queue.clientIDs.union(sent.clientIDs) }
 }
 
 // MARK: - Sending
@@ -333,9 +333,9 @@ extension Outbox {
     private func expect(_ clientID: String, _ isExpected: Bool) {
         driver.assumeIsolated { driver in
             if isExpected {
-                driver.link.outgoing.insert(clientID)
+                driver.link.outgoing.insert(ExactText(clientID))
             } else {
-                driver.link.outgoing.remove(clientID)
+                driver.link.outgoing.remove(ExactText(clientID))
             }
         }
     }

@@ -48,7 +48,7 @@ struct OutboxQueue: Sendable {
     private let limits: OutboxLimits
     /// The entries by number. The numbers increase in the order of sending.
     private var entries: [UInt64: Entry] = [:]
-    private var numbers: [String: UInt64] = [:]
+    private var numbers: [ExactText: UInt64] = [:]
     private var order: [UInt64] = []
     private var lastNumber: UInt64 = 0
     private var bytes = 0
@@ -62,7 +62,7 @@ struct OutboxQueue: Sendable {
     /// Creates a queue that continues the queue of an earlier run.
     init(limits: OutboxLimits, items: [OutboxItem] = []) {
         self.limits = limits
-        for item in items.sorted(by: { $0.number < $1.number }) where numbers[item.send.clientID] == nil {
+        for item in items.sorted(by: { $0.number < $1.number }) where numbers[ExactText(item.send.clientID)] == nil {
             insert(item, item.failure.map { .failed($0) } ?? .queued)
         }
     }
@@ -71,11 +71,11 @@ struct OutboxQueue: Sendable {
     var all: [Entry] { order.compactMap { entries[$0] } }
 
     /// The client ids of all messages in the queue.
-    var clientIDs: Set<String> { Set(numbers.keys) }
+    var clientIDs: Set<ExactText> { Set(numbers.keys) }
 
     func entry(_ number: UInt64) -> Entry? { entries[number] }
 
-    func entry(clientID: String) -> Entry? { numbers[clientID].flatMap { entries[$0] } }
+    func entry(clientID: String) -> Entry? { numbers[ExactText(clientID)].flatMap { entries[$0] } }
 
     /// The earliest time at which a resting message may be sent again; nil if no message rests or no account is logged
     /// in.
@@ -160,7 +160,7 @@ struct OutboxQueue: Sendable {
     @discardableResult
     mutating func removed(_ number: UInt64) -> Entry? {
         guard let entry = entries.removeValue(forKey: number) else { return nil }
-        numbers[entry.item.send.clientID] = nil
+        numbers[ExactText(entry.item.send.clientID)] = nil
         if let index = order.firstIndex(of: number) { order.remove(at: index) }
         bytes -= entry.bytes
         return entry
@@ -218,7 +218,7 @@ struct OutboxQueue: Sendable {
     private mutating func insert(_ item: OutboxItem, _ phase: Phase) -> Entry {
         let entry = Entry(item: item, phase: phase, bytes: Self.bytes(item))
         entries[item.number] = entry
-        numbers[item.send.clientID] = item.number
+        numbers[ExactText(item.send.clientID)] = item.number
         order.append(item.number)
         lastNumber = max(lastNumber, item.number)
         bytes += entry.bytes

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
 import NIOCore
 
 /// The sent messages whose entries in their account's own inbox the app has not reached yet. After a later login of the
@@ -29,15 +30,16 @@ struct SentMessages: Sendable {
 
     /// Creates a list that continues the list of an earlier run.
     init(records: [LocalRecord] = []) {
-        for record in records where record.key.hasPrefix(Self.prefix) {
+        for record in records where record.key.utf8.starts(with: Self.prefix.utf8) {
             var value = ByteBuffer(bytes: record.value)
             guard let seq = value.readInteger(as: UInt64.self) else { continue }
-            let clientID = String(record.key.dropFirst(Self.prefix.count))
+            // A combining mark at the beginning of the client id would be one character with the slash.
+            let clientID = String(Substring(record.key.utf8.dropFirst(Self.prefix.utf8.count)))
             entries.append(Entry(clientID: clientID, seq: seq, inbox: Inbox(reading: &value)))
         }
     }
 
-    var clientIDs: Set<String> { Set(entries.map(\.clientID)) }
+    var clientIDs: Set<ExactText> { Set(entries.map { ExactText($0.clientID) }) }
 
     /// Notes that the server committed a message, which has this seq in the account's own inbox.
     ///
@@ -45,7 +47,8 @@ struct SentMessages: Sendable {
     /// - Returns: the changes to store.
     mutating func sent(_ clientID: String, seq: UInt64, in inbox: Inbox, place: UInt64) -> [LocalChange] {
         var changes = passed(place, in: inbox)
-        guard seq > place, !entries.contains(where: { $0.clientID == clientID }) else { return changes }
+        let key = ExactText(clientID)
+        guard seq > place, !entries.contains(where: { ExactText($0.clientID) == key }) else { return changes }
         let entry = Entry(clientID: clientID, seq: seq, inbox: inbox)
         entries.append(entry)
         changes.append(LocalChange(key: Self.prefix + clientID, value: entry.stored))

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesWire
+
 /// Notices which pushes to topics and rooms did not arrive. Within an epoch, the server numbers the pushes to a topic
 /// without gaps.
 ///
@@ -18,7 +20,7 @@ struct TopicTracker: Sendable {
     /// time is forgotten.
     static let maxTopics = 1_000
 
-    private var places: [String: Place] = [:]
+    private var places: [ExactText: Place] = [:]
     private var age: UInt64 = 0
     /// The number of missed pushes in all.
     private(set) var missed: UInt64 = 0
@@ -31,6 +33,7 @@ struct TopicTracker: Sendable {
     mutating func arrived(_ seq: UInt64, epoch: UInt64, on topic: String, isKept: Bool = false) -> ClosedRange<UInt64>?
     {
         age &+= 1
+        let topic = ExactText(topic)
         guard let last = places[topic] else {
             if !isKept { insert(Place(epoch: epoch, seq: seq, age: age), topic) }
             return nil
@@ -48,12 +51,12 @@ struct TopicTracker: Sendable {
     }
 
     /// Forgets a topic. The next push to it begins a new numbering.
-    mutating func forget(_ topic: String) { places[topic] = nil }
+    mutating func forget(_ topic: String) { places[ExactText(topic)] = nil }
 
     /// Forgets all topics.
     mutating func forgetAll() { places = [:] }
 
-    private mutating func insert(_ place: Place, _ topic: String) {
+    private mutating func insert(_ place: Place, _ topic: ExactText) {
         if places.count >= Self.maxTopics, let oldest = places.min(by: { $0.value.age < $1.value.age }) {
             places[oldest.key] = nil
         }

@@ -14,8 +14,9 @@ struct AdminCommand: AsyncParsableCommand {
             Works with or without a running server. Passwords come from a prompt, standard input or a file; never from \
             the command line, where others could see them. Every change ends the sessions of the administrator.
 
-            Roles: a viewer sees everything and changes nothing; an operator also acts on rooms, topics, devices and \
-            sessions; an administrator also creates and deletes accounts, keys and invitations.
+            Roles: a viewer sees figures, accounts, groups, rooms and invitations, and changes nothing. An operator \
+            also sees the configuration, the logs, the names of API keys, MQTT clients and traces, and acts on rooms, \
+            topics, devices and sessions. An administrator also creates and deletes accounts, keys and invitations.
 
             Examples:
               hermes admin add olga --role administrator
@@ -186,6 +187,10 @@ struct AdminAudit: AsyncParsableCommand {
     var limit: Int = 100
 
     @OptionGroup var data: DataOptions
+
+    func validate() throws {
+        guard (1...1000).contains(limit) else { throw ValidationError("--limit must be 1 to 1000") }
+    }
 
     func run() async throws {
         let request = ControlRequest.auditLog(before: nil, limit: limit)

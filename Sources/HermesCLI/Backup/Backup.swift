@@ -10,8 +10,8 @@ struct Backup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write a consistent copy of all data to a file, with or without a running server.",
         discussion: """
-            The file is a complete database. To restore it, stop the server, move it to hermes.db in an empty data \
-            directory, and start.
+            The file is a complete database. To restore it, stop the server, move hermes.db, hermes.db-wal and \
+            hermes.db-shm away together, move the file to hermes.db, and start.
 
             Example: hermes backup /var/backups/hermes-monday.db
             """
@@ -27,7 +27,16 @@ struct Backup: AsyncParsableCommand {
         guard !FileManager.default.fileExists(atPath: path) else {
             throw Report.failure("\"\(path)\" exists already; choose another name")
         }
-        _ = try await Administrator(data).ask(.backup(path: path))
-        try CommandOutput.confirm("wrote \(path)")
+        switch try await Administrator(data).ask(.backup(path: path)) {
+        case .backedUp(let accounts?, let bytes):
+            try CommandOutput.confirm("wrote \(path): \(bytes) bytes, accounts: \(accounts)")
+        case .backedUp(nil, let bytes):
+            try CommandOutput.confirm(
+                "wrote \(path): \(bytes) bytes; the accounts cannot be counted, because the database is damaged"
+            )
+        default:
+            // A server of an earlier version does not say more.
+            try CommandOutput.confirm("wrote \(path)")
+        }
     }
 }

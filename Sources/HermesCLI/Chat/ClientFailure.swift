@@ -19,6 +19,11 @@ struct ClientFailure: Error, CustomStringConvertible {
     /// Describes an error of the client for the command line.
     init(_ error: HermesClientError, server: ServerAddress) {
         let place = "\(server.host):\(server.port)"
+        if let remedy = Self.remedy(error.message) {
+            let exitCode = error.code == .cannotConnect ? ExitCode(69) : .failure
+            self.init("\(place): \(error.message); \(remedy)", exitCode: exitCode)
+            return
+        }
         switch error.code {
         case .cannotConnect:
             self.init("\(error.message); is the server running? (hermes serve)", exitCode: ExitCode(69))
@@ -31,6 +36,13 @@ struct ClientFailure: Error, CustomStringConvertible {
         default:
             self.init("\(place): \(error.message)")
         }
+    }
+
+    /// Returns the options for a server that speaks TLS, or does not, against the client's expectation; nil if the
+    /// message is about something else.
+    private static func remedy(_ message: String) -> String? {
+        if message.contains(ServerMismatch.speaksNoTLS) { return "if so, use --no-tls" }
+        return message.contains(ServerMismatch.speaksTLS) ? "use --tls" : nil
     }
 
     var description: String { message }

@@ -29,7 +29,7 @@ enum Password {
     }
 
     private static func read(file: String) throws -> String {
-        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+        guard let data = SecretFile.read(file), let text = String(validating: data, as: UTF8.self) else {
             throw ClientFailure("--password-file \(file) cannot be read, or is not UTF-8")
         }
         let line = text.prefix { !$0.isNewline }

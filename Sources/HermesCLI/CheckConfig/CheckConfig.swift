@@ -48,7 +48,8 @@ struct CheckConfig: AsyncParsableCommand {
             text = try await HermesServer.checkConfiguration(
                 arguments: settings,
                 file: config,
-                readsFiles: !skipFiles
+                readsFiles: !skipFiles,
+                warn: { Report.note("warning: \($0)") }
             )
         } catch {
             throw Report.failure(error)

@@ -203,7 +203,7 @@ struct SubCommand: AsyncParsableCommand {
         _ printer: MQTTPrinter,
         _ run: MQTTCommandRun
     ) async throws -> Bool {
-        if filterOut.contains(where: { MQTTFilter.matches($0, message.topic) }) { return false }
+        if filterOut.contains(where: { MQTTTopicMatch.matches(message.topic, $0) }) { return false }
         if removeRetained, message.retain {
             client.publish(MQTTMessage(topic: message.topic, retain: true)) { _ in }
         }
@@ -220,21 +220,5 @@ struct SubCommand: AsyncParsableCommand {
             run.say("\(error)")
             return false
         }
-    }
-}
-
-/// Matches topics with filters, for -T.
-enum MQTTFilter {
-    static func matches(_ filter: String, _ topic: String) -> Bool {
-        // Wildcards in the first level do not match the server's own topics [MQTT-4.7.2-1].
-        if topic.hasPrefix("$"), filter.hasPrefix("+") || filter.hasPrefix("#") { return false }
-        let levels = topic.split(separator: "/", omittingEmptySubsequences: false)
-        let wanted = filter.split(separator: "/", omittingEmptySubsequences: false)
-        for (index, level) in wanted.enumerated() {
-            // "a/#" matches "a", too.
-            if level == "#" { return true }
-            guard index < levels.count, level == "+" || level == levels[index] else { return false }
-        }
-        return wanted.count == levels.count
     }
 }

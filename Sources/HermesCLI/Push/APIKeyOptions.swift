@@ -12,7 +12,7 @@ struct APIKeyOptions: ParsableArguments {
     /// Reads the key.
     func read() throws(ClientFailure) -> String {
         if let keyFile {
-            guard let data = FileManager.default.contents(atPath: keyFile) else {
+            guard let data = SecretFile.read(keyFile) else {
                 throw ClientFailure("--key-file \(keyFile): cannot be read", exitCode: ExitCode(66))
             }
             let key = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)

@@ -15,8 +15,13 @@ enum Report {
 
     /// Writes `hermes: …` to standard error, for a failure that is not a ServerFailure.
     static func failure(_ message: String, code: Int32 = 1) -> ExitCode {
+        note(message)
+        return ExitCode(code)
+    }
+
+    /// Writes `hermes: …` to standard error, for a message that is no failure.
+    static func note(_ message: String) {
         // Without standard error the message is lost.
         try? FileHandle.standardError.write(contentsOf: Data("hermes: \(message)\n".utf8))
-        return ExitCode(code)
     }
 }

@@ -12,7 +12,8 @@ struct Serve: AsyncParsableCommand {
         discussion: """
             Needs no configuration: data goes to ./hermes-data, and all listeners are on 127.0.0.1. SIGTERM and SIGINT \
             stop the server: it tells its clients, commits everything, and ends with exit code 0. SIGHUP reads \
-            certificates, topic rules and token keys again.
+            certificates, revocation lists, topic rules, token keys and push keys again. Settings are read only at the \
+            start.
 
             Any setting of docs/configuration.md can be given as --KEY VALUE, or as HERMES_KEY in the environment.
 

@@ -16,7 +16,12 @@ struct Administrator {
         let arguments = options.data.map { ["--data.directory", $0] } ?? []
         let response: ControlResponse
         do throws(ServerFailure) {
-            response = try await HermesServer.administer(request, arguments: arguments, file: options.config)
+            response = try await HermesServer.administer(
+                request,
+                arguments: arguments,
+                file: options.config,
+                note: Report.note
+            )
         } catch {
             throw Report.failure(error)
         }

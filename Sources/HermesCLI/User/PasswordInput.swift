@@ -12,7 +12,7 @@ enum PasswordInput {
     /// - Throws: `ExitCode` after the reason was written to standard error.
     static func read(file: String?, isNew: Bool) throws -> String {
         if let file {
-            guard let data = FileManager.default.contents(atPath: file) else {
+            guard let data = SecretFile.read(file) else {
                 throw Report.failure("the password file \"\(file)\" cannot be read")
             }
             return String(String(decoding: data, as: UTF8.self).prefix { !$0.isNewline })

@@ -21,6 +21,8 @@ final class AccountDeletions: Sendable {
     private let store: any MessageStore
     private let committer: InboxCommitter
     private let state = Mutex(State())
+    /// Called when an account is gone. Its inbox may still be there.
+    let finished = Hook<UserID>()
 
     init(store: any MessageStore, committer: InboxCommitter) {
         self.store = store
@@ -40,8 +42,13 @@ final class AccountDeletions: Sendable {
     }
 
     /// Continues the deletions of an earlier process; called once, at the start.
-    func load() async throws(HermesError) {
-        for user in try await store.deletions() { start(user) { _ in } }
+    ///
+    /// - Returns: the number of these deletions.
+    @discardableResult
+    func load() async throws(HermesError) -> Int {
+        let users = try await store.deletions()
+        for user in users { start(user) { _ in } }
+        return users.count
     }
 
     /// Retries the deletions that have failed; called periodically.
@@ -94,6 +101,7 @@ final class AccountDeletions: Sendable {
             }
             return state.running.removeValue(forKey: user) ?? []
         }
+        if result.error.map({ $0.code == .notFound }) ?? true { finished(user) }
         for waiter in waiters { waiter(result) }
     }
 }

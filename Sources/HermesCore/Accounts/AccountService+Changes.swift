@@ -189,7 +189,7 @@ extension AccountService {
         // If the password was changed meanwhile, the old one must no longer allow this change.
         change.expectedPassword = stored.password
         change.revokes = .allTokens(of: principal.user, except: token)
-        _ = try await store.update(principal.user, change)
+        _ = try await update(principal.user, change)
         // The caller's connection stays, whatever proof it logged in with, because it has just shown the password.
         if token == nil || principal.shown.token != token { principal.prove(by: .password(password)) }
         end(stored.account, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
@@ -200,7 +200,7 @@ extension AccountService {
         try check(newPassword: password)
         var change = AccountChange(password: try await hasher.hash(password))
         change.revokes = .allTokens(of: user, except: nil)
-        let account = try await store.update(user, change)
+        let account = try await update(user, change)
         end(account, .revoked, .all)
     }
 
@@ -239,7 +239,7 @@ extension AccountService {
 
     /// Revokes all tokens of an account at the operator's request, and ends its connections.
     package func revokeTokens(of user: UserID) async throws(HermesError) {
-        try await store.revoke(.allTokens(of: user, except: nil), now: time.now())
+        try await revoke(.allTokens(of: user, except: nil))
         end(user, .revoked, .all)
     }
 
@@ -251,7 +251,7 @@ extension AccountService {
     /// - Throws: `.rateLimited`, `.storageUnavailable`.
     package func revokeOtherTokens(of principal: Principal, keeping token: TokenHash?) async throws(HermesError) {
         try chargeChange(principal.user)
-        try await store.revoke(.allTokens(of: principal.user, except: token), now: time.now())
+        try await revoke(.allTokens(of: principal.user, except: token))
         end(principal.user, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
     }
 
@@ -299,7 +299,7 @@ extension AccountService {
         guard devices.contains(where: { $0.description.id == device }) else {
             throw HermesError(.notFound, "the account has no device \"\(device.rawValue)\"")
         }
-        try await store.revoke(.device(device, of: user), now: time.now())
+        try await revoke(.device(device, of: user))
         end(user, .revoked, .only(device))
     }
 }

@@ -34,6 +34,7 @@ package final class AccountService: Sendable {
     package let invitations: InvitationService
     let acknowledged: @Sendable (UserID, DeviceID, DeviceProof) -> UInt64
     private let committer: InboxCommitter?
+    private let pushTokens: PushTokenService?
     let endTopicClients: EndOfTopicClients
     private let clearTopics: @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool
     /// The names that accounts have given up and that are not free yet, each with the uptime at which it was given up.
@@ -69,6 +70,7 @@ package final class AccountService: Sendable {
     ///   - reads: the gate for reads that are not part of a login; nil: the service creates one.
     ///   - committer: opens devices in commits that other operations share; nil: each device is opened in a commit of
     ///     its own.
+    ///   - pushTokens: forgets the push tokens that end when logins are revoked; nil: no push tokens are in memory.
     ///   - acknowledged: returns the last seq that a device has acknowledged and that is not in the store yet; 0 if
     ///     there is none. So a device that acknowledges and reconnects at once gets nothing twice.
     ///   - endTopicClients: ends the connections of an account that are logged in and have no inbox.
@@ -83,6 +85,7 @@ package final class AccountService: Sendable {
         settings: AccountSettings = AccountSettings(),
         reads: ReadGate? = nil,
         committer: InboxCommitter? = nil,
+        pushTokens: PushTokenService? = nil,
         acknowledged: @escaping @Sendable (UserID, DeviceID, DeviceProof) -> UInt64 = { _, _, _ in 0 },
         endTopicClients: @escaping EndOfTopicClients = { _, _, _, _ in },
         clearTopics: @escaping @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool = { _, _ in true }
@@ -94,6 +97,7 @@ package final class AccountService: Sendable {
         self.time = time
         self.settings = settings
         self.committer = committer
+        self.pushTokens = pushTokens
         self.acknowledged = acknowledged
         self.endTopicClients = endTopicClients
         self.clearTopics = clearTopics
@@ -351,16 +355,13 @@ package final class AccountService: Sendable {
     /// - Parameter removeDevice: whether to remove the device. The removal counts as a change of the account. If the
     ///   account has made too many changes, the log-out succeeds nevertheless, and the device stays.
     package func logOut(_ principal: Principal, token: TokenHash?, removeDevice: Bool) async throws(HermesError) {
-        if let token { try await store.revoke(.token(token), now: time.now()) }
+        if let token { try await revoke(.token(token)) }
         let (user, device) = (principal.user, principal.device)
         let removeDevice = removeDevice && mayChange(user)
         do throws(HermesError) {
             // The device may have shown the token of another device, or no token. So its own push token must be revoked
             // explicitly.
-            try await store.revoke(
-                removeDevice ? .device(device, of: user) : .pushToken(device, of: user),
-                now: time.now()
-            )
+            try await revoke(removeDevice ? .device(device, of: user) : .pushToken(device, of: user))
         } catch {
             // The token is revoked, even if the rest must be tried again. The caller's own connection stays for the
             // answer: if it ended as revoked, the log-out would look like a success.
@@ -368,6 +369,21 @@ package final class AccountService: Sendable {
             throw error
         }
         if token != nil || removeDevice { endDependents(of: principal, showedToken: token != nil) }
+    }
+
+    /// Revokes logins, and forgets the push tokens that end with them.
+    func revoke(_ scope: RevocationScope) async throws(HermesError) {
+        let mark = pushTokens?.mark
+        try await store.revoke(scope, now: time.now())
+        if let mark { pushTokens?.forget(scope, since: mark) }
+    }
+
+    /// Changes an account, and forgets the push tokens that end with the change.
+    func update(_ user: UserID, _ change: AccountChange) async throws(HermesError) -> Account {
+        let mark = pushTokens?.mark
+        let account = try await store.update(user, change)
+        if let mark, let scope = change.revokes { pushTokens?.forget(scope, since: mark) }
+        return account
     }
 
     /// Ends the connections that depend on a login's device and, if it showed a token, on the token's device. The

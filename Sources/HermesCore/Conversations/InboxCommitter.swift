@@ -76,7 +76,7 @@ package final class InboxCommitter: Sendable {
         self.time = time
         self.limits = limits
         traces = MessageTraces(time: time)
-        queue = Queue(limits: limits, ordersRiders: false)
+        queue = Queue(limits: limits, ordersRiders: false, time: time)
         queue.start(named: "hermes-commit") { [self] acknowledgements in commit(acknowledgements) }
     }
 
@@ -154,7 +154,7 @@ package final class InboxCommitter: Sendable {
                 committed(transaction.batch, transaction.batchOutcomes)
             }
         } catch {
-            queue.finished(error.batch, takingBack: acknowledgements)
+            queue.finished(error.batch, failure: (riders: acknowledgements, error: error.error))
             for entry in error.batch { entry.item.submission.complete(.failure(error.error), 0) }
         }
     }

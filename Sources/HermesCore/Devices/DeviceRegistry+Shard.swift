@@ -31,6 +31,8 @@ extension DeviceRegistry {
 
         private struct State: Sendable {
             var records: [UserID: Record] = [:]
+            /// The number of attachments of all users.
+            var attached = 0
             /// For each attachment of this shard's users, the users that it watches.
             var watched: [ObjectIdentifier: Set<UserID>] = [:]
             var lastVersion: UInt64 = 0
@@ -78,6 +80,7 @@ extension DeviceRegistry {
                     attachments[index] = attachment
                 } else {
                     attachments.append(attachment)
+                    state.attached += 1
                 }
                 if attachment.takesEvents { state.records[principal.user]?.resting.remove(principal.device) }
                 state.records[principal.user, default: Record()].attachments = attachments
@@ -94,6 +97,7 @@ extension DeviceRegistry {
                     return false
                 }
                 state.records[user]?.attachments.remove(at: index)
+                state.attached -= 1
                 if attachment.takesEvents { state.records[user]?.resting.remove(attachment.principal.device) }
                 return Self.settle(user, &state, now: now)
             }
@@ -117,6 +121,7 @@ extension DeviceRegistry {
                     state.records[user]?.attachments.remove(at: index)
                     removed.append(candidate)
                 }
+                state.attached -= removed.count
                 return (removed, removed.isEmpty ? false : Self.settle(user, &state, now: now))
             }
         }
@@ -145,9 +150,7 @@ extension DeviceRegistry {
             return attachments.filter(\.takesEvents).map(\.principal.device).filter { !resting.contains($0) }
         }
 
-        var count: Int {
-            state.withLock { $0.records.values.reduce(0) { $0 + $1.attachments.count } }
-        }
+        var count: Int { state.withLock { $0.attached } }
 
         /// Returns the attachments among `some` that watch the user.
         func watching(_ user: UserID, among some: ArraySlice<any Attachment>) -> [any Attachment] {

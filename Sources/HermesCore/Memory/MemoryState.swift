@@ -102,9 +102,19 @@ struct MemoryState {
         let number: UInt64
     }
 
+    /// The sender of a message and the message's client id. Client ids are compared byte by byte.
     struct ClientKey: Hashable {
         let sender: UserID
         let clientID: String
+
+        static func == (left: Self, right: Self) -> Bool {
+            left.sender == right.sender && left.clientID.hasBytes(of: right.clientID)
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(sender)
+            clientID.hashBytes(into: &hasher)
+        }
     }
 
     let epoch: UInt64

@@ -105,7 +105,7 @@ extension MemoryStore: MessageStore {
         try write { (state) throws(HermesError) in state.takeBack(setback) }
     }
 
-    package func backup(to path: String) async throws(HermesError) {
+    package func backup(to path: String) async throws(HermesError) -> Int? {
         throw HermesError(.unsupported, "The memory store has no file to copy. Use the SQLite store for backups.")
     }
 }

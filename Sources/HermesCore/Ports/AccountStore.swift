@@ -110,7 +110,7 @@ extension AccountStore {
             guard !page.isEmpty else { return (found, nil) }
             for account in page {
                 last = account.id
-                if account.nickName.key.contains(key) { found.append(account) }
+                if account.nickName.key.utf8.contains(key.utf8) { found.append(account) }
                 if found.count >= limit { return (found, last) }
             }
             searched += page.count
@@ -129,7 +129,7 @@ extension AccountStore {
                 for device in try await devices(of: account.id) {
                     searched += 1
                     let names = [device.description.id.rawValue, device.description.name]
-                    guard names.contains(where: { Group.searchKey($0).contains(text) }) else { continue }
+                    guard names.contains(where: { Group.searchKey($0).utf8.contains(text.utf8) }) else { continue }
                     found.append(OwnedDevice(owner: account.id, description: device.description))
                     if found.count >= limit { return found }
                 }

@@ -82,9 +82,11 @@ package protocol MessageStore: Sendable {
     func maintain(uptime: Duration) async throws(HermesError)
 
     /// Writes a consistent copy of the whole store to a new file at `path` while work continues.
+    /// - Returns: the number of accounts in the copy; nil if damage prevents counting them.
     /// - Throws: `.invalidArgument` if the file exists, `.unsupported` if the store has no files,
     ///   `.storageUnavailable`.
-    func backup(to path: String) async throws(HermesError)
+    @discardableResult
+    func backup(to path: String) async throws(HermesError) -> Int?
 
     /// The counts of the entries in all inboxes together; they are cheap to read.
     var inboxes: InboxLedger { get }

@@ -34,7 +34,8 @@ package protocol PushTokenStore: Sendable {
     func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) async throws(HermesError) -> [TokenOwner]
 
     /// Returns users with an id above `user`, ascending, that have an entry after both the cursor and
-    /// ``PushTarget/pushedUpTo`` of a device with a token.
+    /// ``PushTarget/pushedUpTo`` of a device with a token. A page may have fewer than `limit` users although there are
+    /// more; it is empty only behind the last one.
     func usersToPush(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID]
 }
 

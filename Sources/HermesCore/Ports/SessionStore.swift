@@ -110,11 +110,11 @@ extension SessionStore {
         limit: Int,
         searched: Int
     ) async throws(HermesError) -> [StoredSession] {
-        let wanted = text.lowercased()
+        let wanted = Group.searchKey(text)
         let behind = try await sessions().filter { session in id.map { session.id > $0 } ?? true }
         let found = behind.sorted { $0.id < $1.id }.prefix(max(0, searched)).filter { session in
             let names = [session.key.clientID, session.ownerName]
-            return wanted.isEmpty || names.contains { $0.lowercased().contains(wanted) }
+            return wanted.isEmpty || names.contains { Group.searchKey($0).utf8.contains(wanted.utf8) }
         }
         return Array(found.prefix(max(0, limit)))
     }

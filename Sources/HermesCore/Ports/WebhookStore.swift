@@ -36,7 +36,7 @@ package protocol WebhookStore: Sendable {
     func undeliveredMark(of user: UserID) async throws(HermesError) -> UInt64
 
     /// Returns users with an id above `user`, ascending, that have an entry after the mark and after the cursors of all
-    /// devices.
+    /// devices. A page may have fewer than `limit` users although there are more; it is empty only behind the last one.
     func usersWithUndelivered(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID]
 }
 

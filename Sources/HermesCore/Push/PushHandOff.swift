@@ -429,7 +429,11 @@ extension PushHandOff {
     func find(_ user: UserID, _ device: DeviceID) async throws(HermesError) -> Finding {
         let readAt = time.uptime()
         let targets = try await tokens.store.pushTargets(of: user)
-        guard let target = targets.first(where: { $0.device == device }) else { return .nothing }
+        guard let target = targets.first(where: { $0.device == device }) else {
+            // Otherwise, each message to the user would make the hand-off look for the device again.
+            try await tokens.forgetGone(of: user)
+            return .nothing
+        }
         let taken = max(target.cursor, acknowledged(user, device, .claim))
         // The time is taken before pages are read: when the clock jumps, the store corrects the expiries first
         // (``ClockJump``). With a later time, entries that were read before the correction could seem to be expired.

@@ -7,7 +7,8 @@ import Synchronization
 /// find out.
 ///
 /// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the hosts that are
-/// allowed. The first may contain devices whose tokens are gone; the store is authoritative.
+/// allowed. The first may contain devices whose tokens are gone; the store is authoritative. Such devices are forgotten
+/// when a login is revoked here, when there is nothing to push to, and when an account seems to have too many devices.
 package final class PushTokenService: Sendable {
     /// The rule for the hosts to which Web Push is sent.
     private struct Hosts {
@@ -20,21 +21,26 @@ package final class PushTokenService: Sendable {
     /// The hook for devices that have a new token. Entries may wait for such a device: they were pushed to an earlier
     /// token, or another node committed them before that node heard of the token.
     let overlooked = Hook<[DeviceKey]>()
-    private let devices = Mutex<[UserID: [DeviceID]]>([:])
+    private let maxDevices: Int
+    private let devices = Mutex(TokenDevices())
     /// The turns in which ``devices`` is changed, so that the changes have the order of the commits.
     private let turns = TaskTurns<UserID>()
     private let changes = Mutex(AccountAllowance.changes)
     private let hosts = Mutex(Hosts())
 
     package convenience init(store: any PushTokenStore, time: any TimeSource) {
-        self.init(store: store, time: time, roster: nil)
+        self.init(store: store, time: time, roster: nil, maxDevices: AccountSettings().maxDevices)
     }
 
-    /// - Parameter roster: the other nodes; nil: there are none.
-    init(store: any PushTokenStore, time: any TimeSource, roster: ClusterRoster?) {
+    /// - Parameters:
+    ///   - roster: the other nodes; nil: there are none.
+    ///   - maxDevices: the most devices of an account. If an account seems to have more devices with tokens, the store
+    ///     is read.
+    init(store: any PushTokenStore, time: any TimeSource, roster: ClusterRoster?, maxDevices: Int) {
         self.store = store
         self.time = time
         self.roster = roster
+        self.maxDevices = maxDevices
     }
 
     /// Lets `allows` decide about new Web Push subscriptions from now on.
@@ -65,13 +71,17 @@ package final class PushTokenService: Sendable {
             shown: principal.shown,
             now: time.now()
         )
-        devices.withLock { devices in
-            var own = devices[principal.user] ?? []
-            own.removeAll { $0 == principal.device }
-            if token != nil { own.append(principal.device) }
-            devices[principal.user] = own.isEmpty ? nil : own
+        let count = devices.withLock { devices in
+            if token == nil {
+                devices.remove(of: principal.user) { $0 == principal.device }
+            } else {
+                _ = devices.add(principal.device, of: principal.user)
+            }
+            return devices[principal.user].count
         }
         guard token != nil else { return }
+        // If the store fails, the account's next token is the next occasion.
+        if count > maxDevices { try? await forgetGone(of: principal.user) }
         let key = DeviceKey(principal.user, principal.device)
         roster?.tellToken(of: key)
         overlooked([key])
@@ -80,16 +90,58 @@ package final class PushTokenService: Sendable {
     /// Records that a device on another node has a token. The removal of a token shows only when the store is read.
     ///
     /// - Returns: whether the device was not known to have one.
-    func heard(of key: DeviceKey) -> Bool { devices.withLock { Self.add(key.device, of: key.user, to: &$0) } }
-
-    private static func add(_ device: DeviceID, of user: UserID, to devices: inout [UserID: [DeviceID]]) -> Bool {
-        if devices[user]?.contains(device) == true { return false }
-        devices[user, default: []].append(device)
-        return true
-    }
+    func heard(of key: DeviceKey) -> Bool { devices.withLock { $0.add(key.device, of: key.user) } }
 
     /// Forgets a deleted account.
-    func forget(_ user: UserID) { devices.withLock { $0[user] = nil } }
+    func forget(_ user: UserID) { devices.withLock { $0.remove(of: user) { _ in true } } }
+
+    /// The number of additions so far. Whoever removes devices because of something that the store has said takes this
+    /// number before the store is asked.
+    var mark: UInt64 { devices.withLock { $0.additions } }
+
+    /// Forgets the devices whose tokens ended when logins were revoked. If the scope does not name the devices, they
+    /// stay until ``forgetGone(of:)``.
+    ///
+    /// - Parameter mark: ``mark`` before the revocation.
+    func forget(_ scope: RevocationScope, since mark: UInt64) {
+        devices.withLock { devices in
+            switch scope {
+            case .pushToken(let device, let user), .device(let device, let user):
+                devices.remove(of: user, since: mark) { $0 == device }
+            case .allTokens(of: let user, except: nil):
+                devices.remove(of: user, since: mark) { _ in true }
+            case .allTokens(of: _, except: .some), .token:
+                break
+            }
+        }
+    }
+
+    /// Reads which devices of a user have tokens, and forgets the others. If a token was set during the read, nothing
+    /// is forgotten.
+    func forgetGone(of user: UserID) async throws(HermesError) {
+        let mark = mark
+        let stored = try await storedDevices(of: user)
+        devices.withLock { $0.remove(of: user, since: mark) { !stored.contains($0) } }
+    }
+
+    /// The largest device id.
+    private static let lastDevice = DeviceID(String(repeating: "~", count: DeviceID.maxBytes))
+
+    /// Returns the devices of a user that have tokens, even if the account is disabled.
+    private func storedDevices(of user: UserID) async throws(HermesError) -> Set<DeviceID> {
+        var found: Set<DeviceID> = []
+        var last: TokenOwner?
+        if let before = UserID(rawValue: user.rawValue - 1), let device = Self.lastDevice {
+            last = TokenOwner(user: before, device: device)
+        }
+        while true {
+            let page = try await store.devicesWithPushTokens(after: last, limit: 64)
+            let own = page.prefix { $0.user == user }
+            found.formUnion(own.map(\.device))
+            guard let end = own.last, own.count == page.count else { return found }
+            last = end
+        }
+    }
 
     /// Reads which devices have tokens.
     ///
@@ -103,7 +155,7 @@ package final class PushTokenService: Sendable {
             guard let end = page.last else { return new }
             last = end
             devices.withLock { devices in
-                for owner in page where Self.add(owner.device, of: owner.user, to: &devices) {
+                for owner in page where devices.add(owner.device, of: owner.user) {
                     new.append(DeviceKey(owner.user, owner.device))
                 }
             }
@@ -115,7 +167,10 @@ package final class PushTokenService: Sendable {
         devices.withLock { devices in
             var found: [UserID: [DeviceID]] = [:]
             guard !devices.isEmpty else { return found }
-            for user in users { found[user] = devices[user] }
+            for user in users {
+                let own = devices[user]
+                if !own.isEmpty { found[user] = own }
+            }
             return found
         }
     }

@@ -12,6 +12,14 @@ package actor RoomDirectory {
         package let name: RoomName
         /// The number of connections in the room.
         package let members: Int
+        /// The name in lower case.
+        fileprivate let lowercasedName: String
+
+        fileprivate init(name: RoomName, members: Int) {
+            self.name = name
+            self.members = members
+            lowercasedName = name.rawValue.lowercased()
+        }
     }
 
     /// One page of the list of rooms.
@@ -60,11 +68,22 @@ package actor RoomDirectory {
         var rooms = await all()
         if !text.isEmpty {
             let text = text.lowercased()
-            rooms = rooms.filter { $0.name.rawValue.lowercased().contains(text) }
+            rooms = rooms.filter { $0.lowercasedName.contains(text) }
         }
         if let mayRead { rooms = rooms.filter { mayRead($0.name) } }
-        let start = name.isEmpty ? 0 : rooms.firstIndex { $0.name.rawValue > name } ?? rooms.count
-        return Page(rooms: Array(rooms[start...].prefix(limit)), total: rooms.count)
+        return Page(rooms: Array(rooms[Self.start(in: rooms, after: name)...].prefix(limit)), total: rooms.count)
+    }
+
+    /// Returns the index of the first room after a name.
+    ///
+    /// - Parameter rooms: the rooms, sorted by name.
+    private static func start(in rooms: [Room], after name: String) -> Int {
+        var (low, high) = (0, rooms.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if rooms[middle].name.rawValue > name { high = middle } else { low = middle + 1 }
+        }
+        return low
     }
 
     private func all() async -> [Room] {

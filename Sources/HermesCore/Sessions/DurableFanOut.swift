@@ -47,7 +47,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     private(set) var lost: [PublicationTarget] = []
     /// If there is a ``receivedID``: the members that could not take the publication, by the text of their shared
     /// subscription.
-    private var tried: [String: Set<DurableSessionID>]
+    private var tried: [TopicText: Set<DurableSessionID>]
     /// Whether the part that is being stored is the last.
     private var isLast = false
     /// Whether a target has the publication.
@@ -65,7 +65,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         from publisher: DurableSessionID?,
         received: ReceivedMark?,
         known: PartialPublication?,
-        tried: [String: Set<DurableSessionID>] = [:],
+        tried: [TopicText: Set<DurableSessionID>] = [:],
         retains: Bool
     ) {
         self.sessions = sessions
@@ -98,7 +98,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     ) {
         var known = PartialPublication(content: PartialPublication.content(of: publication))
         known.add(PartialPublication.settled(part.targets, seqs))
-        var tried: [String: Set<DurableSessionID>] = [:]
+        var tried: [TopicText: Set<DurableSessionID>] = [:]
         tried.add(part.lost(seqs))
         self.init(
             publication,
@@ -217,10 +217,10 @@ package final class PublicationReach: Sendable {
     }
 }
 
-extension [String: Set<DurableSessionID>] {
+extension [TopicText: Set<DurableSessionID>] {
     /// Adds members that could not take a publication, by the text of their shared subscription.
     mutating func add(_ refused: [PublicationTarget]) {
-        for target in refused { self[target.share ?? "", default: []].insert(target.session) }
+        for target in refused { self[TopicText(target.share ?? ""), default: []].insert(target.session) }
     }
 }
 

@@ -11,9 +11,21 @@ struct DurableIndex {
         /// A number that changes with each change of this filter's members.
         var version: UInt64 = 0
         /// The source that pays for each member, if the filter's shape is costly.
-        var payers: [DurableSessionID: CommitSource] = [:]
+        var payers: [Membership: CommitSource] = [:]
 
         var isEmpty: Bool { members.isEmpty && groups.isEmpty }
+    }
+
+    /// A session that has a filter, by itself or as a member of a group.
+    fileprivate struct Membership: Hashable {
+        let session: DurableSessionID
+        /// The group's name; nil: the session has the filter by itself.
+        let group: TopicText?
+
+        init(_ session: DurableSessionID, group: String?) {
+            self.session = session
+            self.group = group.map { TopicText($0) }
+        }
     }
 
     fileprivate struct Group {
@@ -35,6 +47,8 @@ struct DurableIndex {
     private(set) var version: UInt64 = 1
 
     var isEmpty: Bool { tree.isEmpty }
+    /// The number of members of filters with costly shapes; for tests.
+    var payerCount: Int { entries.reduce(0) { $0 + $1.payers.count } }
 
     /// - Parameter shapes: counts the filters with costly shapes.
     init(shapes: ShapeBudget = ShapeBudget()) { self.shapes = shapes }
@@ -72,7 +86,7 @@ struct DurableIndex {
         let shape = TopicShape(of: filter)
         if old == nil, shape.isCostly {
             shapes.add(shape, of: payer)
-            entries[Int(index)].payers[id] = payer
+            entries[Int(index)].payers[Membership(id, group: group)] = payer
         }
         // Equal options change nothing: with a new version, the targets of all topics would have to be searched for
         // again.
@@ -102,7 +116,7 @@ struct DurableIndex {
         } else {
             old = entries[Int(index)].members.removeValue(forKey: id)
         }
-        if old != nil, let payer = entries[Int(index)].payers[id] {
+        if old != nil, let payer = entries[Int(index)].payers.removeValue(forKey: Membership(id, group: group)) {
             shapes.giveBack(TopicShape(of: filter), of: payer)
         }
         entries[Int(index)].version = version
@@ -117,6 +131,12 @@ struct DurableIndex {
         fileprivate var entries: [Entry] = []
         /// The matching filters and their versions; topics with equal keys have the same targets.
         fileprivate(set) var key: [UInt64] = []
+
+        /// Whether two keys are of the same filters, perhaps in different versions.
+        static func haveEqualFilters(_ one: [UInt64], _ other: [UInt64]) -> Bool {
+            one.count == other.count && stride(from: 0, to: one.count, by: 2).allSatisfy { one[$0] == other[$0] }
+        }
+
         fileprivate var steps = 0
         /// The number of members of all these filters and groups. A member of several of them counts several times.
         fileprivate(set) var members = 0

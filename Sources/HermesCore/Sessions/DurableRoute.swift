@@ -40,6 +40,20 @@ package final class DurableRoute: Sendable {
 /// owned by ``DurableState``.
 struct DurableRoutes {
     static let maxBytes = 16 << 20
+    /// The size above which a route is large, in bytes.
+    private static let largeBytes = maxBytes / 4
+    /// The most bytes of all large routes. ``minLarge`` of them are kept even if they have more.
+    private static let maxLargeBytes = 4 * maxBytes
+    private static let minLarge = 4
+
+    /// A large route with its filters. It does not count for ``listBytes``.
+    private struct Large {
+        let key: [UInt64]
+        let route: DurableRoute
+        let bytes: Int
+        /// The topics in ``routes`` that have the targets of this route.
+        var topics: Set<TopicName> = []
+    }
 
     private var routes: [TopicName: DurableRoute] = [:]
     private var generation: UInt64 = 0
@@ -47,12 +61,14 @@ struct DurableRoutes {
     /// The routes by ``DurableIndex/Matches/key``.
     private var lists: [[UInt64]: DurableRoute] = [:]
     private var listBytes = 0
+    /// The large routes; the one that was kept or found last is the last.
+    private var large: [Large] = []
+    private var allLargeBytes = 0
 
     /// Returns the route of a topic, if it is known for this generation.
     mutating func route(to topic: TopicName, generation: UInt64) -> DurableRoute? {
         if generation != self.generation {
-            routes.removeAll()
-            bytes = 0
+            forgetTopics()
             self.generation = generation
         }
         return routes[topic]
@@ -60,30 +76,71 @@ struct DurableRoutes {
 
     /// Returns the route of a topic if an earlier topic matched the same filters; otherwise nil.
     mutating func route(to topic: TopicName, _ key: [UInt64], generation: UInt64) -> DurableRoute? {
-        guard let list = lists[key] else { return nil }
-        let route = DurableRoute(list, generation: generation)
-        keep(route, to: topic)
+        let list = lists[key]
+        guard let known = list ?? findLarge(key) else { return nil }
+        let route = DurableRoute(known, generation: generation)
+        keep(route, to: topic, isLarge: list == nil)
         return route
     }
 
     /// Keeps a route under its topic, and under the filters that the topic matches.
     mutating func keep(_ route: DurableRoute, to topic: TopicName, _ key: [UInt64]) {
         let size = route.bytes + 8 * key.count + 128
-        if listBytes + size > Self.maxBytes {
-            lists.removeAll()
-            listBytes = 0
+        let isLarge = size > Self.largeBytes
+        if isLarge {
+            keepLarge(Large(key: key, route: route, bytes: size))
+        } else {
+            if listBytes + size > Self.maxBytes {
+                lists.removeAll()
+                listBytes = 0
+                forgetTopics()
+            }
+            if lists.updateValue(route, forKey: key) == nil { listBytes += size }
         }
-        if lists.updateValue(route, forKey: key) == nil { listBytes += size }
-        keep(route, to: topic)
+        keep(route, to: topic, isLarge: isLarge)
     }
 
-    private mutating func keep(_ route: DurableRoute, to topic: TopicName) {
-        let size = topic.rawValue.utf8.count + 256
-        if bytes + size > Self.maxBytes {
-            routes.removeAll()
-            bytes = 0
-        }
-        bytes += size
-        routes[topic] = route
+    /// Returns the large route of these filters, and makes it the last one.
+    private mutating func findLarge(_ key: [UInt64]) -> DurableRoute? {
+        guard let place = large.firstIndex(where: { $0.key == key }) else { return nil }
+        let found = large.remove(at: place)
+        large.append(found)
+        return found.route
     }
+
+    /// Keeps a large route instead of an outdated route of the same filters. If the large routes have too many bytes,
+    /// forgets those that were not found for the longest time.
+    private mutating func keepLarge(_ new: Large) {
+        if let outdated = large.firstIndex(where: { DurableIndex.Matches.haveEqualFilters($0.key, new.key) }) {
+            forgetLarge(at: outdated)
+        }
+        while large.count >= Self.minLarge, allLargeBytes + new.bytes > Self.maxLargeBytes { forgetLarge(at: 0) }
+        large.append(new)
+        allLargeBytes += new.bytes
+    }
+
+    /// Forgets a large route, and its topics, because they would hold its targets.
+    private mutating func forgetLarge(at place: Int) {
+        let old = large.remove(at: place)
+        allLargeBytes -= old.bytes
+        for topic in old.topics where routes.removeValue(forKey: topic) != nil { bytes -= Self.size(of: topic) }
+    }
+
+    /// Forgets the routes by topic. This also frees the targets of routes that are no longer kept by their filters.
+    private mutating func forgetTopics() {
+        routes.removeAll()
+        bytes = 0
+        for place in large.indices { large[place].topics.removeAll() }
+    }
+
+    /// - Parameter isLarge: whether the route has the targets of the last large route.
+    private mutating func keep(_ route: DurableRoute, to topic: TopicName, isLarge: Bool) {
+        let size = Self.size(of: topic)
+        if bytes + size > Self.maxBytes { forgetTopics() }
+        if routes.updateValue(route, forKey: topic) == nil { bytes += size }
+        if isLarge, let last = large.indices.last { large[last].topics.insert(topic) }
+    }
+
+    /// Returns the approximate memory of a topic and its route without the targets, in bytes.
+    private static func size(of topic: TopicName) -> Int { topic.rawValue.utf8.count + 256 }
 }

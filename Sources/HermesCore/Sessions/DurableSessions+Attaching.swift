@@ -159,7 +159,15 @@ extension DurableSessions {
     /// expiry period begins again now. If there are several nodes, a session that was online is left as it is, because
     /// another node may have it open.
     package func load() async throws(HermesError) {
-        retained.load(try await store.retained())
+        try await loadRetained()
+        try await loadSessions()
+    }
+
+    /// The first part of ``load()``.
+    func loadRetained() async throws(HermesError) { retained.load(try await store.retained()) }
+
+    /// The second part of ``load()``.
+    func loadSessions() async throws(HermesError) {
         let now = time.now()
         let sessions = try await store.sessions()
         let redistributesAt = settings.sharedRedistribution.map { now.advanced(by: $0) }

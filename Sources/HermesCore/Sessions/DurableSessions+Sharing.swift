@@ -53,7 +53,7 @@ extension DurableSessions {
         for publication: StoredPublication,
         from publisher: DurableSessionID?,
         except known: PartialPublication? = nil,
-        tried: [String: Set<DurableSessionID>] = [:]
+        tried: [TopicText: Set<DurableSessionID>] = [:]
     ) -> Chosen {
         var chosen = Chosen()
         var dropped = 0
@@ -92,7 +92,7 @@ extension DurableSessions {
                 looked += 1
                 walk.next += 1
                 guard known?.shares.contains(TopicText(group.share)) != true else { continue }
-                let refused = tried.isEmpty ? nil : tried[group.share]
+                let refused = tried.isEmpty ? nil : tried[TopicText(group.share)]
                 let exclusions = refused.map { DurableGroup.Exclusions(sessions: $0, ended: true) } ?? .init()
                 if choose(group, for: publication, excluding: exclusions, &chosen) { dropped += 1 }
             }
@@ -159,13 +159,13 @@ extension DurableSessions {
     func choose(
         insteadOf lost: some Sequence<PublicationTarget>,
         for publication: StoredPublication,
-        tried: [String: Set<DurableSessionID>]
+        tried: [TopicText: Set<DurableSessionID>]
     ) -> Chosen {
         var chosen = Chosen()
         for target in lost {
             guard let share = target.share else { continue }
             let count = chosen.targets.count + chosen.live.count
-            let refused = tried[share] ?? []
+            let refused = tried[TopicText(share)] ?? []
             if refused.count < Self.maxTries, let group = group(share) {
                 choose(group, for: publication, excluding: .init(sessions: refused, ended: true), &chosen)
             }
@@ -185,7 +185,7 @@ extension DurableSessions {
     ) {
         guard let first = lost.first, let share = first.share else { return completion(.success(())) }
         let tried = tried.union([first.session])
-        let chosen = choose(insteadOf: [first], for: publication, tried: [share: tried])
+        let chosen = choose(insteadOf: [first], for: publication, tried: [TopicText(share): tried])
         guard let target = chosen.targets.first else {
             hand(publication, to: chosen.live)
             reach?.note(if: !chosen.live.isEmpty)
@@ -239,23 +239,24 @@ extension DurableSessions {
     /// For sessions that have long been without a connection, gives the messages that were never sent to other members
     /// of the shared subscriptions. Before that, tries again to hand over the messages that waited for a failing store
     /// (``DurableState/keepUnplaced(_:_:)``).
-    func redistribute(now: Timestamp, isOnDuty: Bool = true) {
+    ///
+    /// - Parameter most: the number of sessions after which the pass ends. It ends only when all sessions that it has
+    ///   taken had their turn.
+    func redistribute(now: Timestamp, isOnDuty: Bool = true, most: Int = DurableSessions.maxRedistributed) {
         for (publication, share) in shared.state.withLock({ $0.takeUnplaced() }) {
             hand(publication, in: share)
         }
-        guard isOnDuty, settings.sharedRedistribution != nil else { return }
+        guard isOnDuty, let delay = settings.sharedRedistribution else { return }
         // Whether each shared subscription has a member with a connection. This pass finds this out once for each
         // subscription, however many of its members are absent.
         var isOnline: [TopicText: Bool] = [:]
         var count = 0
         let absent = shared.state.withLock { Array($0.absentSharing) }
         for part in absent.slices(of: DurableState.filtersAtOnce) {
-            for due in shared.state.withLock({ $0.dueForRedistribution(part, now: now) }) {
-                guard count < Self.maxRedistributed else { return }
-                guard due.subscriptions.contains(where: { hasOnline($0.rawValue, &isOnline) }) else { continue }
+            guard count < most else { return }
+            for due in shared.state.withLock({ $0.takeDueForRedistribution(part, now: now, delay: delay) }) {
+                guard due.subscriptions.contains(where: { hasOnline($0, &isOnline) }) else { continue }
                 count += 1
-                // So the session is not due again during this pass.
-                shared.state.withLock { $0.records[due.id]?.redistributesAt = now.advanced(by: .seconds(5)) }
                 _ = handOvers.run { [self] in
                     // A failed move is retried by the next pass.
                     try? await handOver(due.id, after: due.sentUpTo, isEnding: false, .isOffline) { _ in true }
@@ -264,16 +265,15 @@ extension DurableSessions {
         }
     }
 
-    /// The most sessions whose messages are given to other members in one pass.
-    private static let maxRedistributed = 10_000
+    /// The number of sessions after which a pass gives no further sessions' messages to other members.
+    static let maxRedistributed = 10_000
 
-    /// Whether a subscription is shared and has a connected member. The caller checks only sessions without a
-    /// connection, so the connected member is always another session.
-    private func hasOnline(_ share: String, _ known: inout [TopicText: Bool]) -> Bool {
-        guard SharedFilter.isShared(share) else { return false }
-        if let known = known[TopicText(share)] { return known }
-        let result = keptGroup(share)?.hasOnline(live: shared.live.withLock { $0 }) ?? false
-        known[TopicText(share)] = result
+    /// Whether a shared subscription has a connected member. The caller checks only sessions without a connection, so
+    /// the connected member is always another session.
+    private func hasOnline(_ share: TopicText, _ known: inout [TopicText: Bool]) -> Bool {
+        if let known = known[share] { return known }
+        let result = keptGroup(share.rawValue)?.hasOnline(live: shared.live.withLock { $0 }) ?? false
+        known[share] = result
         return result
     }
 
@@ -433,8 +433,13 @@ extension DurableState {
     struct Redistribution {
         let id: DurableSessionID
         let sentUpTo: UInt64
+        /// The session's shared subscriptions.
         let subscriptions: Set<TopicText>
     }
+
+    /// The time after which a session is due for redistribution again. Until then, its messages may be on the way to
+    /// other members, or no other member may be connected.
+    private static let redistributionInterval = Duration.seconds(5)
 
     /// Whether a session may have messages that were never sent. If there are several nodes, any session may, because
     /// this node hears late of what other nodes queue.
@@ -442,15 +447,29 @@ extension DurableState {
         node != nil || (record.head > record.sentUpTo && record.load.queued.load(ordering: .relaxed) > 0)
     }
 
-    /// Returns the sessions among `absent` that are due for redistribution.
-    func dueForRedistribution(_ absent: ArraySlice<DurableSessionID>, now: Timestamp) -> [Redistribution] {
-        absent.compactMap { id in
-            guard let place = records.index(forKey: id) else { return nil }
+    /// Returns the sessions among `absent` that are due for redistribution. They are due again some seconds later.
+    ///
+    /// - Parameter delay: the time without a connection after which a session is due. A session that would have to wait
+    ///   longer than this is due at once, because the clock was set back.
+    mutating func takeDueForRedistribution(
+        _ absent: ArraySlice<DurableSessionID>,
+        now: Timestamp,
+        delay: Duration
+    ) -> [Redistribution] {
+        let latest = now.advanced(by: max(delay, Self.redistributionInterval))
+        var due: [Redistribution] = []
+        for id in absent {
+            // Looked at in place, because a copy of the record would cost more.
+            guard let place = records.index(forKey: id), !records.values[place].sharedSubscriptions.isEmpty else {
+                continue
+            }
             let record = records.values[place]
             guard record.attachment == nil, !record.hasEnded, let redistributesAt = record.redistributesAt,
-                redistributesAt <= now, hasUnsent(record)
-            else { return nil }
-            return Redistribution(id: id, sentUpTo: record.sentUpTo, subscriptions: record.subscriptions)
+                redistributesAt <= now || redistributesAt > latest, hasUnsent(record)
+            else { continue }
+            records.values[place].redistributesAt = now.advanced(by: Self.redistributionInterval)
+            due.append(Redistribution(id: id, sentUpTo: record.sentUpTo, subscriptions: record.sharedSubscriptions))
         }
+        return due
     }
 }

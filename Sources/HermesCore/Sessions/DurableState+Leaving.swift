@@ -26,6 +26,7 @@ extension DurableState {
     mutating func leaveAll(_ id: DurableSessionID) {
         guard let record = records[id], !record.subscriptions.isEmpty else { return }
         records[id]?.subscriptions = []
+        records[id]?.sharedSubscriptions = []
         let units = record.subscriptions.reduce(0) { $0 + DurableQuota.units(of: $1.rawValue) }
         giveBack(units, of: id, payer: record.payer)
         index.membersChanged()

@@ -23,6 +23,8 @@ struct DurableState {
         let payer: CommitSource
         let load: DurableLoad
         var subscriptions: Set<TopicText> = []
+        /// The shared ones among the subscriptions.
+        var sharedSubscriptions: Set<TopicText> = []
         /// The ``StoredSession/subscriptionsVersion`` of the subscriptions when they were last read.
         var subscriptionsVersion: UInt64 = 0
         /// Where the session is open according to the record; nil if this process is alone.
@@ -110,8 +112,8 @@ struct DurableState {
     /// The sessions that have no connection, expire at some time, and were left by an earlier process or another node.
     /// The clock may have been wrong when they were left, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
-    /// The sessions that have no connection, and whose queue may contain messages of shared subscriptions. Such
-    /// messages can go to other members of the subscription.
+    /// The sessions that have no connection, and that have shared subscriptions. Messages that wait for them can go to
+    /// other members of the subscriptions.
     var absentSharing: Set<DurableSessionID> = []
 
     /// The callers that wait until the last session of an owner is removed.
@@ -309,7 +311,7 @@ struct DurableState {
             if ends {
                 records[id]?.endsOnceClosed = true
                 if node == nil { markEnded(id) }
-            } else if records[id]?.mayHoldShared ?? false {
+            } else if records[id]?.sharedSubscriptions.isEmpty == false {
                 absentSharing.insert(id)
             }
             // A session that ends is also closed in the store: if its removal fails, the store has still recorded that
@@ -517,10 +519,7 @@ struct DurableState {
         records[session.id]?.sentUpTo = session.isOnline && session.place == nil ? session.head : session.sentUpTo
         // This also applies to messages that arrive through shared subscriptions from now on.
         records[session.id]?.redistributesAt = redistributesAt
-        if session.queuedCount > 0 {
-            records[session.id]?.mayHoldShared = true
-            absentSharing.insert(session.id)
-        }
+        if session.queuedCount > 0 { records[session.id]?.mayHoldShared = true }
         records[session.id]?.load.read(session.queuedCount)
     }
 
@@ -534,9 +533,14 @@ struct DurableState {
 
     mutating func subscribe(_ id: DurableSessionID, _ subscriptions: [DurableSubscription]) {
         guard let record = records[id], !record.hasEnded else { return }
-        if subscriptions.contains(where: \.isShared) { records[id]?.mayHoldShared = true }
+        if subscriptions.contains(where: \.isShared) {
+            records[id]?.mayHoldShared = true
+            if record.attachment == nil, !isOpenElsewhere(record) { absentSharing.insert(id) }
+        }
         for subscription in subscriptions where index.insert(id, subscription, payer: record.payer) {
-            guard records[id]?.subscriptions.insert(TopicText(subscription.filter)).inserted ?? false else { continue }
+            let filter = TopicText(subscription.filter)
+            guard records[id]?.subscriptions.insert(filter).inserted ?? false else { continue }
+            if subscription.isShared { records[id]?.sharedSubscriptions.insert(filter) }
             quota.add(filters: DurableQuota.units(of: subscription.filter), of: record.payer)
         }
     }
@@ -565,6 +569,7 @@ struct DurableState {
         for filter in filters {
             index.remove(id, filter)
             guard records[id]?.subscriptions.remove(TopicText(filter)) != nil else { continue }
+            records[id]?.sharedSubscriptions.remove(TopicText(filter))
             quota.add(filters: -DurableQuota.units(of: filter), of: record.payer)
         }
     }

@@ -87,7 +87,7 @@ final class SessionCommitter: Sendable {
         self.time = time
         self.limits = limits
         self.committed = committed
-        queue = Queue(limits: limits, ordersRiders: true)
+        queue = Queue(limits: limits, ordersRiders: true, time: time)
         queue.start(named: "hermes-sessions") { [self] completed in commit(completed) }
     }
 
@@ -183,7 +183,7 @@ final class SessionCommitter: Sendable {
         } catch {
             // Reporting the failure stops the server. The acknowledgements are put back before that, so that they are
             // still committed.
-            queue.finished(error.batch, takingBack: completed)
+            queue.finished(error.batch, failure: (riders: completed, error: error.error))
             for entry in error.batch { entry.item.completion?(.failure(error.error)) }
         }
     }

@@ -24,16 +24,18 @@ public enum SessionOwner: Hashable, Sendable {
 
     /// - Returns: nil if the text is not the stored form of an owner.
     package init?(stored text: String) {
+        // The mark is one byte. It is not a character of its own if a combining mark follows it.
+        let rest = String(Substring(text.utf8.dropFirst()))
         switch text.utf8.first {
         case nil:
             self = .anonymous
         case UInt8(ascii: "u"):
-            guard let user = Int32(text.dropFirst()).flatMap(UserID.init(rawValue:)),
+            guard let user = Int32(rest).flatMap(UserID.init(rawValue:)),
                 Self.account(user).stored == text
             else { return nil }
             self = .account(user)
         case UInt8(ascii: "s"):
-            self = .subject(String(text.dropFirst()))
+            self = .subject(rest)
         default:
             return nil
         }

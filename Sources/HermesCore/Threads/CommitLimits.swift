@@ -35,10 +35,36 @@ package struct CommitStatistics: Sendable, Hashable {
     package internal(set) var batches: UInt64 = 0
     package internal(set) var operations: UInt64 = 0
     package internal(set) var failedBatches: UInt64 = 0
+    /// The last failure; nil if there was none, or if a commit that is at least as large has succeeded since.
+    package internal(set) var failure: CommitFailure?
     /// The time that commits took, from taking a batch to reporting its results.
     package internal(set) var committing = Duration.zero
     /// The number of operations that wait or are being committed.
     package internal(set) var waiting = 0
     /// The approximate bytes of the operations that wait or are being committed.
     package internal(set) var waitingBytes = 0
+}
+
+/// The failure of a commit.
+package struct CommitFailure: Sendable, Hashable {
+    /// The longest time for which a failure counts if no commit that is large enough succeeds.
+    package static let memory = Duration.seconds(60)
+
+    /// The reason, for people.
+    package let reason: String
+    /// The time of the failure (``TimeSource/uptime()``).
+    package let at: Duration
+    /// The approximate bytes of the largest commit that failed. A full disk may have room for smaller ones.
+    let bytes: Int
+
+    package init(reason: String, at: Duration, bytes: Int) {
+        self.reason = reason
+        self.at = at
+        self.bytes = bytes
+    }
+
+    /// Whether the failure still counts.
+    ///
+    /// - Parameter now: the time of the same clock as that of the failure.
+    package func isRecent(now: Duration) -> Bool { now - at < Self.memory }
 }

@@ -63,13 +63,17 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
 
     private let limits: CommitLimits
     private let ordersRiders: Bool
+    private let time: any TimeSource
     private let monitor: Monitor<State>
 
-    /// - Parameter ordersRiders: whether an item is committed after all riders that were noted before it. Otherwise the
-    ///   item may be committed before these riders, or join a transaction that has begun without them.
-    init(limits: CommitLimits, ordersRiders: Bool) {
+    /// - Parameters:
+    ///   - ordersRiders: whether an item is committed after all riders that were noted before it. Otherwise the item may
+    ///     be committed before these riders, or join a transaction that has begun without them.
+    ///   - time: the clock for the times of failures.
+    init(limits: CommitLimits, ordersRiders: Bool, time: any TimeSource) {
         self.limits = limits
         self.ordersRiders = ordersRiders
+        self.time = time
         monitor = Monitor(State())
     }
 
@@ -96,7 +100,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     ///
     /// - Parameters:
     ///   - bytes: the approximate memory of the item, in bytes.
-    ///   - partCost: set for an item that is committed in several parts (``finished(_:continuing:takingBack:)``): the
+    ///   - partCost: set for an item that is committed in several parts (``finished(_:continuing:failure:)``): the
     ///     work of a transaction for one part, in bytes. No later item of the same source overtakes such an item.
     ///   - source: the source of the item. Each source except the server may use an eighth of the queue, and has some
     ///     room even when other sources have filled the queue.
@@ -157,9 +161,17 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     /// - Parameters:
     ///   - continuing: the entries of the batch that have parts left. They go into the next batch that has room for
     ///     them, before all other items of their sources.
-    ///   - riders: the riders of a failed batch, which are committed later; nil: the batch was committed.
-    func finished(_ batch: [Entry], continuing: [Entry] = [], takingBack riders: Riders? = nil) {
+    ///   - failure: the riders of a failed batch, which are committed later, and the error; nil: the batch was
+    ///     committed.
+    func finished(
+        _ batch: [Entry],
+        continuing: [Entry] = [],
+        failure: (riders: Riders, error: HermesError)? = nil
+    ) {
         let bytes = batch.reduce(0) { $0 + $1.bytes } - continuing.reduce(0) { $0 + $1.bytes }
+        // The bytes that the transaction has written, or would have written.
+        let written = batch.reduce(0) { $0 + $1.cost }
+        let now = time.uptime()
         monitor.withLock { state in
             for entry in continuing {
                 state.waiting.putBack(entry, bytes: entry.bytes, cost: entry.cost, of: entry.source)
@@ -169,10 +181,17 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
             state.bytes -= bytes
             state.statistics.batches += 1
             state.statistics.operations += UInt64(batch.count)
-            guard let riders else { return }
+            guard let failure else {
+                if let earlier = state.statistics.failure, written >= earlier.bytes { state.statistics.failure = nil }
+                return
+            }
             state.statistics.failedBatches += 1
-            guard !riders.isEmpty, !state.isStopping else { return }
-            state.riders.takeBack(riders)
+            // The failure of a small commit does not say that there is room for larger ones again.
+            let earlier = state.statistics.failure.map { $0.isRecent(now: now) ? $0.bytes : 0 } ?? 0
+            let most = max(earlier, written)
+            state.statistics.failure = CommitFailure(reason: failure.error.message, at: now, bytes: most)
+            guard !failure.riders.isEmpty, !state.isStopping else { return }
+            state.riders.takeBack(failure.riders)
             state.flushAt = .now + .seconds(1)
         }
     }
@@ -199,7 +218,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     ///   - riders: the operations of the riders.
     ///   - transaction: commits the operations that it takes from `next`, and returns their outcomes. Passes to `next`
     ///     whether the transaction has already run for long.
-    ///   - committed: called after each transaction; calls ``finished(_:continuing:takingBack:)``, then completes the
+    ///   - committed: called after each transaction; calls ``finished(_:continuing:failure:)``, then completes the
     ///     items.
     /// - Throws: ``Failure``.
     func commit<Outcome>(
@@ -265,7 +284,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     /// The failure of a transaction.
     struct Failure: Error {
         let error: HermesError
-        /// The items that fail with the transaction. The caller passes them to ``finished(_:continuing:takingBack:)``.
+        /// The items that fail with the transaction. The caller passes them to ``finished(_:continuing:failure:)``.
         let batch: [Entry]
     }
 

@@ -29,7 +29,7 @@ public enum CommitSource: Hashable, Sendable {
     /// Reads the stored form. An unreadable form becomes ``server``, which counts only in the total.
     package init(stored text: String) {
         if text.utf8.first == UInt8(ascii: "h") {
-            self = .address(String(text.dropFirst()))
+            self = .address(String(Substring(text.utf8.dropFirst())))
         } else {
             self = SessionOwner(stored: text).flatMap { CommitSource($0) } ?? .server
         }

@@ -23,7 +23,9 @@ extension DelimitedConnection {
             try await request.perform(by: accounts, address: address)
         } then: { [self] result in
             switch result {
-            case .failure(let error): fail(id, error)
+            case .failure(let error):
+                connection.loginFailed(error.code, user: request.userName, client: request.device.id.rawValue)
+                fail(id, error)
             case .success(let login):
                 let (session, cursor) = request.welcome(login, on: connection, in: environment)
                 succeed(id, .session(session))

@@ -66,6 +66,14 @@ struct DelimitedLogin: Sendable {
         )
     }
 
+    /// The name that the client gives; nil if it shows a token.
+    var userName: String? {
+        switch proof {
+        case .registration(let nickName, _, _), .credential(.password(let nickName, _)): nickName
+        case .credential: nil
+        }
+    }
+
     /// The login's cost for the server, to be charged before ``perform(by:address:)``.
     var cost: RequestCost {
         switch proof {

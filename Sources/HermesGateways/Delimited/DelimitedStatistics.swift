@@ -6,7 +6,7 @@ import HermesWire
 import Metrics
 
 /// Adds clients' reports to the server's metrics. Network labels come from clients and do not become metric labels.
-enum DelimitedStatistics {
+package enum DelimitedStatistics {
     private static let counters = ReportFigure.allCases.compactMap { figure in
         figure.metric.map { (figure: figure, counter: Counter(label: $0)) }
     }
@@ -17,6 +17,24 @@ enum DelimitedStatistics {
         ("1s", .within1s), ("10s", .within10s), ("later", .later), ("never", .never),
     ]
 
+    /// Creates the metrics, so that they are shown before the first report.
+    package static func start() {
+        _ = counters
+        for (cause, _) in ends { _ = counterOfEnds(cause) }
+        for (within, _) in deliveries { _ = counterOfDeliveries("other", within) }
+    }
+
+    private static func counterOfEnds(_ cause: String) -> Counter {
+        Counter(label: "hermes_client_connection_ends_total", dimensions: [("cause", cause)])
+    }
+
+    private static func counterOfDeliveries(_ version: String, _ within: String) -> Counter {
+        Counter(
+            label: "hermes_client_deliveries_total",
+            dimensions: [("app_version", version), ("within", within)]
+        )
+    }
+
     /// Adds a report to the metrics.
     ///
     /// - Parameter version: the app version under which the report is counted. The number of versions in the metrics is
@@ -24,18 +42,9 @@ enum DelimitedStatistics {
     static func count(_ report: ClientReport, as version: String) {
         let counts = report.counts
         for (figure, counter) in counters { add(counts[figure], to: counter) }
-        for (cause, figure) in ends where counts[figure] > 0 {
-            add(
-                counts[figure],
-                to: Counter(label: "hermes_client_connection_ends_total", dimensions: [("cause", cause)])
-            )
-        }
+        for (cause, figure) in ends where counts[figure] > 0 { add(counts[figure], to: counterOfEnds(cause)) }
         for (within, figure) in deliveries where counts[figure] > 0 {
-            let counter = Counter(
-                label: "hermes_client_deliveries_total",
-                dimensions: [("app_version", version), ("within", within)]
-            )
-            add(counts[figure], to: counter)
+            add(counts[figure], to: counterOfDeliveries(version, within))
         }
     }
 

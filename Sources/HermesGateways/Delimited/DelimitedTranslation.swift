@@ -105,7 +105,7 @@ enum DelimitedTranslation {
         var kicked = Hermes_V1_Kicked()
         kicked.code = reason.code
         switch reason {
-        case .goodbye, .finished: return nil
+        case .goodbye, .finished, .loginRefused: return nil
         case .malformed(let error):
             kicked.reason = .protocol
             kicked.message = error.message

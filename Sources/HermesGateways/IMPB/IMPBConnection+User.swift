@@ -53,7 +53,9 @@ extension IMPBConnection {
             )
         } then: { [self] result in
             switch result {
-            case .failure(let error): fail(seq, error)
+            case .failure(let error):
+                connection.loginFailed(error.code, user: request.nickName)
+                fail(seq, error)
             case .success(let login):
                 registration = login
                 var answer = IMPB_sigin_response()
@@ -92,7 +94,9 @@ extension IMPBConnection {
             return login
         } then: { [self] result in
             switch result {
-            case .failure(let error): fail(seq, error)
+            case .failure(let error):
+                connection.loginFailed(error.code, user: request.nickName, client: id.rawValue)
+                fail(seq, error)
             case .success(let login): loggedIn(login, request, seq: seq)
             }
         }

@@ -28,6 +28,10 @@ enum IMPBContent {
             return .failure(HermesError(.tooLarge, "ext has at most 32 pairs"))
         }
         for pair in message.ext { content.attributes[pair.key] = pair.value }
+        guard content.attributes.count == message.ext.count else {
+            let message = "two keys of ext are equal, or are equal after Unicode normalization"
+            return .failure(HermesError(.invalidArgument, message))
+        }
         if message.type == .custom, case .custom(let custom) = content.kind,
             custom.type.hasBytes(startingWith: opaquePrefix)
         {

@@ -32,7 +32,7 @@ enum IMPBTranslation {
     /// Returns the error that the client gets when the server ends its connection; nil if it gets none.
     static func farewell(_ reason: CloseReason) -> HermesError? {
         switch reason {
-        case .goodbye, .finished, .malformed, .loginBudget: nil
+        case .goodbye, .finished, .malformed, .loginBudget, .loginRefused: nil
         case .notAuthenticated: HermesError(.notAuthenticated, "the client did not log in in time")
         case .tokenExpired: HermesError(.invalidToken, "the token has expired; log in with a new one")
         case .idle: HermesError(.notAuthenticated, "the client was silent for too long; send pings more often")

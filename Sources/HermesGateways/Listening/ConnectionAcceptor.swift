@@ -32,6 +32,7 @@ package final class ConnectionAcceptor: Sendable {
             counter: environment.counter,
             loginBudget: environment.loginBudget,
             rates: environment.rates,
+            logins: environment.logins,
             logger: environment.logger
         )
         self.state = state

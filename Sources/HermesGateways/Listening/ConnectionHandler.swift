@@ -139,6 +139,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
         // A reset, a failed handshake: nothing more can be sent on this connection.
+        if opensWithHandshake, let reason = TLSProblem.ofHandshake(error) { connection.handshakeFailed(reason) }
         context.close(promise: nil)
     }
 

@@ -133,6 +133,8 @@ package enum CloseReason: Sendable {
     case malformed(WireError)
     /// The peer did not authenticate in time.
     case notAuthenticated
+    /// The peer's login was refused with this error, and the protocol's answer says so.
+    case loginRefused(HermesError.Code)
     /// The peer's token has expired.
     case tokenExpired
     /// All unauthenticated connections together have sent too much, and this one has sent the most.
@@ -153,7 +155,7 @@ package enum CloseReason: Sendable {
     /// reason.
     package var code: UInt32 {
         switch self {
-        case .goodbye, .finished: 0
+        case .goodbye, .finished, .loginRefused: 0
         case .malformed(let error): error.code.rawValue
         case .notAuthenticated, .idle, .attachment(.accountRenamed): HermesError.Code.notAuthenticated.rawValue
         case .tokenExpired, .attachment(.revoked): HermesError.Code.invalidToken.rawValue
@@ -200,6 +202,23 @@ package enum CloseReason: Sendable {
         case accountRenamed = "account_renamed"
         case revoked
         case shuttingDown = "shutting_down"
+        case badCredentials = "bad_credentials"
+        case notAuthorized = "not_authorized"
+        case loginDelayed = "login_delayed"
+        case loginRefused = "login_refused"
+
+        /// Creates the kind of a refused login.
+        ///
+        /// - Parameter failure: nil if the client's credentials are not the reason.
+        init(_ failure: LoginFailure?) {
+            self =
+                switch failure {
+                case .badCredentials?: .badCredentials
+                case .notAuthorized?: .notAuthorized
+                case .delayed?: .loginDelayed
+                case nil: .loginRefused
+                }
+        }
     }
 
     var kind: Kind {
@@ -208,6 +227,7 @@ package enum CloseReason: Sendable {
         case .finished: .finished
         case .malformed: .malformed
         case .notAuthenticated: .notAuthenticated
+        case .loginRefused(let code): Kind(LoginFailure(code))
         case .tokenExpired: .tokenExpired
         case .loginBudget: .loginBudget
         case .idle: .idle

@@ -16,6 +16,8 @@ package final class GatewayEnvironment: Sendable {
     /// The request rates of accounts and addresses, over all their connections.
     package let rates: SharedRates
     package let logger: Logger
+    /// The log of failed logins at all listeners.
+    package let logins: LoginLog
     /// The topic rules.
     package let access: TopicAccess
     /// Identifies MQTT clients.
@@ -46,6 +48,7 @@ package final class GatewayEnvironment: Sendable {
     ) {
         self.tickets = tickets
         self.messenger = messenger
+        logins = LoginLog(time: messenger.time)
         self.loops = loops
         self.settings = settings
         self.access = access
@@ -94,6 +97,7 @@ package final class GatewayEnvironment: Sendable {
         loginBudget = other.loginBudget
         rates = other.rates
         logger = other.logger
+        logins = other.logins
         access = other.access
         tokenVerifier = other.tokenVerifier
         serverVersion = other.serverVersion

@@ -16,6 +16,7 @@ package final class GatewayMetrics: Sendable {
     let messagesIn: Counter
     let messagesOut: Counter
     let deliveries: Counter
+    let logins: LoginMetrics
     private let totals = Totals()
     private let droppedText: Counter
     private let droppedPresence: Counter
@@ -26,6 +27,7 @@ package final class GatewayMetrics: Sendable {
 
     package init(gateway: String) {
         let dimensions = [("gateway", gateway)]
+        logins = LoginMetrics(gateway: gateway)
         connectionsOpened = Counter(label: "hermes_connections_opened_total", dimensions: dimensions)
         connectionsClosed = Counter(label: "hermes_connections_closed_total", dimensions: dimensions)
         framesIn = Counter(label: "hermes_frames_received_total", dimensions: dimensions)

@@ -23,9 +23,24 @@ struct LateEvents {
         }
     }
 
-    mutating func removeFirst(_ count: Int) { events.removeFirst(count) }
+    mutating func removeFirst(_ count: Int) {
+        events.removeFirst(count)
+        releaseMemory()
+    }
 
-    mutating func removeFirstEphemeral(_ count: Int) { ephemeral.removeFirst(count) }
+    mutating func removeFirstEphemeral(_ count: Int) {
+        ephemeral.removeFirst(count)
+        releaseMemory()
+    }
 
-    mutating func takeEphemeral() -> LoopEvent? { ephemeral.popFirst() }
+    mutating func takeEphemeral() -> LoopEvent? {
+        defer { releaseMemory() }
+        return ephemeral.popFirst()
+    }
+
+    /// Gives back the memory of queues that are empty: a queue keeps the memory of the most events that it ever held.
+    private mutating func releaseMemory() {
+        if events.isEmpty { events = Deque() }
+        if ephemeral.isEmpty { ephemeral = Deque() }
+    }
 }

@@ -168,9 +168,6 @@ package final class Listener: Sendable {
         return .tls
     }
 
-    /// Whether connections begin with a TLS handshake.
-    package var isEncrypted: Bool { tls != nil }
-
     /// Reads the certificate and the revocation lists again. New connections use the new certificate. Open connections
     /// with a revoked certificate end. Does nothing without TLS.
     package func reloadCertificate() throws {
@@ -178,6 +175,9 @@ package final class Listener: Sendable {
         defer { acceptor.endRevoked() }
         try tls?.reload()
     }
+
+    /// The certificate; nil without TLS.
+    package var certificate: TLSContextBox? { tls }
 
     /// Whether a newer revocation list is overdue.
     ///

@@ -16,6 +16,8 @@ package final class ListenerState: Sendable {
     package let idleTimeout: Duration
     package let logger: Logger
     package let metrics: GatewayMetrics
+    /// The log of failed logins.
+    let logins: LoginLog
     let takesCertificateNames: Bool
     /// The revocation lists for clients' certificates; nil if none are configured.
     let revocations: TLSContextBox?
@@ -52,6 +54,7 @@ package final class ListenerState: Sendable {
     ///   - counter: counts the listener's connections.
     ///   - loginBudget: the bytes that unauthenticated connections may send, over all listeners; nil: no limit.
     ///   - rates: the request rates of accounts and addresses.
+    ///   - logins: the log of failed logins, over all listeners.
     package init(
         name: String,
         limits: ConnectionLimits,
@@ -62,8 +65,10 @@ package final class ListenerState: Sendable {
         counter: ConnectionCounter? = nil,
         loginBudget: LoginBudget? = nil,
         rates: SharedRates? = nil,
+        logins: LoginLog = LoginLog(),
         logger: Logger
     ) {
+        self.logins = logins
         self.name = name
         self.takesCertificateNames = takesCertificateNames
         self.revocations = revocations

@@ -36,7 +36,11 @@ struct PeerCertificateCheck {
     /// it is required.
     private func isInForce(_ certificate: NIOSSLCertificate?) -> Bool {
         guard let revocations = connection.listener.revocations else { return true }
-        guard let certificate else { return !revocations.requiresCertificates }
+        guard let certificate else {
+            guard revocations.requiresCertificates else { return true }
+            connection.handshakeFailed("the client shows no certificate")
+            return false
+        }
         guard let certificates = read(certificate, takeChain(), revocations), !revocations.isRevoked(certificates)
         else {
             refused("client's certificate is revoked")
@@ -77,7 +81,9 @@ struct PeerCertificateCheck {
     private func takesName(of certificate: NIOSSLCertificate?) -> Bool {
         guard connection.listener.takesCertificateNames, let certificate else { return true }
         connection.certificateName = certificate.onlyCommonName
-        return connection.certificateName != nil
+        guard connection.certificateName == nil else { return true }
+        connection.handshakeFailed("the client's certificate does not have exactly one common name")
+        return false
     }
 }
 

@@ -11,17 +11,20 @@ import Synchronization
 ///
 /// State: one `Mutex`, taken once per accept.
 package final class TLSContextBox: Sendable {
-    private let settings: TLSSettings
+    package let settings: TLSSettings
     private let loaded: Mutex<Loaded>
 
     private struct Loaded {
         let configuration: TLSConfiguration
         let context: NIOSSLContext
         let revoked: RevokedCertificates?
+        /// The server's own certificate; nil if the configuration has none.
+        let own: NIOSSLCertificate?
 
         init(_ configuration: TLSConfiguration, _ revoked: RevokedCertificates?) throws {
             self.configuration = configuration
             self.revoked = revoked
+            own = configuration.certificateChain.lazy.compactMap { $0.certificate }.first
             context = try NIOSSLContext(configuration: configuration)
         }
     }
@@ -76,6 +79,18 @@ package final class TLSContextBox: Sendable {
     /// Whether a newer revocation list is overdue; `now` is in seconds since 1970.
     package func isRevocationOutdated(now: Int) -> Bool {
         loaded.withLock { $0.revoked?.nextUpdate }.map { $0 < now } ?? false
+    }
+
+    /// The end of the validity of the server's own certificate, in seconds since 1970; nil if it is unknown.
+    package var certificateExpiry: Int? { loaded.withLock { $0.own }.map { Int($0.notValidAfter) } }
+
+    /// Returns the reason why clients refuse the server's own certificate because of its dates; nil if there is none.
+    ///
+    /// - Parameter now: the present time in seconds since 1970.
+    package func certificateProblem(now: Int) -> String? {
+        guard let own = loaded.withLock({ $0.own }) else { return nil }
+        if now >= Int(own.notValidAfter) { return "the certificate has expired; clients refuse it" }
+        return now < Int(own.notValidBefore) ? "the certificate is not valid yet; clients refuse it" : nil
     }
 
     private static func load(_ settings: TLSSettings) throws -> Loaded {
@@ -136,5 +151,13 @@ extension NIOSSLCertificate {
         let names = subjectName.filter { $0.type == .commonName }
         guard names.count == 1, let name = names.first?.value, !name.isEmpty else { return nil }
         return name
+    }
+}
+
+extension NIOSSLCertificateSource {
+    /// The certificate; nil if the source is a file.
+    fileprivate var certificate: NIOSSLCertificate? {
+        guard case .certificate(let certificate) = self else { return nil }
+        return certificate
     }
 }

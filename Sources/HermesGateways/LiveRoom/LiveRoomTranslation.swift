@@ -75,7 +75,7 @@ enum LiveRoomTranslation {
         case .memory: RoomRemoval(.overloaded, CloseReason.memoryText)
         case .rateLimited: RoomRemoval(.rateLimited, CloseReason.rateText)
         case .idle: RoomRemoval(.notAuthenticated, "no heartbeat arrived in time")
-        case .goodbye, .finished, .malformed, .slowReader, .loginBudget: nil
+        case .goodbye, .finished, .malformed, .slowReader, .loginBudget, .loginRefused: nil
         }
     }
 

@@ -231,6 +231,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
                 if session.principal != nil { attach(principal) }
                 perform(action)
             case .failure(let error):
+                connection.loginFailed(error.code, client: device.rawValue)
                 perform(session.entryRefused(LiveRoomTranslation.kick(for: error)))
             }
         }

@@ -30,7 +30,7 @@ extension MQTTConnection {
         let hashing = certificate == nil ? authenticator.hashing(of: connect.password) : .never
         if hashing == .always { connection.charge(.password) }
         for case .maximumPacketSize(let bytes) in connect.properties.list { outbound.maxPacketBytes = Int(bytes) }
-        if let problem = problem(of: connect) { return refuse(problem) }
+        if let problem = problem(of: connect) { return refuseConnect(problem, connect) }
         if connect.authenticationMethod != nil { return logInNatively(connect) }
         let isAssigned = connect.clientID.isEmpty
         let clientID = isAssigned ? Self.randomClientID() : connect.clientID
@@ -153,7 +153,7 @@ extension MQTTConnection {
         guard phase == .connecting else { return }
         switch result {
         case .failure(let error):
-            refuseConnect(error)
+            refuseConnect(error, connect, user: connect.userName)
         case .success(let outcome):
             accept(outcome, since: stamp, connect, isAssigned: isAssigned)
         }
@@ -219,7 +219,7 @@ extension MQTTConnection {
         outbound.accepted(receiveMaximum: receiveMaximum, maxAlias: maxAlias)
         if let will = connect.will {
             do throws(MQTTPacketError) { client.will = try pendingWill(will, of: client) } catch {
-                return refuse(error)
+                return refuseConnect(error, connect, user: identity.userName)
             }
         }
         self.client = client
@@ -327,8 +327,28 @@ extension MQTTConnection {
     }
 
     /// Refuses CONNECT because of an error of the core.
-    func refuseConnect(_ error: HermesError) {
-        refuse(MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message), because: error)
+    ///
+    /// - Parameter user: the client's name; nil if it has none.
+    func refuseConnect(_ error: HermesError, _ connect: MQTTConnect, user: String?) {
+        let problem = MQTTPacketError(MQTTTranslation.connackReason(for: error), error.message)
+        refuseConnect(problem, because: error, connect, user: user)
+    }
+
+    /// Refuses CONNECT. If the reason is the client's credentials or rights, the refusal counts as a failed login.
+    ///
+    /// - Parameters:
+    ///   - cause: the core's error that is the cause; nil if there is none.
+    ///   - user: the client's name; nil if it has none, or if the name was not examined.
+    func refuseConnect(
+        _ error: MQTTPacketError,
+        because cause: HermesError? = nil,
+        _ connect: MQTTConnect,
+        user: String? = nil
+    ) {
+        if case .loginRefused(let code) = MQTTTranslation.closeReason(for: error, because: cause) {
+            connection.loginFailed(code, user: user ?? connect.userName, client: connect.clientID)
+        }
+        refuse(error, because: cause)
     }
 
     /// Writes a CONNACK that refuses the client and gives the reason, before the connection closes [MQTT-3.1.4-2].

@@ -50,14 +50,15 @@ extension MQTTConnection {
         switch result {
         case .failure(let error):
             client.link = nil
-            refuseConnect(error)
+            refuseConnect(error, connect, user: client.identity.userName)
         case .success(let opening):
             link.id = opening.id
             // Since the login began, the account was disabled, renamed or deleted, or the device was removed.
             if let stamp, let end = environment.messenger.durable.reason(toEnd: client.key, of: link, since: stamp) {
                 link.ends(with: end)
                 let text = "the account's connections were ended; log in again"
-                return refuse(MQTTPacketError(.notAuthorized, text), because: HermesError(.notAuthenticated, text))
+                let error = HermesError(.notAuthenticated, text)
+                return refuseConnect(error, connect, user: client.identity.userName)
             }
             // The previous connection has ended by now and has handed over its will.
             environment.wills.connected(client.key, isClean: connect.cleanStart)

@@ -15,7 +15,7 @@ extension MQTTConnection {
         do {
             request = try nativeLogin(connect)
         } catch {
-            return refuseNatively((error as? HermesError) ?? HermesError(.invalidArgument, "\(error)"))
+            return refuseNatively((error as? HermesError) ?? HermesError(.invalidArgument, "\(error)"), connect)
         }
         connection.charge(request.cost)
         let stamp = environment.messenger.durable.loginBegins()
@@ -26,7 +26,8 @@ extension MQTTConnection {
         } then: { [self] result in
             guard phase == .connecting else { return }
             switch result {
-            case .failure(let error): refuseNatively(error)
+            case .failure(let error):
+                refuseNatively(error, connect, user: request.userName)
             case .success(let login): loggedInNatively(login, request, since: stamp, connect)
             }
         }
@@ -63,7 +64,8 @@ extension MQTTConnection {
         let rules = environment.access.current.bound(to: identity)
         guard rules.allows(.publish, MQTTInbox.Topic.up), rules.allows(.subscribe, MQTTInbox.Topic.down) else {
             let topics = "\(MQTTInbox.Topic.up) and \(MQTTInbox.Topic.down)"
-            return refuseNatively(HermesError(.forbidden, "the rules of this server deny this client \(topics)"))
+            let error = HermesError(.forbidden, "the rules of this server deny this client \(topics)")
+            return refuseNatively(error, connect, user: identity.userName)
         }
         let (session, cursor) = request.welcome(login, on: connection, in: environment)
         let account = MQTTAccountState(admission: nil, device: request.device, isIDAssigned: false, login: login)
@@ -81,9 +83,13 @@ extension MQTTConnection {
         return native(.session(session))
     }
 
-    private func refuseNatively(_ error: HermesError) {
+    /// Refuses CONNECT. If the reason is the client's credentials or rights, the refusal counts as a failed login.
+    ///
+    /// - Parameter user: the name that the client gave; nil if it gave none.
+    private func refuseNatively(_ error: HermesError, _ connect: MQTTConnect, user: String? = nil) {
+        connection.loginFailed(error.code, user: user, client: connect.clientID)
         giveReason(MQTTTranslation.connackReason(for: error), error.message, error)
-        connection.end(.finished)
+        connection.end(.loginRefused(error.code))
     }
 
     /// Returns CONNACK's properties for a refused client whose CONNECT has the native protocol's authentication method;

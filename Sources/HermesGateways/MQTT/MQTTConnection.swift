@@ -182,7 +182,10 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     /// - Parameter cause: the core's error that is the cause; nil if there is none.
     func refuse(_ error: MQTTPacketError, because cause: HermesError? = nil) {
         giveReason(error.reason, error.message, cause)
-        connection.end(.malformed(WireError(.badBody, error.message)))
+        switch phase {
+        case .new, .connecting: connection.end(MQTTTranslation.closeReason(for: error, because: cause))
+        case .connected, .ended: connection.end(.malformed(WireError(.badBody, error.message)))
+        }
     }
 
     // MARK: Output

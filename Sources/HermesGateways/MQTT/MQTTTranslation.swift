@@ -98,6 +98,15 @@ enum MQTTTranslation {
         }
     }
 
+    /// Returns the reason for the end of a connection whose CONNECT is refused.
+    ///
+    /// - Parameter cause: the core's error that is the cause; nil if there is none.
+    static func closeReason(for error: MQTTPacketError, because cause: HermesError?) -> CloseReason {
+        if let cause { return .loginRefused(cause.code) }
+        if error.reason == .notAuthorized { return .loginRefused(.forbidden) }
+        return .malformed(WireError(.badBody, error.message))
+    }
+
     /// Whether 3.1.1 has a return code for a reason. With any other reason, a connection is closed without a CONNACK.
     static func hasReturnCode(_ reason: MQTTReasonCode) -> Bool {
         switch reason {
@@ -111,7 +120,7 @@ enum MQTTTranslation {
     /// Returns the reason code of a connection's end, for DISCONNECT; nil if none is sent.
     static func disconnectReason(for reason: CloseReason) -> MQTTReasonCode? {
         switch reason {
-        case .goodbye, .finished, .slowReader, .loginBudget: nil
+        case .goodbye, .finished, .slowReader, .loginBudget, .loginRefused: nil
         case .memory: .quotaExceeded
         case .rateLimited: .messageRateTooHigh
         case .malformed(let error): error.code == .frameTooLong ? .packetTooLarge : .malformedPacket

@@ -125,11 +125,11 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
             } catch {
                 result = .failure(error)
             }
-            loop.post(.run { device.value.checked(result) })
+            loop.post(.run { device.value.checked(result, report) })
         }
     }
 
-    private func checked(_ result: Result<Login, HermesError>) {
+    private func checked(_ result: Result<Login, HermesError>, _ report: QSIOPReport) {
         switch result {
         case .success(let login):
             let action = session.reportAccepted(login.principal)
@@ -138,6 +138,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
             openInbox(of: principal, login)
             takeWaiting()
         case .failure(let error):
+            connection.loginFailed(error.code, user: "\(report.user)", client: report.device.rawValue)
             perform(session.reportRefused(QSIOPTranslation.answer(for: error)))
         }
     }

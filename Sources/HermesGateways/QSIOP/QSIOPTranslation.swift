@@ -107,7 +107,7 @@ package enum QSIOPTranslation {
         case .tokenExpired: QSIOPAnswer(.invalidToken, "the token has expired")
         case .memory: QSIOPAnswer(.overloaded, CloseReason.memoryText)
         case .rateLimited: QSIOPAnswer(.rateLimited, CloseReason.rateText)
-        case .goodbye, .finished, .idle, .slowReader, .loginBudget: nil
+        case .goodbye, .finished, .idle, .slowReader, .loginBudget, .loginRefused: nil
         }
     }
 

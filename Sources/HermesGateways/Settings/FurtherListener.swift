@@ -28,6 +28,16 @@ extension FurtherListener {
         return isPlain && !otherNames.contains(String(text))
     }
 
+    /// Returns the name of the further listener that an unknown key belongs to, if this listener has no protocol; nil if
+    /// the key belongs to no further listener, or if the name is similar to that of another listener.
+    static func nameWithoutProtocol(_ key: String, _ keys: some Collection<String>) -> String? {
+        let path = key.split(separator: ".", omittingEmptySubsequences: false)
+        guard path.count > 1, path[0] == "listeners", isName(path[1]) else { return nil }
+        let name = String(path[1])
+        guard !keys.contains("listeners.\(name).protocol") else { return nil }
+        return SettingsError.nearest(to: name, among: otherNames) == nil ? name : nil
+    }
+
     private static func protocolKey(_ name: String) -> Setting<String> {
         // A name without this setting is not a listener, so the default is never used.
         .choice(

@@ -273,9 +273,14 @@ extension ListenerSettings {
         case (.auto, false, false), (.on, false, false):
             tls = TLSSettings(certificatePath: certificate, privateKeyPath: privateKey)
         case (.auto, true, false), (.auto, false, true), (.on, _, true), (.on, true, false):
+            let missing = [
+                certificate.isEmpty ? keys.certificate.descriptor.key : nil,
+                privateKey.isEmpty ? keys.privateKey.descriptor.key : nil,
+            ]
             throw SettingsError(problems: [
                 "TLS needs both \(keys.certificate.descriptor.key) and \(keys.privateKey.descriptor.key), "
-                    + "or neither (then \(tlsKey.key) must not be true)"
+                    + "or neither (then \(tlsKey.key) must not be true); not given: "
+                    + missing.compactMap(\.self).joined(separator: ", ")
             ])
         }
         try readClientCertificates(values, keys)

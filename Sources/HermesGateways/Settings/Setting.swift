@@ -129,6 +129,12 @@ extension Setting where Value == String {
         }
     }
 
+    /// The kind of settings that are paths.
+    static var pathKind: String { "path" }
+
+    /// Whether a path begins with the short form of a home directory.
+    static func isForShell(_ path: String) -> Bool { path == "~" || path.hasPrefix("~/") }
+
     /// Creates a setting for the path of a file or folder. A relative path begins at the working directory.
     package static func path(
         _ key: String,
@@ -136,7 +142,16 @@ extension Setting where Value == String {
         isEmptyAllowed: Bool = false,
         _ summary: String
     ) -> Self {
-        text(key, default: value, maxBytes: 4096, isEmptyAllowed: isEmptyAllowed, kind: "path", summary)
+        let plain = text(key, default: value, maxBytes: 4096, isEmptyAllowed: isEmptyAllowed, kind: pathKind, summary)
+        return Setting(
+            key,
+            kind: plain.descriptor.kind,
+            allowed: plain.descriptor.allowed,
+            default: value,
+            summary
+        ) { path in
+            isForShell(path) ? nil : plain.parse(path)
+        }
     }
 }
 

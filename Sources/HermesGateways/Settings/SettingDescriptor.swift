@@ -19,6 +19,11 @@ package struct SettingDescriptor: Sendable {
     /// Whether a text is a valid value.
     let accepts: @Sendable (String) -> Bool
 
+    /// Whether messages about invalid values leave out the value, because it may be a secret.
+    var isValueHidden: Bool {
+        isSecret || ["key", "password", "secret", "token"].contains { key.lowercased().contains($0) }
+    }
+
     /// The components of the key.
     package var path: [String] { key.split(separator: ".").map(String.init) }
 

@@ -3,14 +3,15 @@
 
 import Configuration
 import Foundation
+import HermesCore
 import Yams
 
 /// The sources of the settings' values, in order of precedence: command line, environment (`HERMES_…`), file.
 package struct SettingSources: Sendable {
-    /// The variables that begin with `HERMES_` but are not settings. The build and the client commands use them.
-    static let otherVariables: Set<String> = [
-        "HERMES_BIN", "HERMES_CONFIG", "HERMES_DEV", "HERMES_PASSWORD", "HERMES_STRICT",
-    ]
+    /// The variables of the commands that begin with `HERMES_` but are not settings.
+    static let commandVariables: Set<String> = ["HERMES_API_KEY", "HERMES_CONFIG", "HERMES_PASSWORD"]
+    /// The variables of the build and of the tests. No message names them.
+    static let buildVariables: Set<String> = ["HERMES_BIN", "HERMES_DEV", "HERMES_STRICT"]
     /// The prefix of the variables that the programs in `Interop` use.
     static let otherPrefix = "HERMES_INTEROP_"
 
@@ -87,7 +88,7 @@ package struct SettingSources: Sendable {
                 continue
             }
             guard settings.contains(where: { $0.key == key }) else {
-                problems.append(Self.unknown("--\(key)", "--", key, value, settings.map(\.key)))
+                problems.append(Self.unknown("--\(key)", "--", key, settings.map(\.key)))
                 continue
             }
             entries[key] = .init(text: value, origin: "command line")
@@ -96,12 +97,12 @@ package struct SettingSources: Sendable {
     }
 
     private func checkEnvironment(_ settings: [SettingDescriptor], _ problems: inout [String]) {
-        let names = Set(settings.map(\.environmentName)).union(Self.otherVariables)
+        let names = Set(settings.map(\.environmentName)).union(Self.commandVariables)
         for (name, value) in environment.sorted(by: { $0.key < $1.key })
-        where name.hasPrefix("HERMES_") && !names.contains(name) && !name.hasPrefix(Self.otherPrefix)
-            && !Self.isOfKubernetes(name, value)
+        where name.hasPrefix("HERMES_") && !names.contains(name) && !Self.buildVariables.contains(name)
+            && !name.hasPrefix(Self.otherPrefix) && !Self.isOfKubernetes(name, value)
         {
-            problems.append(Self.unknown("\(name) in the environment", "", name, value, names))
+            problems.append(Self.unknown("\(name) in the environment", "", name, names.sorted()))
         }
     }
 
@@ -129,7 +130,8 @@ package struct SettingSources: Sendable {
         guard let file else { return [:] }
         guard let data = FileManager.default.contents(atPath: file) else {
             problems.append(
-                "the configuration file \"\(file)\" cannot be read; check that it exists and its permissions"
+                "the configuration file \"\(AbsolutePath.of(file))\" cannot be read; check that it exists and its "
+                    + "permissions"
             )
             return [:]
         }
@@ -162,16 +164,14 @@ package struct SettingSources: Sendable {
         }
     }
 
-    static func unknown(
-        _ place: String,
-        _ prefix: String,
-        _ key: String,
-        _ value: String?,
-        _ keys: some Sequence<String>
-    ) -> String {
-        let shown = value.map { " (value \"\($0)\")" } ?? ""
+    /// Returns the problem with an unknown setting. Its value is left out, because it may be a secret.
+    static func unknown(_ place: String, _ prefix: String, _ key: String, _ keys: some Collection<String>) -> String {
+        let problem = "unknown setting \(place)"
+        if let name = FurtherListener.nameWithoutProtocol(key, keys) {
+            return "\(problem): the listener \(name) needs listeners.\(name).protocol"
+        }
         let hint = SettingsError.nearest(to: key, among: keys).map { "; did you mean \(prefix)\($0)?" }
-        return "unknown setting \(place)\(shown)" + (hint ?? "; all settings are in docs/configuration.md")
+        return problem + (hint ?? "; all settings are in docs/configuration.md")
     }
 }
 
@@ -199,7 +199,7 @@ private struct SettingFileReader {
                 continue
             } else if !keys.contains(key) {
                 let allowed = isSection ? "\(key) holds further keys, not a value" : nil
-                let problem = SettingSources.unknown("\(key) (\(place))", "", key, node.scalar?.string, keys)
+                let problem = SettingSources.unknown("\(key) (\(place))", "", key, keys)
                 problems.append(allowed.map { "\($0) (\(place))" } ?? problem)
             } else if let scalar = node.scalar {
                 entries[key] = .init(text: scalar.string, origin: place)

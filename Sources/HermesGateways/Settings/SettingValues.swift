@@ -37,8 +37,12 @@ package struct SettingValues: Sendable {
 
     private func problem(with descriptor: SettingDescriptor) -> String {
         let origin = given[descriptor.key]?.origin ?? "default"
-        let text = descriptor.isSecret ? "…" : given[descriptor.key]?.text ?? descriptor.defaultText
-        return "\(descriptor.key) = \"\(text)\" (\(origin)) is not an allowed \(descriptor.kind): "
+        let text = given[descriptor.key]?.text ?? descriptor.defaultText
+        if descriptor.kind == Setting<String>.pathKind, Setting<String>.isForShell(text) {
+            return "\(descriptor.key) (\(origin)) begins with ~, which only a shell replaces; write the whole path"
+        }
+        let shown = descriptor.isValueHidden ? "…" : text
+        return "\(descriptor.key) = \"\(shown)\" (\(origin)) is not an allowed \(descriptor.kind): "
             + "\(descriptor.allowed)"
     }
 }

@@ -7,9 +7,10 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Posts over HTTP/2, with one connection for each origin. If a connection is leaving (GOAWAY) or is closed, or if the
-/// server answered nothing while a request timed out, the next request opens a new one. A request counts as accepted as
-/// soon as the head of an answer 2xx has arrived. Thread-safe; ends with ``shutdown()``.
+/// Posts over HTTP/2, with one connection for each origin. If a connection is leaving (GOAWAY), is closed or has had
+/// ``HTTP2Connection/maxRequests``, or if the server answered nothing while a request timed out, the next request opens
+/// a new one. A request counts as accepted as soon as the head of an answer 2xx has arrived. Thread-safe; ends with
+/// ``shutdown()``.
 ///
 /// AsyncHTTPClient is not used here: if a server sends nothing after the TLS handshake, all requests to this server
 /// wait, and some answers end the process.
@@ -43,18 +44,26 @@ final class HTTP2Client: Sendable {
     private let group: any EventLoopGroup
     private let tls: NIOSSLContext
     private let timeout: TimeAmount
+    private let maxRequests: Int
     private let state = Mutex(State())
 
     /// Creates the client.
     ///
     /// - Parameters:
     ///   - timeout: the longest time for one request and its answer, including the time to connect.
-    init(group: any EventLoopGroup, tls: TLSConfiguration, timeout: TimeAmount) throws {
+    ///   - maxRequests: the most requests of one connection.
+    init(
+        group: any EventLoopGroup,
+        tls: TLSConfiguration,
+        timeout: TimeAmount,
+        maxRequests: Int = HTTP2Connection.maxRequests
+    ) throws {
         var tls = tls
         tls.applicationProtocols = ["h2"]
         self.group = group
         self.tls = try NIOSSLContext(configuration: tls)
         self.timeout = timeout
+        self.maxRequests = maxRequests
     }
 
     /// Closes all connections. Requests under way fail.
@@ -101,8 +110,8 @@ final class HTTP2Client: Sendable {
     ///
     /// - Throws: ``PushHTTPFailure/leaving`` if the service ends the new connection at once.
     private func connection(to origin: Origin) async throws -> HTTP2Connection {
-        var stale: UInt64?
-        for _ in 0..<2 {
+        var (stale, tries): (UInt64?, Int) = (nil, 2)
+        while tries > 0 {
             let entry = try state.withLock { state in
                 guard !state.isClosed else { throw PushHTTPFailure.closed }
                 if let entry = state.entries[origin], entry.number != stale { return entry }
@@ -117,6 +126,8 @@ final class HTTP2Client: Sendable {
             let connection = try await waiting.value()
             if connection.takesRequests { return connection }
             stale = entry.number
+            // If other requests have used up a connection, the service is not the reason.
+            if !connection.isUsedUp { tries -= 1 }
         }
         throw PushHTTPFailure.leaving
     }
@@ -125,8 +136,14 @@ final class HTTP2Client: Sendable {
     private func open(_ origin: Origin, as number: UInt64) -> EventLoopFuture<HTTP2Connection> {
         let loop = group.any()
         // The task is unstructured, because all requests of the origin wait for it, even if one of them is cancelled.
-        let opened = loop.makeFutureWithTask { [tls, timeout] in
-            try await HTTP2Connection.open(origin, tls: tls, on: loop, within: min(timeout, .seconds(10)))
+        let opened = loop.makeFutureWithTask { [tls, timeout, maxRequests] in
+            try await HTTP2Connection.open(
+                origin,
+                tls: tls,
+                on: loop,
+                within: min(timeout, .seconds(10)),
+                maxRequests: maxRequests
+            )
         }
         opened.whenFailure { [self] _ in
             state.withLock { state in

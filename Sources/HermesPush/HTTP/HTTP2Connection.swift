@@ -38,17 +38,29 @@ final class HTTP2Connection: Sendable {
         /// The time at which the server last sent a part of an answer.
         var answeredAt = NIODeadline.now()
         var requests = 0
+        /// The number of requests since the connection was opened.
+        var begun = 0
     }
 
+    /// The most requests of one connection. Each request takes a stream, and the number of a stream has 31 bits (RFC
+    /// 9113, section 5.1.1); NIOHTTP2 ends the process when the numbers are used up.
+    static let maxRequests = 1_000_000
     /// The time after which a connection without requests is closed.
     private static let idleTime = TimeAmount.minutes(5)
 
     private let channel: any Channel
     private let streams: NIOLoopBound<HTTP2StreamMultiplexer>
     private let allowance: NIOLoopBound<AllowanceHandler>
+    private let maxRequests: Int
     private let state: Mutex<State>
 
-    private init(_ channel: any Channel, _ streams: HTTP2StreamMultiplexer, _ allowance: AllowanceHandler) {
+    private init(
+        _ channel: any Channel,
+        _ streams: HTTP2StreamMultiplexer,
+        _ allowance: AllowanceHandler,
+        maxRequests: Int
+    ) {
+        self.maxRequests = max(1, maxRequests)
         self.channel = channel
         self.streams = NIOLoopBound(streams, eventLoop: channel.eventLoop)
         self.allowance = NIOLoopBound(allowance, eventLoop: channel.eventLoop)
@@ -58,14 +70,20 @@ final class HTTP2Connection: Sendable {
     /// Whether a new request may begin.
     var takesRequests: Bool { state.withLock { !$0.isLeaving } }
 
+    /// Whether the connection has had as many requests as it may have.
+    var isUsedUp: Bool { state.withLock { $0.begun >= maxRequests } }
+
     /// Opens a connection: TCP, TLS, and the server's SETTINGS.
     ///
-    /// - Parameter limit: the longest time for all of it.
+    /// - Parameters:
+    ///   - limit: the longest time for all of it.
+    ///   - maxRequests: the most requests of the connection.
     static func open(
         _ origin: HTTP2Client.Origin,
         tls: NIOSSLContext,
         on loop: any EventLoop,
-        within limit: TimeAmount
+        within limit: TimeAmount,
+        maxRequests: Int
     ) async throws -> HTTP2Connection {
         let end = NIODeadline.now() + limit
         let begun = loop.makePromise(of: Void.self)
@@ -76,7 +94,7 @@ final class HTTP2Connection: Sendable {
                 .channelOption(.socketOption(.so_keepalive), value: 1)
                 .connect(host: origin.host, port: origin.port) { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        try prepare(channel, serverName: origin.serverName, tls, begun)
+                        try prepare(channel, serverName: origin.serverName, tls, begun, maxRequests)
                     }
                 }
         } catch {
@@ -96,14 +114,15 @@ final class HTTP2Connection: Sendable {
         _ channel: any Channel,
         serverName: String?,
         _ tls: NIOSSLContext,
-        _ begun: EventLoopPromise<Void>
+        _ begun: EventLoopPromise<Void>,
+        _ maxRequests: Int
     ) throws -> HTTP2Connection {
         let streams = HTTP2StreamMultiplexer(mode: .client, channel: channel) { stream in
             // Push was switched off in SETTINGS.
             stream.eventLoop.makeFailedFuture(PushHTTPFailure.badAnswer("a pushed stream"))
         }
         let allowance = AllowanceHandler()
-        let connection = HTTP2Connection(channel, streams, allowance)
+        let connection = HTTP2Connection(channel, streams, allowance, maxRequests: maxRequests)
         let settings = nioDefaultSettings + [HTTP2Setting(parameter: .enablePush, value: 0)]
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: serverName))
@@ -132,6 +151,9 @@ final class HTTP2Connection: Sendable {
         try state.withLock { state in
             guard !state.isLeaving else { throw PushHTTPFailure.leaving }
             state.requests += 1
+            state.begun += 1
+            // After the last request, the connection closes as after a GOAWAY.
+            if state.begun >= maxRequests { state.isLeaving = true }
         }
         defer { ended() }
         let begin = NIODeadline.now()

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Foundation
+import HermesCore
 
 /// The reason why the configuration of a push service or of webhooks is unusable, for people.
 package struct PushConfigurationError: Error, CustomStringConvertible {
@@ -27,7 +28,10 @@ package enum KeyFile {
     /// - Throws: ``PushConfigurationError`` that names the setting and the file.
     package static func read(_ path: String, setting: String) throws(PushConfigurationError) -> Data {
         guard let data = FileManager.default.contents(atPath: path) else {
-            throw PushConfigurationError(setting, "\"\(path)\" cannot be read; check the path and its permissions")
+            throw PushConfigurationError(
+                setting,
+                "\"\(AbsolutePath.of(path))\" cannot be read; check the path and its permissions"
+            )
         }
         guard !data.isEmpty, data.count <= maxBytes else {
             throw PushConfigurationError(setting, "\"\(path)\" is empty or larger than \(maxBytes) bytes")

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 internal import GRDB
+internal import Logging
 
 /// The history of the schema. Append only: a released migration is never edited.
 enum StoreSchema {
@@ -38,14 +39,21 @@ enum StoreSchema {
         ("025 durability of the last run", noteDurability),
         ("026 identities of push tokens", identifyPushTokens),
         ("027 conversations of dissolved groups", listGoneConversations),
+        ("028 numbers of entries in inboxes", countInboxes),
     ]
 
     static var version: Int { migrations.count }
 
-    static func migrate(_ writer: some DatabaseWriter) throws {
+    /// Applies the migrations that the file lacks. Some take minutes in a large file, so the log shows each one, except
+    /// in a new file.
+    static func migrate(_ writer: some DatabaseWriter, _ logger: Logger) throws {
+        let version = try writer.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         var migrator = DatabaseMigrator()
         for (index, migration) in migrations.enumerated() {
             migrator.registerMigration(migration.name) { db in
+                if version > 0 {
+                    logger.notice("bringing the database to this version", metadata: ["step": "\(migration.name)"])
+                }
                 try migration.migrate(db)
                 try db.execute(sql: "PRAGMA application_id = \(applicationID)")
                 try db.execute(sql: "PRAGMA user_version = \(index + 1)")

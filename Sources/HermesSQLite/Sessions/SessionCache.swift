@@ -37,7 +37,8 @@ struct SessionCache {
         long.forget(id)
     }
 
+    /// Forgets every second head if there are too many, so that the next commits do not read all of them again.
     mutating func trim() {
-        if heads.count > Self.maxEntries { heads.removeAll() }
+        if heads.count > Self.maxEntries { heads.halve() }
     }
 }

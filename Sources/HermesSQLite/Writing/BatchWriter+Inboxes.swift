@@ -8,8 +8,12 @@ import HermesCore
 extension BatchWriter {
     /// How far above the head an entry with a damaged seq is looked for.
     private static let nearSeqs: UInt64 = 1 << 20
+    /// The number of entries after which one message counts no further inbox by source. Counting that many takes some
+    /// milliseconds.
+    static let maxCounted = 25_000
 
-    /// Reads an inbox's row into the cache, unless the cache already has it.
+    /// Reads an inbox's row into the cache, unless the cache already has it. Reads no entry but the last one, so that an
+    /// inbox with many entries is loaded as fast as any other.
     ///
     /// If an entry with a damaged seq is a little above the head, the head moves to it, so that no new entry takes its
     /// number.
@@ -19,18 +23,20 @@ extension BatchWriter {
         if cache.inboxes[user] != nil { return true }
         statements.selectInbox.bind(user, at: 1)
         let found = try statements.selectInbox.first { row in
-            WriterCache.Inbox(
+            let inbox = WriterCache.Inbox(
                 head: try row.sequence(0),
                 oldest: try row.sequence(1),
                 acknowledged: try row.sequence(2),
-                blocksSomebody: row.integer(3) != 0
+                blocksSomebody: row.integer(5) != 0
             )
+            return (inbox: inbox, use: row.counts(3))
         }
-        guard var inbox = found else { return false }
-        statements.selectUse.bind(user, at: 1)
-        statements.selectUse.bind(inbox.head + Self.nearSeqs, at: 2)
-        let (use, last) = try Self.use(statements.selectUse)
-        inbox.use = use
+        guard let found else { return false }
+        var inbox = found.inbox
+        inbox.use = try found.use ?? recount(user)
+        statements.selectLast.bind(user, at: 1)
+        statements.selectLast.bind(inbox.head + Self.nearSeqs, at: 2)
+        let last = UInt64(clamping: try statements.selectLast.first { $0.integer(0) } ?? 0)
         cache.inboxes[user] = inbox
         if last > inbox.head, let index = cache.inboxes.index(forKey: user) {
             damage.found("entry \(last) of user \(user.rawValue)")
@@ -64,29 +70,35 @@ extension BatchWriter {
         return try statements.selectContact.first { _ in true } == nil
     }
 
-    /// Returns the entries of an inbox, and the last seq up to the query's bound.
-    private static func use(_ query: PreparedStatement) throws -> (use: Holding, last: UInt64) {
-        let found = try query.first { row in
-            (
-                use: Holding(entries: Int(row.integer(0)), bytes: row.amount(1, upTo: PreparedStatement.maxSum)),
-                last: UInt64(clamping: row.integer(2))
-            )
-        }
-        return found ?? (use: Holding(), last: 0)
+    /// Counts the entries of an inbox whose row has counts that cannot be.
+    private func recount(_ user: UserID) throws -> Holding {
+        damage.found("counts of the inbox of user \(user.rawValue)")
+        return try InboxCounts.recount(user, in: db)
     }
 
     /// Whether a message fits into a loaded inbox.
+    ///
+    /// A message to a group may meet many inboxes whose entries were not counted by source yet. It counts some of them.
+    /// The limits of single sources do not apply to the others until the next messages have counted them.
+    ///
+    /// - Parameter countable: the number of entries that the message may still count by source. An inbox is counted if
+    ///   the number is above 0, however many entries the inbox has.
     mutating func hasRoom(
         in user: UserID,
         from source: EntrySource,
         by sender: UserID,
-        _ weight: Int
+        _ weight: Int,
+        countable: inout Int
     ) throws -> Bool {
         guard let inbox = cache.inboxes[user] else { return false }
         let budget = settings.inbox
         guard budget.needsShare(inbox.use, of: source, adding: weight) else { return true }
         if budget.isClosedToStrangers(inbox.use, adding: weight), try isStranger(sender, to: user) { return false }
-        return try budget.hasRoom(in: inbox.use, from: source, adding: weight) { try share(of: $0, in: user) }
+        let isCounted = inbox.shares != nil || countable > 0 || source == source.whole
+        if isCounted, inbox.shares == nil { countable -= inbox.use.entries }
+        return try budget.hasRoom(in: inbox.use, from: source, adding: weight) { source in
+            try isCounted ? share(of: source, in: user) : Holding()
+        }
     }
 
     /// The entries of one source in a loaded inbox. The first call for an inbox reads all its entries and counts them

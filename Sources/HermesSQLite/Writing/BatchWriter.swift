@@ -254,7 +254,9 @@ struct BatchWriter: SlicedWriter {
             statements.updateInbox.bind(inbox.head, at: 1)
             statements.updateInbox.bind(inbox.oldest, at: 2)
             statements.updateInbox.bind(inbox.acknowledged, at: 3)
-            statements.updateInbox.bind(user, at: 4)
+            statements.updateInbox.bind(Int64(inbox.use.entries), at: 4)
+            statements.updateInbox.bind(Int64(inbox.use.bytes), at: 5)
+            statements.updateInbox.bind(user, at: 6)
             try statements.updateInbox.run()
             cache.inboxes[user]?.isDirty = false
         }
@@ -454,7 +456,9 @@ extension BatchWriter {
         let sender = append.sender.user
         var taking: [UserID] = []
         taking.reserveCapacity(recipients.count)
-        for user in recipients where try hasRoom(in: user, from: source, by: sender, weight) { taking.append(user) }
+        var countable = Self.maxCounted
+        for user in recipients
+        where try hasRoom(in: user, from: source, by: sender, weight, countable: &countable) { taking.append(user) }
         let left = recipients.count - taking.count
         guard !InboxBudget.reachesNobody(taking, of: recipients, from: sender) else {
             inboxChanges.refused += 1

@@ -87,7 +87,7 @@ struct Purger {
         try deleteExpiredEvents()
         try deleteExpiredPushRecords()
         try deleteGoneConversations()
-        for user in users { try updateOldest(of: user) }
+        for user in users { try updateHead(of: user) }
         let released = released.sorted { $0.key < $1.key }
         let due = try dueMessages()
         guard !released.isEmpty || !due.isEmpty else { return done }
@@ -279,20 +279,37 @@ struct Purger {
         count(found.count)
     }
 
-    /// Sets the oldest seq of an inbox, unless the inbox's row is damaged. Entries with a damaged seq do not count.
-    private mutating func updateOldest(of user: UserID) throws {
-        let update = try PreparedStatement(
-            db,
-            """
-            UPDATE inbox_head SET oldest = coalesce(\
-            (SELECT min(seq) FROM inbox WHERE user = ?1 AND seq BETWEEN 1 AND head), \
-            (SELECT min(seq) FROM inbox_fresh WHERE user = ?1 AND seq BETWEEN 1 AND head), head + 1) \
-            WHERE user = ?1 AND head >= 0 AND head < \(PreparedStatement.maxSequence) RETURNING oldest
-            """
-        )
+    /// Sets the oldest seq and the counts of an inbox, unless the inbox's row is damaged. Entries with a damaged seq do
+    /// not count as the oldest.
+    private mutating func updateHead(of user: UserID) throws {
+        var removal = removals[user] ?? InboxRemoval()
+        let removed = removal.bySource.values.reduce(into: Holding()) { $0 += $1 }
+        let update = try PreparedStatement(db, Self.updateHeadSQL)
         update.bind(user, at: 1)
-        removals[user, default: InboxRemoval()].oldest = try update.first { try $0.sequence(0) }
+        update.bind(Int64(removed.entries), at: 2)
+        update.bind(Int64(removed.bytes), at: 3)
+        let found = try update.first { row in
+            (oldest: try row.sequence(0), isEmpty: row.integer(1) != 0, use: row.counts(2))
+        }
+        if let found {
+            removal.oldest = found.oldest
+            let isPossible = found.use.map { found.isEmpty ? $0 == Holding() : $0.entries > 0 } ?? false
+            removal.use = try isPossible ? found.use ?? Holding() : InboxCounts.recount(user, in: db)
+        }
+        removals[user] = removal
     }
+
+    /// Limits damaged counts, so that the subtraction does not overflow. A count that was limited is still out of range
+    /// after the subtraction.
+    private static let updateHeadSQL = """
+        UPDATE inbox_head SET oldest = coalesce(\
+        (SELECT min(seq) FROM inbox WHERE user = ?1 AND seq BETWEEN 1 AND head), \
+        (SELECT min(seq) FROM inbox_fresh WHERE user = ?1 AND seq BETWEEN 1 AND head), head + 1), \
+        entries = max(min(entries, \(limit)), -\(limit)) - ?2, bytes = max(min(bytes, \(limit)), -\(limit)) - ?3 \
+        WHERE user = ?1 AND head >= 0 AND head < \(PreparedStatement.maxSequence) \
+        RETURNING oldest, oldest > head, entries, bytes
+        """
+    private static let limit = 2 * PreparedStatement.maxSum
 
     private mutating func dueMessages() throws -> [Int64] {
         let query = try PreparedStatement(db, Query.dueMessages)
@@ -320,12 +337,15 @@ struct InboxRemoval {
     var bySource: [Int64: Holding] = [:]
     /// The seq of the inbox's oldest entry from now on; nil if the inbox is gone.
     var oldest: UInt64?
+    /// The entries that stay in the inbox.
+    var use = Holding()
 
     /// - Parameter right: the later removal.
     static func + (left: Self, right: Self) -> Self {
         var sum = left
         for (source, holding) in right.bySource { sum.bySource[source, default: Holding()] += holding }
         sum.oldest = right.oldest
+        sum.use = right.use
         return sum
     }
 }
@@ -336,9 +356,7 @@ extension WriterCache.Inbox {
     /// - Parameter oldest: the seq of its oldest entry.
     mutating func remove(_ removal: InboxRemoval, oldest: UInt64) {
         self.oldest = oldest
-        for (source, removed) in removal.bySource {
-            use += -removed
-            shares?.remove(removed, from: source)
-        }
+        use = removal.use
+        for (source, removed) in removal.bySource { shares?.remove(removed, from: source) }
     }
 }

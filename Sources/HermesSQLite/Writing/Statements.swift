@@ -8,7 +8,7 @@ struct Statements {
     let selectInbox: PreparedStatement
     let selectBlock: PreparedStatement
     let selectContact: PreparedStatement
-    let selectUse: PreparedStatement
+    let selectLast: PreparedStatement
     let selectSources: PreparedStatement
     let updateInbox: PreparedStatement
     let insertEntry: KeyedInsert
@@ -28,7 +28,7 @@ struct Statements {
         selectInbox = try PreparedStatement(db, SQL.selectInbox)
         selectBlock = try PreparedStatement(db, SQL.selectBlock)
         selectContact = try PreparedStatement(db, SQL.selectContact)
-        selectUse = try PreparedStatement(db, SQL.selectUse)
+        selectLast = try PreparedStatement(db, SQL.selectLast)
         selectSources = try PreparedStatement(db, SQL.selectSources)
         updateInbox = try PreparedStatement(db, SQL.updateInbox)
         insertEntry = KeyedInsert(db, SQL.insertEntry)
@@ -48,25 +48,24 @@ struct Statements {
     /// The SQL texts; parameters are bound by position.
     enum SQL {
         static let selectInbox = """
-            SELECT head, oldest, acknowledged, EXISTS (SELECT 1 FROM contact WHERE owner = inbox_head.user AND blocks = 1) \
-            FROM inbox_head WHERE user = ?
+            SELECT head, oldest, acknowledged, entries, bytes, \
+            EXISTS (SELECT 1 FROM contact WHERE owner = inbox_head.user AND blocks = 1) FROM inbox_head WHERE user = ?
             """
         static let selectContact = "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND wants = 1"
         static let selectBlock = "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND blocks = 1"
-        /// The number of an inbox's entries, their bytes, and the last seq up to a bound.
-        static let selectUse = """
-            SELECT sum(entries), sum(bytes), max(last) FROM ( \
-            SELECT count(*) AS entries, \(PreparedStatement.totalWeight) AS bytes, \
-            max(CASE WHEN seq <= ?2 THEN seq END) AS last FROM inbox WHERE user = ?1 UNION ALL \
-            SELECT count(*), \(PreparedStatement.totalWeight), \
-            max(CASE WHEN seq <= ?2 THEN seq END) FROM inbox_fresh WHERE user = ?1)
+        /// The last seq of an inbox up to a bound; 0: none.
+        static let selectLast = """
+            SELECT max(coalesce((SELECT max(seq) FROM inbox WHERE user = ?1 AND seq <= ?2), 0), \
+            coalesce((SELECT max(seq) FROM inbox_fresh WHERE user = ?1 AND seq <= ?2), 0))
             """
         /// The entries of an inbox. They are counted while they are read, because SQLite would sort them to group them.
         static let selectSources = """
             SELECT source, weight FROM inbox WHERE user = ?1 UNION ALL \
             SELECT source, weight FROM inbox_fresh WHERE user = ?1
             """
-        static let updateInbox = "UPDATE inbox_head SET head = ?, oldest = ?, acknowledged = ? WHERE user = ?"
+        static let updateInbox = """
+            UPDATE inbox_head SET head = ?, oldest = ?, acknowledged = ?, entries = ?, bytes = ? WHERE user = ?
+            """
         static let insertEntry = KeyedInsert.SQL(
             into: "inbox_fresh",
             key: ["user", "seq"],

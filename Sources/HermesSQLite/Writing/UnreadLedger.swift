@@ -3,6 +3,7 @@
 
 internal import GRDB
 import HermesCore
+internal import Logging
 import Synchronization
 
 /// The bytes of each account's unread 1:1 messages in the inboxes of others. They are counted when the store is opened,
@@ -14,33 +15,16 @@ final class UnreadLedger: Sendable {
     /// The entries in all inboxes when the store was opened.
     let lying: Holding
 
+    /// Reads each entry once, in the order of the table. SQLite would sort all entries to group them by sender.
+    static func entriesSQL(_ table: String) -> String { "SELECT user, source, weight FROM \(table)" }
+
     /// - Parameter damage: gets the entries with an impossible weight, which count as 0 bytes.
-    init(_ db: Database, damage: Damage) throws {
-        var found: [UserID: Int] = [:]
-        var lying = Holding()
-        for table in FreshTables.inbox.both {
-            let query = try PreparedStatement(
-                db,
-                """
-                SELECT CASE WHEN source > 0 AND source <> user THEN source ELSE 0 END AS sender, \
-                \(PreparedStatement.totalWeight), count(*), \(PreparedStatement.damagedWeights) FROM \(table) \
-                GROUP BY sender
-                """
-            )
-            try query.forEachRow { row in
-                let bytes = row.amount(1, upTo: PreparedStatement.maxSum)
-                let damaged = row.integer(3)
-                if damaged > 0 { damage.found("\(damaged) weights in \(table) of sender \(row.integer(0))") }
-                lying += Holding(entries: Int(row.integer(2)), bytes: bytes)
-                if let sender = UserID(row.integer(0)) {
-                    found[sender, default: 0] += bytes
-                } else if row.integer(0) > 0 {
-                    damage.found("entries in \(table) of sender \(row.integer(0))")
-                }
-            }
-        }
-        bytes = Mutex(found)
-        self.lying = lying
+    init(_ db: Database, damage: Damage, logger: Logger) throws {
+        var count = UnreadCount(damage: damage, logger: logger)
+        for table in FreshTables.inbox.both { try count.add(table, in: db) }
+        count.reportEnd()
+        bytes = Mutex(count.bytes)
+        lying = count.lying
     }
 
     subscript(_ user: UserID) -> Int { bytes.withLock { $0[user] ?? 0 } }
@@ -54,5 +38,75 @@ final class UnreadLedger: Sendable {
                 bytes[user] = now > 0 ? now : nil
             }
         }
+    }
+}
+
+/// Counts the entries of all inboxes, with memory for each sender only. A long count shows its progress in the log.
+private struct UnreadCount {
+    let damage: Damage
+    let logger: Logger
+    private(set) var bytes: [UserID: Int] = [:]
+    private(set) var lying = Holding()
+    private let began = ContinuousClock.now
+    /// When the next line goes to the log.
+    private var nextReport = Duration.seconds(1)
+
+    private static let reportInterval = Duration.seconds(5)
+    /// The number of entries after which the time is checked.
+    private static let rowsPerCheck = 1 << 16
+    /// The most senders whose damaged entries are reported.
+    private static let maxReported = 10_000
+
+    init(damage: Damage, logger: Logger) {
+        self.damage = damage
+        self.logger = logger
+    }
+
+    mutating func add(_ table: String, in db: Database) throws {
+        /// The number of damaged weights by sender; 0: the entries without a sender.
+        var damaged: [Int64: Int] = [:]
+        /// The senders that cannot be.
+        var strangers: Set<Int64> = []
+        try PreparedStatement(db, UnreadLedger.entriesSQL(table)).forEachRow { row in
+            let (user, source) = (row.integer(0), row.integer(1))
+            let number = source > 0 && source != user ? source : 0
+            let weight = row.soundAmount(2)
+            if weight == nil, damaged[number] != nil || damaged.count < Self.maxReported {
+                damaged[number, default: 0] += 1
+            }
+            Self.raise(&lying.bytes, by: weight ?? 0)
+            lying.entries += 1
+            if let sender = UserID(number) {
+                Self.raise(&bytes[sender, default: 0], by: weight ?? 0)
+            } else if number > 0, strangers.count < Self.maxReported {
+                strangers.insert(number)
+            }
+            if lying.entries.isMultiple(of: Self.rowsPerCheck) { reportProgress() }
+        }
+        for (sender, count) in damaged.sorted(by: { $0.key < $1.key }) {
+            damage.found("\(count) weights in \(table) of sender \(sender)")
+        }
+        for sender in strangers.sorted() { damage.found("entries in \(table) of sender \(sender)") }
+    }
+
+    private mutating func reportProgress() {
+        let elapsed = ContinuousClock.now - began
+        guard elapsed >= nextReport else { return }
+        nextReport = elapsed + Self.reportInterval
+        logger.notice("counting the entries of all inboxes", metadata: ["entries": "\(lying.entries)"])
+    }
+
+    /// Reports the end of a count that was reported as long.
+    func reportEnd() {
+        guard nextReport > .seconds(1) else { return }
+        logger.notice(
+            "entries of all inboxes counted",
+            metadata: ["entries": "\(lying.entries)", "took": "\(ContinuousClock.now - began)"]
+        )
+    }
+
+    /// Adds a weight to a sum. The sum stays small enough that it cannot overflow, whatever the rows contain.
+    private static func raise(_ sum: inout Int, by weight: Int) {
+        sum = min(sum + weight, Int(PreparedStatement.maxSum))
     }
 }

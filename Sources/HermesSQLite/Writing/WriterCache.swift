@@ -74,15 +74,16 @@ struct WriterCache {
     /// The largest size of the shares of all inboxes, which bounds their memory to some 30 MB.
     static let maxSharesSize = 1_000_000
 
+    /// Forgets every second entry of a kind that has too many, so that the next commits do not read all of them again.
     mutating func trim() {
         if inboxes.count > Self.maxEntries {
-            inboxes.removeAll()
-            sharesSize = 0
+            inboxes.halve()
+            sharesSize = inboxes.values.reduce(0) { $0 + ($1.shares?.size ?? 0) }
         }
         trimShares()
-        if conversations.count > Self.maxEntries { conversations.removeAll() }
-        if groups.count > Self.maxGroups { groups.removeAll() }
-        if cursors.count > Self.maxEntries { cursors.removeAll() }
+        if conversations.count > Self.maxEntries { conversations.halve() }
+        if groups.count > Self.maxGroups { groups.halve() }
+        if cursors.count > Self.maxEntries { cursors.halve() }
     }
 
     /// Caches an inbox.
@@ -136,5 +137,16 @@ struct WriterCache {
     mutating func forget(_ user: UserID) {
         _ = take(user)
         cursors[user] = nil
+    }
+}
+
+extension Dictionary {
+    /// Removes every second entry.
+    mutating func halve() {
+        var keeps = false
+        self = filter { _ in
+            keeps.toggle()
+            return keeps
+        }
     }
 }

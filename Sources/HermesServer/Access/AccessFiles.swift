@@ -34,7 +34,10 @@ final class AccessFiles: Service, Sendable {
             do {
                 rules = try Self.rules(path)
             } catch {
-                throw ServerFailure(.badConfiguration, "access.rules: \"\(path)\" cannot be used: \(error)")
+                throw ServerFailure(
+                    .badConfiguration,
+                    "access.rules: \"\(AbsolutePath.of(path))\" cannot be used: \(error)"
+                )
             }
         }
         access = TopicAccess(rules)
@@ -44,7 +47,7 @@ final class AccessFiles: Service, Sendable {
             } catch {
                 throw ServerFailure(
                     .badConfiguration,
-                    "access.jwt.keys: \"\(tokens.keysPath)\" cannot be used: \(error)"
+                    "access.jwt.keys: \"\(AbsolutePath.of(tokens.keysPath))\" cannot be used: \(error)"
                 )
             }
         } else {

@@ -66,7 +66,10 @@ struct GatewaysService: Service {
                     )
                 )
             } catch {
-                if let tls = settings.tls, !(error is IOError) { throw .badCertificate(name, tls, error) }
+                guard let tls = settings.tls else { throw .cannotListen(name, settings, error) }
+                // A missing file also causes an IOError.
+                let isAddress = error is IOError && ConfigurationFiles.fileProblems(of: tls, name).isEmpty
+                guard isAddress else { throw .badCertificate(name, tls, error) }
                 throw .cannotListen(name, settings, error)
             }
         }

@@ -17,6 +17,7 @@ struct HousekeepingService: Service {
 
     func run() async throws {
         let purged = Counter(label: "hermes_store_purged_entries_total")
+        let throttle = LineThrottle()
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
                 do throws(HermesError) {
@@ -28,11 +29,19 @@ struct HousekeepingService: Service {
                 } catch {
                     // The round was cut off because the server stops.
                     if error.code == .shuttingDown { break }
-                    logger.warning("housekeeping failed", metadata: ["error": "\(error.message)"])
+                    report(error.message, throttle)
                 }
                 // When the server stops, the sleep throws and the loop ends.
                 try? await Task.sleep(for: Self.interval)
             }
         }
+    }
+
+    /// Logs a failure: for each text one line a minute, because a full disk fails every round.
+    private func report(_ problem: String, _ throttle: LineThrottle) {
+        guard let skipped = throttle.skipped(problem, now: messenger.time.uptime()) else { return }
+        var metadata: Logger.Metadata = ["error": "\(problem)"]
+        if skipped > 0 { metadata["skipped"] = "\(skipped)" }
+        logger.warning("housekeeping failed", metadata: metadata)
     }
 }

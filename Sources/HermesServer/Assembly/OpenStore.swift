@@ -57,6 +57,8 @@ struct OpenStore: Sendable {
             let store = memory ?? MemoryStore(settings: kept)
             return OpenStore(store)
         case .sqlite:
+            // Created now, so that the metric is shown before the first damaged row.
+            let damagedRows = Counter(label: "hermes_store_damaged_rows_total")
             do throws(StoreOpenError) {
                 let store = try SQLiteStore.open(
                     directory: settings.dataDirectory,
@@ -64,7 +66,7 @@ struct OpenStore: Sendable {
                     settings: kept,
                     logger: logger,
                     checking: checking,
-                    damaged: { Counter(label: "hermes_store_damaged_rows_total").increment() }
+                    damaged: { damagedRows.increment() }
                 )
                 return OpenStore(store, close: { try store.close() }, tryWrite: { store.tryWrite($0) })
             } catch {

@@ -54,6 +54,7 @@ struct OutboundServices: Service {
             if !senders.isEmpty || outbox?.wants(.messageUndelivered) == true {
                 let preview = push.preview
                 let metrics = PushMetrics(logger: logger, time: messenger.time)
+                if !senders.isEmpty { metrics.start() }
                 let made = PushHandOff(
                     messenger,
                     store: store.messages,
@@ -203,39 +204,26 @@ struct OutboundServices: Service {
 }
 
 /// Counts the answers of push services, and logs refusals and retries: for each service and kind, at most one line a
-/// minute.
-///
-/// State: a `Mutex` around the allowances of log lines.
+/// minute, because any account can cause any number of refusals.
 final class PushMetrics: Sendable {
-    /// The limit on log lines of one kind. Any account can cause any number of refusals, so each kind gets one line a
-    /// minute.
-    private struct Allowance {
-        var next = Duration.zero
-        var skipped = 0
-    }
-
     private let logger: Logger
     private let time: any TimeSource
-    private let allowances = Mutex<[String: Allowance]>([:])
+    private let throttle = LineThrottle()
 
     init(logger: Logger, time: any TimeSource) {
         self.logger = logger
         self.time = time
     }
 
-    /// Returns the number of lines of this kind that were left out since the last line of this kind was logged; nil if
-    /// this line must be left out, too.
-    private func skipped(_ kind: String) -> Int? {
-        let now = time.uptime()
-        return allowances.withLock { allowances in
-            let allowance = allowances[kind, default: Allowance(next: now)]
-            guard now >= allowance.next else {
-                allowances[kind]?.skipped += 1
-                return nil
-            }
-            allowances[kind] = Allowance(next: now + .seconds(60))
-            return allowance.skipped
+    /// Creates the counters of all services, so that they are shown before the first answer.
+    func start() {
+        for service in PushToken.Service.allCases {
+            for result in ["delivered", "token_gone", "retry", "refused"] { _ = counter(service, result) }
         }
+    }
+
+    private func counter(_ service: PushToken.Service, _ result: String) -> Counter {
+        Counter(label: "hermes_push_notifications_total", dimensions: [("service", service.name), ("result", result)])
     }
 
     func note(_ report: PushHandOff.Report) {
@@ -249,11 +237,9 @@ final class PushMetrics: Sendable {
                 case .refused(let reason): ("refused", reason)
                 case .withdrawn: ("withdrawn", nil)
                 }
-            Counter(
-                label: "hermes_push_notifications_total",
-                dimensions: [("service", service.name), ("result", result)]
-            ).increment()
-            guard let reason, let skipped = skipped("\(service.name) \(result)") else { return }
+            counter(service, result).increment()
+            let kind = "\(service.name) \(result)"
+            guard let reason, let skipped = throttle.skipped(kind, now: time.uptime()) else { return }
             logger.warning(
                 "notification not taken",
                 metadata: [

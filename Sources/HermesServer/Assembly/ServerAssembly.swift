@@ -91,6 +91,7 @@ package final class ServerAssembly: Sendable {
         self.console = console
         self.administrators = administrators
         self.core = core
+        let directory = settings.store == .memory ? nil : settings.dataDirectory
         let gauges = StateGauges(
             listeners: listeners,
             webSockets: webSockets,
@@ -99,10 +100,16 @@ package final class ServerAssembly: Sendable {
             memory: memory,
             topics: topics,
             wills: wills,
-            outbound: outbound
+            outbound: outbound,
+            certificates: ServerCertificates(
+                listeners: listeners,
+                http: http?.tls,
+                console: console?.tls,
+                logger: logger
+            ),
+            directory: directory
         )
         self.gauges = gauges
-        let directory = settings.store == .memory ? nil : settings.dataDirectory
         reports = directory.map { ClientStatisticsService(messenger.clientStatistics, directory: $0, logger: logger) }
         let gateways = ["http"] + listeners.map(\.name) + webSockets.map { "\($0.name).websocket" }
         figures =
@@ -143,6 +150,7 @@ package final class ServerAssembly: Sendable {
         let store: OpenStore
         do throws(ServerFailure) {
             http = try await HTTPPort.open(settings, health: health, counter: counter, group: group, logger)
+            health.starting("opening the store")
             do throws(ServerFailure) {
                 store = try OpenStore.open(settings, memory: memory, logger: logger) {
                     health.starting("checking the database, which the last run did not close")
@@ -167,7 +175,9 @@ package final class ServerAssembly: Sendable {
             time: time
         )
         do throws(ServerFailure) {
-            try await load(messenger)
+            let progress = StartProgress(health, time: time, logger: logger)
+            try await load(messenger) { progress.note($0) }
+            health.starting("opening the listeners")
             let files = try AccessFiles(settings.gateways.access, logger: logger)
             let environment = GatewayEnvironment(
                 messenger: messenger,
@@ -256,7 +266,8 @@ package final class ServerAssembly: Sendable {
                     memory: environment.loops.memory,
                     topics: environment.loops.topicPlane,
                     wills: { environment.waitingWills },
-                    api: settings.api.isEnabled ? API(settings.api, core: core, logger: logger) : nil,
+                    api: settings.api.isEnabled
+                        ? API(settings.api, core: core, logins: environment.logins, logger: logger) : nil,
                     outbound: outbound,
                     logger: logger,
                     tail: tail
@@ -282,10 +293,12 @@ package final class ServerAssembly: Sendable {
     /// - Parameters:
     ///   - signals: SIGTERM and SIGINT stop the server, and SIGHUP makes it read certificates, rules and keys again. If
     ///     this is nil, no signal is handled.
+    ///   - settingsFile: the file with the settings; nil if there is none.
     ///   - stop: receives a function that stops the server.
     ///   - ready: called once, when all listeners are open.
     package func run(
         signals: EarlySignals? = nil,
+        settingsFile: SettingsFile? = nil,
         stop: (@Sendable (@escaping @Sendable () async -> Void) -> Void)? = nil,
         ready: @escaping @Sendable ([BoundAddress]) -> Void
     ) async throws(ServerFailure) {
@@ -299,7 +312,7 @@ package final class ServerAssembly: Sendable {
         }
         let group = ServiceGroup(
             configuration: .init(
-                services: services(signal, signals),
+                services: services(signal, signals, settingsFile),
                 gracefulShutdownSignals: signals == nil ? [] : [.sigterm, .sigint],
                 logger: quiet(logger)
             )
@@ -331,7 +344,11 @@ package final class ServerAssembly: Sendable {
 
     /// Returns the services in the order in which they start. They stop in reverse order: each service stops after all
     /// those that started later.
-    private func services(_ signal: ReadySignal, _ signals: EarlySignals?) -> [any Service] {
+    private func services(
+        _ signal: ReadySignal,
+        _ signals: EarlySignals?,
+        _ settingsFile: SettingsFile?
+    ) -> [any Service] {
         let gateways = GatewaysService(
             listeners: listeners,
             webSockets: webSockets,
@@ -366,6 +383,7 @@ package final class ServerAssembly: Sendable {
                     certificates: certificates,
                     files: files,
                     pushKeys: reloadPushKeys,
+                    settingsFile: settingsFile,
                     hangups: signals.hangups
                 )
             )
@@ -377,10 +395,10 @@ package final class ServerAssembly: Sendable {
     private func httpService(_ http: HTTPPort, _ signal: ReadySignal) -> HTTPService {
         let uptime = http.listener.gate.uptime
         let commits = CommitWatch(
-            { [messages = messenger.messages] in
-                let now = messages.statistics
-                return CommitWatch.Counts(good: now.batches - now.failedBatches, failed: now.failedBatches)
+            { [messenger] in
+                [messenger.messages.statistics, messenger.durable.statistics.commits].compactMap(\.failure)
             },
+            uptime: { [time = messenger.time] in time.uptime() },
             tryWrite: store.tryWrite
         )
         return HTTPService(
@@ -406,9 +424,14 @@ package final class ServerAssembly: Sendable {
     }
 
     /// Reads the state that is needed before the first connection.
-    static func load(_ messenger: Messenger) async throws(ServerFailure) {
+    ///
+    /// - Parameter progress: gets the steps.
+    static func load(
+        _ messenger: Messenger,
+        _ progress: @Sendable (Messenger.LoadProgress) -> Void = { _ in }
+    ) async throws(ServerFailure) {
         do throws(HermesError) {
-            try await messenger.load()
+            try await messenger.load(progress)
         } catch {
             throw ServerFailure(.diskFailed, "the database could not be read: \(error.message)")
         }

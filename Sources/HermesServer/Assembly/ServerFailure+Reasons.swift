@@ -31,6 +31,10 @@ extension ServerFailure {
                 "another program listens there; stop it, or choose another port with listeners.\(name).port"
             } else if let error = error as? IOError, error.errnoCode == EACCES {
                 "permission denied; choose a port above 1023 with listeners.\(name).port"
+            } else if let error = error as? IOError, error.errnoCode == EADDRNOTAVAIL {
+                "this machine does not have the address; correct listeners.\(name).host"
+            } else if let error = error as? IOError, [EMFILE, ENFILE].contains(error.errnoCode) {
+                "too many files are open; raise ulimit -n"
             } else {
                 "\(error); check listeners.\(name).host"
             }
@@ -39,11 +43,15 @@ extension ServerFailure {
 
     /// Certificate files that cannot be used.
     static func badCertificate(_ name: String, _ tls: TLSSettings, _ error: any Error) -> ServerFailure {
-        let authority = tls.clientAuthorityPath.map { ", or \"\($0)\"," } ?? ""
+        let problems = ConfigurationFiles.fileProblems(of: tls, name)
+        guard problems.isEmpty else { return ServerFailure(.badConfiguration, problems.joined(separator: "\n")) }
+        if let error = error as? RevokedCertificates.Unusable {
+            return ServerFailure(.badConfiguration, "listeners.\(name).tls.revocationLists: \(error)")
+        }
         return ServerFailure(
             .badConfiguration,
-            "listeners.\(name).tls: \"\(tls.certificatePath)\" and \"\(tls.privateKeyPath)\"\(authority) cannot be used: "
-                + "\(error)"
+            "listeners.\(name).tls: \"\(tls.certificatePath)\" and \"\(tls.privateKeyPath)\" cannot be used together; "
+                + "probably the key does not belong to the certificate (\(error))"
         )
     }
 

@@ -18,6 +18,6 @@ enum TicketKey {
         let key = ReconnectTickets.randomKey()
         // A file of another length is damaged.
         try? FileManager.default.removeItem(at: file)
-        return PrivateFile.create(file.path, contents: key) ? key : nil
+        return PrivateFile.create(file.path, contents: key, for: directory) ? key : nil
     }
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesCore
 import HermesGateways
 import Logging
 import NIOSSL
@@ -21,9 +22,32 @@ enum ConfigurationFiles {
         return await problems + OutboundServices.problems(of: settings)
     }
 
+    /// Returns what is wrong with the dates of certificates and revocation lists. The server uses them nevertheless.
+    ///
+    /// - Parameter now: the present time in seconds since 1970.
+    static func warnings(
+        of settings: ServerSettings,
+        now: Int = Int(Date().timeIntervalSince1970)
+    ) -> [String] {
+        let others = [("http", settings.http), ("console", settings.console.listener)]
+        let listeners = settings.gateways.listeners.map { ($0.name, $0.settings) } + others
+        return listeners.flatMap { name, listener -> [String] in
+            guard listener.isEnabled, let tls = listener.tls, let box = try? TLSContextBox(tls) else { return [] }
+            var warnings: [String] = []
+            if let problem = box.certificateProblem(now: now) {
+                warnings.append("listeners.\(name).tls.certificate: \"\(tls.certificatePath)\": \(problem)")
+            }
+            if box.isRevocationOutdated(now: now), let path = tls.revocationListPath {
+                warnings.append("listeners.\(name).tls.revocationLists: \"\(path)\": a list is out of date")
+            }
+            return warnings
+        }
+    }
+
     // MARK: TLS
 
-    private static func problems(of tls: TLSSettings, _ name: String) -> [String] {
+    /// Returns the problems of the single files: a file is missing, unreadable, empty or damaged.
+    static func fileProblems(of tls: TLSSettings, _ name: String) -> [String] {
         let prefix = "listeners.\(name).tls"
         var problems: [String?] = [
             problem(ofCertificates: tls.certificatePath, "\(prefix).certificate"),
@@ -32,21 +56,24 @@ enum ConfigurationFiles {
         if let path = tls.clientAuthorityPath {
             problems.append(problem(ofCertificates: path, "\(prefix).clientAuthority"))
         }
-        let found = problems.compactMap(\.self)
+        return problems.compactMap(\.self)
+    }
+
+    private static func problems(of tls: TLSSettings, _ name: String) -> [String] {
+        let found = fileProblems(of: tls, name)
         guard found.isEmpty else { return found }
         do {
             // Checks that the key and the certificate belong together. Also checks the revocation lists, which need the
             // authorities.
             _ = try TLSContextBox(tls)
             return []
-        } catch let error as RevokedCertificates.Unusable {
-            return ["\(prefix).revocationLists: \(error)"]
         } catch {
             return [ServerFailure.badCertificate(name, tls, error).message]
         }
     }
 
     private static func problem(ofCertificates path: String, _ key: String) -> String? {
+        if let obstacle = obstacle(path, key) { return obstacle }
         guard let blocks = PEMBlock.blocks(inFile: path) else { return unreadable(path, key) }
         let certificates = blocks.filter { $0.label.hasSuffix("CERTIFICATE") }
         guard !certificates.isEmpty else { return "\(key): \"\(path)\" holds no \"-----BEGIN CERTIFICATE-----\"" }
@@ -57,6 +84,7 @@ enum ConfigurationFiles {
     }
 
     private static func problem(ofKey path: String, _ key: String) -> String? {
+        if let obstacle = obstacle(path, key) { return obstacle }
         guard let blocks = PEMBlock.blocks(inFile: path) else { return unreadable(path, key) }
         guard let block = blocks.first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
             return "\(key): \"\(path)\" holds no \"-----BEGIN PRIVATE KEY-----\""
@@ -72,7 +100,22 @@ enum ConfigurationFiles {
     }
 
     private static func unreadable(_ path: String, _ key: String) -> String {
-        "\(key): \"\(path)\" cannot be read; check the path and its permissions"
+        "\(key): \"\(AbsolutePath.of(path))\" cannot be read; check its permissions"
+    }
+
+    /// Returns the problem with a path that does not lead to a file with contents; nil if there is none.
+    private static func obstacle(_ path: String, _ key: String) -> String? {
+        let place = "\(key): \"\(AbsolutePath.of(path))\""
+        var isDirectory: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else {
+            return "\(place) does not exist, or its directory cannot be read"
+        }
+        if isDirectory.boolValue { return "\(place) is a directory" }
+        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let attributes = try? FileManager.default.attributesOfItem(atPath: target)
+        let size = attributes?[.size] as? NSNumber
+        guard attributes?[.type] as? FileAttributeType == .typeRegular, size?.intValue == 0 else { return nil }
+        return "\(place) is empty"
     }
 
     // MARK: Access

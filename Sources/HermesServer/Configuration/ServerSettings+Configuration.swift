@@ -288,6 +288,8 @@ extension ServerSettings {
         )
         try refuseTakenNames()
         try refuseAnonymousOverHTTP()
+        try refuseNoListener()
+        try refuseSharedAddresses()
     }
 
     /// Refuses registration by clients if tokens or certificates prove names: otherwise somebody could own such a name

@@ -63,7 +63,7 @@ extension ConsoleCore {
                 query: [
                     APIRoute.Parameter(
                         "text",
-                        .string(length: 1...NickName.maxCharacters),
+                        .string(length: 1...NickName.maxBytes),
                         required: true,
                         "A part of the name, in either case."
                     ),

@@ -29,7 +29,7 @@ extension ConsoleCore {
                 query: [
                     APIRoute.Parameter(
                         "text",
-                        .string(length: 1...Group.maxNameCharacters),
+                        .string(length: 1...Group.maxNameBytes),
                         "A part of the name, with ASCII letters in either case."
                     ),
                     APIRoute.Parameter("after", .integer(0...Int64(Int32.max)), "Only groups with a higher number."),

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 package import HermesCore
 
 /// An administrator's operations. They are the same in the running server, behind the control socket, and in a command
@@ -99,8 +100,9 @@ package struct Administration: Sendable {
         case .trace, .stats, .deliveries:
             return try respond(toViewRequest: request)
         case .backup(let path):
-            try await store.backup(to: path)
-            return .done
+            let accounts = try await store.backup(to: path)
+            let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+            return .backedUp(accounts: accounts, bytes: (attributes?[.size] as? NSNumber)?.int64Value ?? 0)
         }
     }
 

@@ -13,6 +13,9 @@ import Darwin
 
 /// The client of ``ControlSocket``: sends requests to the server that runs on a data directory, if there is one.
 enum ControlClient {
+    /// The longest path of a socket, in bytes. The system also needs room for a zero byte.
+    static let maxPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
     /// - Returns: nil if no server listens in the directory.
     /// - Throws: ``ServerFailure`` if a server listens but does not answer.
     static func ask(_ request: ControlRequest, directory: String) async throws(ServerFailure) -> ControlResponse? {
@@ -33,25 +36,34 @@ enum ControlClient {
         _ request: ControlRequest,
         directory: String
     ) throws(ServerFailure) -> ControlResponse? {
-        guard let descriptor = connect(to: directory + "/" + ControlSocket.fileName) else { return nil }
+        guard let descriptor = connect(to: ControlSocket.path(in: directory)) else { return nil }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             try handle.write(contentsOf: JSONEncoder().encode(request) + Data([UInt8(ascii: "\n")]))
             let answer = try handle.readToEnd() ?? Data()
+            guard !answer.isEmpty else { throw NoAnswer() }
             return try JSONDecoder().decode(ControlResponse.self, from: answer)
-        } catch {
+        } catch let error as DecodingError {
             throw ServerFailure(
                 .internalError,
-                "the server on \(directory) did not answer; it may be stopping, so try again (\(error))"
+                "the answer of the server on \(directory) is not understood; it may have another version (\(error))"
+            )
+        } catch {
+            throw ServerFailure(
+                .dataInUse,
+                "the server on \(directory) did not answer, probably because it is stopping; try again"
             )
         }
     }
+
+    /// The server closed the connection without an answer.
+    private struct NoAnswer: Error {}
 
     private static func connect(to path: String) -> Int32? {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
-        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+        guard bytes.count <= maxPathBytes else { return nil }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
         #if canImport(Glibc)
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)

@@ -69,6 +69,8 @@ package enum ControlResponse: Codable, Sendable, Hashable {
     case traces([ControlTrace])
     case stats(ControlStats)
     case deliveries([ControlDeliveries])
+    /// A backup was written: the number of its accounts (nil: not known), and the size of its file.
+    case backedUp(accounts: Int?, bytes: Int64)
     /// The code is a number of `docs/errors.md`.
     case failed(code: UInt32, message: String)
 }

@@ -16,6 +16,9 @@ import Synchronization
 struct ControlSocket: Service {
     static let fileName = "control.sock"
 
+    /// Returns the path of the socket in a data directory.
+    static func path(in directory: String) -> String { directory + "/" + fileName }
+
     let administration: Administration
     let server: any Channel
     let connections: ControlConnections
@@ -35,7 +38,7 @@ struct ControlSocket: Service {
         guard let owner = UnixSocket.owner(of: directory), UnixSocket.isTrusted(owner: owner) else {
             throw Untrusted(directory: directory)
         }
-        let path = directory + "/" + fileName
+        let path = path(in: directory)
         let connections = ControlConnections()
         let bootstrap = ServerBootstrap(group: group)
             .pausingWithoutDescriptors(logger)

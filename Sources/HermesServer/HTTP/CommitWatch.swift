@@ -1,38 +1,38 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
+import HermesCore
 
 /// Checks the results of recent commits before it tries a write of its own: a disk may have room for that write, but
 /// not for the writes of clients.
 ///
-/// State: one `Mutex`.
-final class CommitWatch: Sendable {
-    /// The numbers of committed and failed batches since the start.
-    struct Counts: Sendable {
-        var good: UInt64 = 0
-        var failed: UInt64 = 0
-    }
-
-    private let counts: @Sendable () -> Counts
+/// A committer's failure counts until a commit of the same committer that is at least as large succeeds, but at most
+/// for ``CommitFailure/memory``. Without this limit, a server whose clients have left would never be ready again.
+struct CommitWatch: Sendable {
+    private let failures: @Sendable () -> [CommitFailure]
+    private let uptime: @Sendable () -> Duration
     private let tryWrite: Readiness.Probe
-    private let last = Mutex(Counts())
 
     /// - Parameters:
-    ///   - counts: the results of commits so far.
+    ///   - failures: returns the last failure of each committer, unless a commit that is large enough has succeeded.
+    ///   - uptime: the time of the clock that gives the failures their times.
     ///   - tryWrite: tries a write of its own.
-    init(_ counts: @escaping @Sendable () -> Counts, tryWrite: @escaping Readiness.Probe) {
-        self.counts = counts
+    init(
+        _ failures: @escaping @Sendable () -> [CommitFailure],
+        uptime: @escaping @Sendable () -> Duration,
+        tryWrite: @escaping Readiness.Probe
+    ) {
+        self.failures = failures
+        self.uptime = uptime
         self.tryWrite = tryWrite
     }
 
     /// Reports what prevents the store from writing; nil if nothing does.
     @Sendable func probe(_ done: @escaping @Sendable (String?) -> Void) {
-        let now = counts()
-        let areFailing = last.withLock { last in
-            defer { last = now }
-            return now.failed > last.failed && now.good == last.good
-        }
-        areFailing ? done("all commits failed since the last check; see the log") : tryWrite(done)
+        // The failures are read before the clock, so that none of them is later than `now`.
+        let failures = failures()
+        let now = uptime()
+        let recent = failures.first { $0.isRecent(now: now) }
+        if let recent { done("commits fail: \(recent.reason)") } else { tryWrite(done) }
     }
 }

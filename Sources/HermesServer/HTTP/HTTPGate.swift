@@ -179,6 +179,7 @@ struct HTTPMetrics: Sendable {
 
     private let byStatus: [UInt: Counter]
     private let byRefusal: [ConnectionCounter.Refusal: Counter]
+    private let logins = LoginMetrics(gateway: "http")
 
     init() {
         byStatus = Dictionary(
@@ -199,4 +200,7 @@ struct HTTPMetrics: Sendable {
     func refused(_ status: HTTPResponseStatus) { byStatus[status.code]?.increment() }
 
     func refused(_ refusal: ConnectionCounter.Refusal) { byRefusal[refusal]?.increment() }
+
+    /// Counts a failed TLS handshake.
+    func handshakeFailed() { logins.handshakeFailed() }
 }

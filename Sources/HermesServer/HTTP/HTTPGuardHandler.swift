@@ -120,7 +120,9 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         // Data arrived after a complete request.
         case is ByteToMessageDecoderError: break
         // After a reset or a failed handshake, nothing more can be said.
-        default: context.close(promise: nil)
+        default:
+            if TLSProblem.ofHandshake(error) != nil { gate.metrics.handshakeFailed() }
+            context.close(promise: nil)
         }
     }
 

@@ -5,8 +5,9 @@
 struct MetricsText {
     private(set) var lines = ""
 
-    /// Writes the type line of a metric, before its first sample.
+    /// Writes the lines with the help text and the type of a metric, before its first sample.
     mutating func begin(_ name: String, kind: String) {
+        if let help = MetricHelp.text(of: name) { lines += "# HELP \(name) \(help)\n" }
         lines += "# TYPE \(name) \(kind)\n"
     }
 

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import HermesCore
 import HermesGateways
 import Metrics
@@ -14,10 +15,8 @@ final class StateGauges: Sendable {
     private let open: [(count: @Sendable () -> Int, gauge: Gauge)]
     private let sessions = Gauge(label: "hermes_sessions")
     private let waiting = Gauge(label: "hermes_commit_waiting")
-    private let commits = Counter(label: "hermes_commits_total")
-    private let operations = Counter(label: "hermes_committed_operations_total")
-    private let failures = Counter(label: "hermes_commits_failed_total")
-    private let committing = FloatingPointCounter(label: "hermes_commit_seconds_total")
+    private let inboxCommits = CommitMetrics(kind: "inbox")
+    private let sessionCommits = CommitMetrics(kind: "sessions")
     private let delivering: HistogramSeries
     private let online = Gauge(label: "hermes_mqtt_sessions", dimensions: [("state", "online")])
     private let away = Gauge(label: "hermes_mqtt_sessions", dimensions: [("state", "away")])
@@ -31,11 +30,13 @@ final class StateGauges: Sendable {
     private let wills: @Sendable () -> Holding
     private let budgets: BudgetGauges
     private let outbound: OutboundGauges
+    private let certificates: ServerCertificates
+    private let directory: String?
     private let reading = Mutex(())
-    private let last = Mutex<CommitStatistics?>(nil)
     private let lastTimes = Mutex(DeliveryTimes())
     private let lastSessions = Mutex<DurableSessions.Statistics?>(nil)
 
+    /// - Parameter directory: the data directory; nil if nothing is kept on the disk.
     init(
         listeners: [Listener],
         webSockets: [WebSocketEndpoint],
@@ -44,8 +45,12 @@ final class StateGauges: Sendable {
         memory: MemoryBudget,
         topics: TopicPlane,
         wills: @escaping @Sendable () -> Holding,
-        outbound: OutboundServices
+        outbound: OutboundServices,
+        certificates: ServerCertificates,
+        directory: String?
     ) {
+        self.certificates = certificates
+        self.directory = directory
         self.wills = wills
         // The core counts the values of this histogram. Many values are added to it at once.
         delivering = MetricsRegistry.shared.histogram(
@@ -55,6 +60,7 @@ final class StateGauges: Sendable {
         budgets = BudgetGauges(memory, topics, messenger)
         self.messenger = messenger
         self.outbound = OutboundGauges(outbound)
+        DelimitedStatistics.start()
         func gauge(_ name: String) -> Gauge {
             Gauge(label: "hermes_connections_open", dimensions: [("gateway", name)])
         }
@@ -82,12 +88,10 @@ final class StateGauges: Sendable {
         sessions.record(messenger.devices.count)
         let now = messenger.messages.statistics
         waiting.record(now.waiting)
-        last.withLock { last in
-            commits.increment(by: now.batches &- (last?.batches ?? 0))
-            operations.increment(by: now.operations &- (last?.operations ?? 0))
-            failures.increment(by: now.failedBatches &- (last?.failedBatches ?? 0))
-            committing.increment(by: (now.committing - (last?.committing ?? .zero)) / .seconds(1))
-            last = now
+        inboxCommits.read(now)
+        if isForMetrics {
+            readDisk()
+            readCertificates()
         }
         lastTimes.withLock { last in
             let times = deliveryTimes
@@ -102,6 +106,7 @@ final class StateGauges: Sendable {
         let now = messenger.durable.statistics
         online.record(now.online)
         away.record(now.sessions - now.online)
+        sessionCommits.read(now.commits)
         sessionsWaiting.record(now.commits.waiting)
         sessionBytesWaiting.record(now.commits.waitingBytes)
         let wills = wills()
@@ -110,6 +115,53 @@ final class StateGauges: Sendable {
         lastSessions.withLock { last in
             dropped.increment(by: now.dropped &- (last?.dropped ?? 0))
             handedOver.increment(by: now.handedOver &- (last?.handedOver ?? 0))
+            last = now
+        }
+    }
+
+    private func readCertificates() {
+        for (name, expiry) in certificates.expiries {
+            let dimensions = [("gateway", name)]
+            Gauge(label: "hermes_certificate_expiry_timestamp_seconds", dimensions: dimensions).record(expiry)
+        }
+    }
+
+    /// Reads the free bytes of the data directory's file system. The gauge is created with the first known value,
+    /// because a value of 0 would cause an alarm.
+    private func readDisk() {
+        guard let directory,
+            let attributes = try? FileManager.default.attributesOfFileSystem(forPath: directory),
+            let free = attributes[.systemFreeSize] as? NSNumber
+        else { return }
+        Gauge(label: "hermes_store_free_bytes").record(free.doubleValue)
+    }
+}
+
+/// The metrics of one committer, with the label `kind`.
+///
+/// State: one `Mutex` around the last values.
+private final class CommitMetrics: Sendable {
+    private let commits: Counter
+    private let operations: Counter
+    private let failures: Counter
+    private let seconds: FloatingPointCounter
+    private let last = Mutex<CommitStatistics?>(nil)
+
+    init(kind: String) {
+        let dimensions = [("kind", kind)]
+        commits = Counter(label: "hermes_commits_total", dimensions: dimensions)
+        operations = Counter(label: "hermes_committed_operations_total", dimensions: dimensions)
+        failures = Counter(label: "hermes_commits_failed_total", dimensions: dimensions)
+        seconds = FloatingPointCounter(label: "hermes_commit_seconds_total", dimensions: dimensions)
+    }
+
+    /// Adds what was counted since the last call.
+    func read(_ now: CommitStatistics) {
+        last.withLock { last in
+            commits.increment(by: now.batches &- (last?.batches ?? 0))
+            operations.increment(by: now.operations &- (last?.operations ?? 0))
+            failures.increment(by: now.failedBatches &- (last?.failedBatches ?? 0))
+            seconds.increment(by: (now.committing - (last?.committing ?? .zero)) / .seconds(1))
             last = now
         }
     }

@@ -14,6 +14,10 @@ package enum APIKeyStoreConformance {
             try expectEqual(try await store.apiKey(hash(1)), first)
             try expectEqual(first.scopes, [.push, .usersRead])
             try expectEqual(first.lastUsedAt, nil)
+            for other in ["shop\0x", "shop\0", "\0", "", "shop ", "Shop"] {
+                try await expectError(.notFound) { try await store.revoke(apiKeyNamed: other) }
+            }
+            try expectEqual(try await store.apiKeys(), [first, second])
             try await store.revoke(apiKeyNamed: "shop")
             try expectEqual(try await store.apiKey(hash(1)), nil)
             try expectEqual(try await store.apiKeys(), [second])

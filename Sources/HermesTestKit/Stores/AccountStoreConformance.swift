@@ -98,6 +98,21 @@ package enum AccountStoreConformance {
             try expectEqual(try await store.accounts(after: nil, limit: 0), [])
             try expectEqual(try await store.accounts(after: nil, limit: -1), [])
         },
+        ConformanceCase("Accounts are found by a part of their names, byte by byte") { makeStore in
+            let store = try await makeStore(StoreSettings())
+            let names = ["ann", "joanna", "caf\u{E9}", "cafe\u{301}s", "a/\u{301}b"]
+            var ids: [UserID] = []
+            for name in names { ids.append(try await create(name, in: store).id) }
+            func found(_ text: String) async throws -> [UserID] {
+                try await store.accounts(after: nil, named: text, limit: 9).found.map(\.id)
+            }
+            try expectEqual(try await found("ann"), [ids[0], ids[1]])
+            try expectEqual(try await found("\u{E9}"), [ids[2]])
+            try expectEqual(try await found("cafe"), [ids[3]], "a combining mark follows")
+            try expectEqual(try await found("e\u{301}"), [ids[3]])
+            try expectEqual(try await found("a/"), [ids[4]])
+            for text in ["\0", "ann\0", "\0ann"] { try expectEqual(try await found(text), [], "U+0000") }
+        },
     ]
 
     private static let devicesAndTokens = [
@@ -118,6 +133,8 @@ package enum AccountStoreConformance {
             try expectEqual(try await found("phone"), ["\(ann) Phone-A", "\(ann) phone-b", "\(bob) tablet"])
             try expectEqual(try await found("phone-"), ["\(ann) Phone-A", "\(ann) phone-b"])
             try expectEqual(try await found("ä"), ["\(bob) tablet"])
+            try expectEqual(try await found("a\u{308}"), [], "other bytes")
+            try expectEqual(try await found("phone\0"), [])
             try expectEqual(try await found("%"), [], "no pattern")
             try expectEqual(try await found("phone", 2).count, 2)
             try await store.revoke(.device(DeviceID("tablet") ?? StoreWorld.phone, of: bob), now: StoreWorld.now)

@@ -213,6 +213,8 @@ enum LoginConformance {
             try await expectError(.invitationRequired) { try await create("Carl", in: store, invitation: token(1)) }
             try await expectError(.invitationRequired) { try await create("Carl", in: store, invitation: token(2)) }
             try expect(try await store.find(.nickName(StoreWorld.name("Carl"))) == nil)
+            try await expectError(.notFound) { try await store.revoke(invitationNamed: "two\0x") }
+            try expect(try await store.invitation(token(1)) != nil)
             try await store.revoke(invitationNamed: "two")
             try expect(try await store.invitation(token(1)) == nil)
             try await expectError(.notFound) { try await store.revoke(invitationNamed: "two") }

@@ -238,6 +238,19 @@ package enum MessageStoreConformance {
             try expectEqual(try await world.inbox(1), ["1:a", "2:a", "3:b", "4:b"])
             try expectEqual(try world.send("c", from: 0, to: 1).conversationSeq, 4)
         },
+        ConformanceCase("Client ids are compared byte by byte") { makeStore in
+            let world = try await StoreWorld(makeStore)
+            let ids = ["\u{E9}", "e\u{301}"]
+            for (text, id) in zip(["a", "b"], ids) { try world.send(text, from: 0, to: 1, clientID: id) }
+            try expectEqual(try await world.inbox(1), ["1:a", "2:b"])
+            for (text, id) in zip(["a", "b"], ids) {
+                let again = world.message(text, from: 0, to: 1, clientID: id)
+                guard case .duplicate(let receipt) = try world.commit(.append(again)) else {
+                    throw ConformanceFailure(description: "not a duplicate")
+                }
+                try expect(receipt.clientID?.utf8.elementsEqual(id.utf8) == true)
+            }
+        },
         ConformanceCase("What must be a repetition is refused if it is none") { makeStore in
             let world = try await StoreWorld(makeStore, people: 2)
             var new = world.message("a", from: 0, to: 1, clientID: "x")

@@ -31,6 +31,19 @@ extension SessionStoreConformance {
             try expectEqual(try await found("lamp", searched: 3), [ids[0], ids[2]])
             try expectEqual(try await found("lamp", after: ids[1], searched: 1), [ids[2]])
             try expectEqual(try await found("lamp", searched: 4), [ids[0], ids[2], ids[3]])
-        }
+        },
+        ConformanceCase("Only the case of ASCII letters does not matter, and nothing is normalized") { makeStore in
+            let world = SessionWorld(try await makeStore(StoreSettings()))
+            let names = ["\u{C4}cker", "\u{E4}cker", "a\u{308}cker", "lamp\u{301}"]
+            let ids = try names.map { try world.open($0, owner: .subject("bob")).id }
+            func found(_ text: String) async throws -> [DurableSessionID] {
+                try await world.store.sessions(after: nil, containing: text, limit: 9, searched: .max).map(\.id)
+            }
+            try expectEqual(try await found("\u{C4}CK"), [ids[0]])
+            try expectEqual(try await found("\u{E4}ck"), [ids[1]])
+            try expectEqual(try await found("a\u{308}"), [ids[2]])
+            try expectEqual(try await found("LAMP"), [ids[3]])
+            try expectEqual(try await found("lamp\0"), [])
+        },
     ]
 }

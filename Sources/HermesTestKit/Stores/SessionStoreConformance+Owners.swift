@@ -12,7 +12,8 @@ extension SessionStoreConformance {
             let user = world[0].user
             let owners: [SessionOwner] = [
                 .anonymous, .account(user), .subject(world[0].nickName.key), .subject("\(user.rawValue)"),
-                .subject(SessionOwner.account(user).stored),
+                .subject(SessionOwner.account(user).stored), .subject("bob"), .subject("\u{301}bob"),
+                .subject("\u{1F3FB}bob"),
             ]
             let ids = try owners.map { try sessions.open("a", owner: $0).id }
             try expectEqual(Set(ids).count, owners.count)

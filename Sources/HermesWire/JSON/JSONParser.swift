@@ -1,10 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Parses JSON strictly by RFC 8259: no comments, no trailing commas, no duplicate names in an object.
+/// Parses JSON strictly by RFC 8259: no comments, no trailing commas, no duplicate names in an object. Names are
+/// compared byte by byte (RFC 8259, section 8.3).
 ///
-/// The depth of a text is limited. Time and memory are linear in its length. Because the parser compares names, it
-/// refuses texts with many combining marks in a row (``StreamSafeText``).
+/// The depth of a text is limited. Time and memory are linear in its length. Because other code compares names, the
+/// parser refuses texts with many combining marks in a row (``StreamSafeText``).
 package struct JSONParser {
     /// The reason why a text is refused, and where.
     package struct Failure: Error, Hashable {
@@ -84,14 +85,14 @@ package struct JSONParser {
     private mutating func object(depth: Int) throws(Failure) -> JSON {
         index += 1
         var members: [JSON.Member] = []
-        var names: Set<String> = []
+        var names: Set<ExactText> = []
         skipSpace()
         if takes(UInt8(ascii: "}")) { return .object([]) }
         while true {
             skipSpace()
             guard next == UInt8(ascii: "\"") else { throw failure("a name in quotes is expected") }
             let name = try string()
-            guard names.insert(name).inserted else {
+            guard names.insert(ExactText(name)).inserted else {
                 throw failure("the name \"\(name.prefix(64))\" is a duplicate")
             }
             skipSpace()

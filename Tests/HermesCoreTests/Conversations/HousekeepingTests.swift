@@ -43,7 +43,7 @@ private final class UnpurgeableStore: MessageStore {
 
     func maintain(uptime: Duration) async throws(HermesError) { count.withLock { $0 += 1 } }
 
-    func backup(to path: String) async throws(HermesError) {}
+    func backup(to path: String) async throws(HermesError) -> Int? { 0 }
 }
 
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct HousekeepingTests {

@@ -21,12 +21,17 @@ import Testing
         InboxCommitter(store: store, devices: devices, time: time, limits: limits)
     }
 
-    private func append(_ number: Int, from sender: Int32 = 1, to peer: Int32 = 2) throws -> MessageAppend {
+    private func append(
+        _ number: Int,
+        from sender: Int32 = 1,
+        to peer: Int32 = 2,
+        bytes: Int = 1
+    ) throws -> MessageAppend {
         let sender = try principal(sender)
         let draft = MessageDraft(
             conversation: .direct(between: sender.user, and: try user(peer)),
             clientID: "\(number)",
-            content: MessageContent(bytes: [UInt8(truncatingIfNeeded: number)])
+            content: MessageContent(bytes: [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: bytes))
         )
         return MessageAppend(
             id: MessageID(high: UInt64(number), low: 0),
@@ -277,6 +282,41 @@ import Testing
         #expect(committer.statistics.failedBatches == 1)
         #expect(try await store.position(of: user(2)).head == 2)
         store.letThrough(10)
+        await committer.shutdown()
+    }
+
+    @Test func `a failure counts until a commit that is as large succeeds`() async throws {
+        let committer = committer()
+        func failure(after number: Int, bytes: Int) async throws -> CommitFailure? {
+            committer.submit(.append(try append(number, bytes: bytes)) { [results] in results.add($0) })
+            _ = await results.next(1)
+            return committer.statistics.failure
+        }
+        #expect(try await failure(after: 0, bytes: 1_000) == nil)
+        store.fail(1)
+        #expect(try await failure(after: 1, bytes: 1_000)?.reason == "full")
+        #expect(try await failure(after: 2, bytes: 1) != nil, "a full disk may have room for it")
+        #expect(try await failure(after: 3, bytes: 1_000) == nil)
+        await committer.shutdown()
+    }
+
+    @Test func `a small commit's failure does not replace a large one's, except after a while`() async throws {
+        let committer = committer()
+        func failure(after number: Int, bytes: Int) async throws -> CommitFailure? {
+            committer.submit(.append(try append(number, bytes: bytes)) { [results] in results.add($0) })
+            _ = await results.next(1)
+            return committer.statistics.failure
+        }
+        store.fail(2)
+        let large = try #require(try await failure(after: 0, bytes: 1_000))
+        time.advance(by: CommitFailure.memory - .seconds(1))
+        let small = try #require(try await failure(after: 1, bytes: 1))
+        #expect(small.bytes == large.bytes && small.at == time.uptime())
+        #expect(try await failure(after: 2, bytes: 1) != nil, "a full disk may have room for it")
+        time.advance(by: CommitFailure.memory)
+        store.fail(1)
+        #expect(try await failure(after: 3, bytes: 1) != nil)
+        #expect(try await failure(after: 4, bytes: 1) == nil, "the size of the old failure is forgotten")
         await committer.shutdown()
     }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import Synchronization
 import Testing
 
@@ -79,6 +80,32 @@ import Testing
         #expect(pad.ends == [.accountDisabled])
         #expect(other.ends.isEmpty)
         #expect(devices.count == 1)
+    }
+
+    @Test func `attachments are counted as they come, replace each other and go`() throws {
+        var generator = SplitMix(state: 7)
+        var known: [RecordingAttachment] = []
+        let numbers = Array(Int32(1)...8)
+        let users = try numbers.map { try user($0) }
+        let phone = try device("phone")
+        let watcher = try attach(100)
+        for _ in 0..<1_000 {
+            let place = Int.random(in: users.indices, using: &generator)
+            switch Int.random(in: 0..<6, using: &generator) {
+            case 0, 1, 2:
+                let name = ["phone", "pad"].randomElement(using: &generator) ?? "phone"
+                let isDevice = Bool.random(using: &generator)
+                known.append(RecordingAttachment(try principal(numbers[place], name), takesEvents: isDevice))
+                if let attachment = known.randomElement(using: &generator) { devices.attach(attachment) }
+            case 3, 4:
+                if let attachment = known.randomElement(using: &generator) { devices.detach(attachment) }
+            default:
+                devices.watch([users[place]], by: watcher)
+                devices.end(users[place], .revoked) { $0.device == phone }
+            }
+            let attached = users.reduce(1) { $0 + devices.attachments(of: $1).count }
+            #expect(devices.count == attached)
+        }
     }
 
     @Test func `of one who comes and goes all the time, watchers hear the last`() throws {

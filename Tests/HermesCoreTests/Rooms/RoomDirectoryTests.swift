@@ -76,6 +76,8 @@ import Testing
         #expect(names(first) == ["Twenty", "four"] && first.total == 5)
         #expect(await names(directory.rooms(after: "four", limit: 2)) == ["one", "three"])
         #expect(await names(directory.rooms(after: "three", limit: 2)) == ["two"])
+        #expect(await names(directory.rooms(after: "m", limit: 2)) == ["one", "three"])
+        #expect(await names(directory.rooms(after: "two", limit: 2)) == [])
         let found = await directory.rooms(containing: "TW", limit: 1)
         #expect(names(found) == ["Twenty"] && found.total == 2)
     }

@@ -92,6 +92,53 @@ import Testing
         #expect(try work("home/1") >= Self.many / 8)
     }
 
+    @Test func `routes to very many sessions are found again, and push no other routes out`() throws {
+        var routes = DurableRoutes()
+        let topic = try #require(TopicName("t"))
+        let member = DurableMember(session: id(0), options: SubscriptionOptions(qos: .atLeastOnce), load: load)
+        func keep(_ count: Int, _ key: [UInt64]) {
+            let targets = [DurableTarget](repeating: .session(member), count: count)
+            routes.keep(DurableRoute(targets, generation: 1), to: topic, key)
+        }
+        func found(_ key: [UInt64]) -> Int? { routes.route(to: topic, key, generation: 1)?.targets.count }
+        let tooMany = DurableRoutes.maxBytes / 96 + 1
+        keep(1, [0, 1])
+        for filter in 1...4 { keep(tooMany + filter, [UInt64(filter), 1]) }
+        for filter in 1...4 { #expect(found([UInt64(filter), 1]) == tooMany + filter) }
+        #expect(found([0, 1]) == 1)
+        // The newer route of a filter replaces its older one; the fifth filter replaces the one that was not found for
+        // the longest time.
+        keep(tooMany, [1, 2])
+        #expect(found([1, 1]) == nil && found([1, 2]) == tooMany && found([2, 1]) == tooMany + 2)
+        keep(tooMany, [5, 1])
+        #expect(found([3, 1]) == nil && found([5, 1]) == tooMany && found([2, 1]) == tooMany + 2)
+        #expect(found([0, 1]) == 1)
+    }
+
+    @Test func `more than four large routes are found again, and a forgotten one takes only its own topics along`()
+        throws
+    {
+        var routes = DurableRoutes()
+        let topics = try (0...7).map { try #require(TopicName("\($0)")) }
+        let member = DurableMember(session: id(0), options: SubscriptionOptions(qos: .atLeastOnce), load: load)
+        func keep(_ bytes: Int, _ number: Int) {
+            let targets = [DurableTarget](repeating: .session(member), count: bytes / 96)
+            routes.keep(DurableRoute(targets, generation: 1), to: topics[number], [UInt64(number), 1])
+        }
+        func isKnown(_ number: Int) -> Bool { routes.route(to: topics[number], generation: 1) != nil }
+        func isFound(_ number: Int) -> Bool {
+            routes.route(to: topics[number], [UInt64(number), 1], generation: 1) != nil
+        }
+        #expect(!isKnown(0))
+        keep(96, 0)
+        for number in 1...6 { keep(5_000_000, number) }
+        for _ in 0..<2 { for number in 0...6 { #expect(isKnown(number) && isFound(number)) } }
+        // It takes the room of the two that were not found for the longest time.
+        keep(4 * DurableRoutes.maxBytes - 4 * 5_100_000, 7)
+        for number in 1...2 { #expect(!isKnown(number) && !isFound(number)) }
+        for number in [0, 3, 4, 5, 6, 7] { #expect(isKnown(number) && isFound(number)) }
+    }
+
     @Test func `sessions that get everything at most once are no targets`() throws {
         var index = DurableIndex()
         for number in 0..<Self.many { insert(number, "home/#", qos: .atMostOnce, into: &index) }

@@ -320,6 +320,7 @@ import Testing
         time.advance(by: .seconds(60))
         sessions.expire(now: time.now())
         let (third, thirdConnection) = try await member("third", once)
+        time.advance(by: .seconds(5))
         sessions.expire(now: time.now())
         _ = await thirdConnection.deliveries.next(1)
         let (again, _) = try await sessions.attached("another")
@@ -327,6 +328,38 @@ import Testing
         var left = try await texts(third)
         left += try await texts(again.id) + texts(first.id)
         #expect(left.sorted() == ["1", "2", "3", "4", "5"])
+    }
+
+    @Test func `of the absent sessions with a queue, only those with shared subscriptions are looked at`() throws {
+        var state = DurableState(DurableSettings())
+        let now = time.now()
+        let ids = (1...1_000).map { DurableSessionID(rawValue: Int64($0)) }
+        func load(_ id: DurableSessionID, _ filter: String) {
+            var session = StoredSession(id: id, key: SessionKey(owner: .subject("ann"), clientID: "\(id.rawValue)"))
+            session.subscriptions = [DurableSubscription(filter: filter, options: once)]
+            session.head = 1
+            session.queuedCount = 1
+            state.load(session, expiresAt: nil, redistributesAt: now)
+        }
+        func due(_ ids: [DurableSessionID], after pause: Duration = .zero) -> [DurableState.Redistribution] {
+            state.takeDueForRedistribution(ids[...], now: now.advanced(by: pause), delay: .seconds(60))
+        }
+        for id in ids { load(id, "t") }
+        #expect(state.absentSharing.isEmpty)
+        let none = due(ids)
+        #expect(none.isEmpty)
+        let member = DurableSessionID(rawValue: 1_001)
+        load(member, Self.share)
+        #expect(state.absentSharing == [member])
+        let first = due([member])
+        #expect(first.map(\.subscriptions) == [[TopicText(Self.share)]])
+        let tooSoon = due([member], after: .seconds(4))
+        #expect(tooSoon.isEmpty)
+        let again = due([member], after: .seconds(5))
+        #expect(again.map(\.id) == [member])
+        state.unsubscribe(member, [Self.share])
+        let last = due([member], after: .seconds(60))
+        #expect(last.isEmpty)
     }
 
     @Test func `who may not read a topic is no candidate`() async throws {

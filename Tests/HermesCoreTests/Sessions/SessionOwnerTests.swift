@@ -32,6 +32,19 @@ import Testing
         for text in ["ann", "u0", "x"] { #expect(CommitSource(stored: text) == .server, "\(text)") }
     }
 
+    @Test(arguments: ["\u{301}bob", "\u{1F3FB}bob", "\u{200D}bob"])
+    func `a name comes back from the store byte by byte, even if it begins with a combining mark`(name: String) throws {
+        let owner = SessionOwner.subject(name)
+        let foundOwner = try #require(SessionOwner(stored: owner.stored))
+        #expect(foundOwner == owner)
+        #expect(foundOwner.stored.utf8.elementsEqual(owner.stored.utf8))
+        for source in [CommitSource.subject(name), .address(name)] {
+            let found = CommitSource(stored: source.stored)
+            #expect(found == source)
+            #expect(found.stored.utf8.elementsEqual(source.stored.utf8))
+        }
+    }
+
     @Test func `a session ends with its owner, also if its connection closes by itself at this moment`() async throws {
         let ann = try #require(Self.ann)
         for clientID in ["a", "b"] {

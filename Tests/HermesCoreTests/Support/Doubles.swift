@@ -169,7 +169,7 @@ final class FakeStore: MessageStore {
         try await base.purge(now: now, limit: limit)
     }
 
-    func backup(to path: String) async throws(HermesError) {}
+    func backup(to path: String) async throws(HermesError) -> Int? { 0 }
 }
 
 /// Collects results that come by completion, in the order they come.

@@ -19,6 +19,19 @@ struct DueKeysTests {
         #expect(keys.isEmpty && keys.count == 0)
     }
 
+    @Test func `a key that is set again for the same time takes one record, and comes again after it came`() {
+        var keys = DueKeys<String, Int>()
+        for _ in 0..<10 { keys.set("a", dueAt: 1) }
+        #expect(keys.recordCount == 1)
+        #expect(keys.popDue(now: 1) == "a")
+        keys.set("a", dueAt: 1)
+        #expect(keys.popDue(now: 1) == "a")
+        keys.set("a", dueAt: 1)
+        keys.remove("a")
+        keys.set("a", dueAt: 1)
+        #expect(keys.popDue(now: 1) == "a" && keys.popDue(now: 1) == nil)
+    }
+
     @Test func `what was removed leaves nothing behind, however late it was due`() {
         var keys = DueKeys<Int, Int>()
         for round in 0..<10_000 {

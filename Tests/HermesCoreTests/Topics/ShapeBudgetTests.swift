@@ -61,6 +61,31 @@ struct ShapeBudgetTests {
         #expect(budget.levels == 0)
     }
 
+    @Test func `members of an index that come and go leave nothing behind`() {
+        let budget = ShapeBudget()
+        var index = DurableIndex(shapes: budget)
+        let (plain, shared) = ("+/+/+", "$share/group/+/+/+")
+        func subscription(_ filter: String) -> DurableSubscription {
+            DurableSubscription(filter: filter, options: SubscriptionOptions(qos: .atLeastOnce))
+        }
+        let first = DurableSessionID(rawValue: 1)
+        index.insert(first, subscription(plain), payer: other)
+        for number in 2...1_001 {
+            let id = DurableSessionID(rawValue: Int64(number))
+            for filter in [plain, shared] { index.insert(id, subscription(filter), payer: owner) }
+            for filter in [plain, shared] { index.remove(id, filter) }
+        }
+        #expect(index.payerCount == 1 && budget.levels == 3)
+        // One session has the filter twice, and gives back each of the two once.
+        index.insert(first, subscription(shared), payer: other)
+        #expect(index.payerCount == 2)
+        index.remove(first, plain)
+        index.remove(first, plain)
+        #expect(index.payerCount == 1 && budget.levels == 3)
+        index.remove(first, shared)
+        #expect(index.payerCount == 0 && budget.levels == 0)
+    }
+
     @Test func `no topic costs a search more than the budget, whoever brings the shapes`() throws {
         let budget = ShapeBudget(SharedLimit(600, perAccount: 300, perAddress: 300))
         let leases = (0..<8).map { ShapeLease(budget, of: CommitSource(host: "10.0.0.\($0)")) }

@@ -70,6 +70,22 @@ struct IMPBContentTests {
         #expect(throws: Never.self) { try CanonicalContent.validated(native).get() }
     }
 
+    @Test(arguments: [(["a", "b"], true), (["a", "a"], false), (["\u{E9}", "e\u{301}"], false)])
+    func `no pair of ext is dropped silently`(_ keys: [String], _ isAccepted: Bool) throws {
+        var message = IMPB_C2C_msg()
+        message.type = .text
+        message.content = Data(try IMPBContent.text("hello"))
+        message.ext = keys.map { key in IMPB_ext_key_info.with { $0.key = key } }
+        switch IMPBContent.canonical(message) {
+        case .success(let content):
+            #expect(isAccepted)
+            #expect(CanonicalContent.parsed(content).attributes.count == keys.count)
+        case .failure(let error):
+            #expect(!isAccepted)
+            #expect(error.code == .invalidArgument)
+        }
+    }
+
     @Test(arguments: [IMPB_Content_type.text, .image, .sound, .location, .expression, .custom])
     func `a body of which nothing is known is refused`(_ type: IMPB_Content_type) throws {
         var message = IMPB_C2C_msg()

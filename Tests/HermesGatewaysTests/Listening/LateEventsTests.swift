@@ -33,6 +33,21 @@ import Testing
         }
     }
 
+    @Test func `the memory of very many events is given back after them`() throws {
+        /// The address of the queue's memory. All queues without memory of their own have the same.
+        func memory(_ late: LateEvents) throws -> UInt {
+            try #require(MemoryLayout.size(ofValue: late.events) == MemoryLayout<UInt>.size)
+            return unsafeBitCast(late.events, to: UInt.self)
+        }
+        var late = LateEvents()
+        let none = try memory(late)
+        late.append([LoopEvent](repeating: .run {}, count: 1_000)[...])
+        late.removeFirst(999)
+        #expect(try memory(late) != none)
+        late.removeFirst(1)
+        #expect(try memory(late) == none)
+    }
+
     @Test func `what may be lost is dropped where very much waits`() throws {
         let user = try #require(UserID(7))
         let device = try #require(DeviceID("phone"))

@@ -95,7 +95,9 @@ import Testing
     @Test
     func `without a running server there is neither a trace nor figures`() async throws {
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: directory) }
+        _ = try await administer(.createAPIKey(name: "shop", scopes: "all"), directory)
         for request in [ControlRequest.trace(id: "x"), .stats(period: nil), .deliveries(period: nil)] {
             let answer = try await HermesServer.administer(
                 request,

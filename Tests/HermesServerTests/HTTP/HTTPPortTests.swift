@@ -522,17 +522,41 @@ import Testing
     }
 
     @Test func `commits that fail are no readiness, though a small write succeeds`() {
-        let counts = Mutex(CommitWatch.Counts())
-        let watch = CommitWatch({ counts.withLock(\.self) }, tryWrite: { $0(nil) })
-        func isReady() -> Bool {
+        let clock = Mutex(Duration.zero)
+        // The last failures of two committers.
+        let failures = Mutex<[CommitFailure?]>([nil, nil])
+        let watch = CommitWatch(
+            { failures.withLock { $0.compactMap { $0 } } },
+            uptime: { clock.withLock(\.self) },
+            tryWrite: { $0(nil) }
+        )
+        func problem() -> String? {
             let problem = Mutex<String?>(nil)
             watch.probe { found in problem.withLock { $0 = found } }
-            return problem.withLock { $0 == nil }
+            return problem.withLock(\.self)
         }
-        #expect(isReady())
-        counts.withLock { $0.failed = 2 }
-        #expect(!isReady())
-        counts.withLock { $0 = CommitWatch.Counts(good: 1, failed: 3) }
-        #expect(isReady())
+        func fail(_ committer: Int) {
+            let now = clock.withLock(\.self)
+            failures.withLock { $0[committer] = CommitFailure(reason: "the disk is full", at: now, bytes: 1) }
+        }
+        #expect(problem() == nil)
+        fail(1)
+        for _ in 1...3 {
+            #expect(problem() == "commits fail: the disk is full", "until a commit succeeds")
+            clock.withLock { $0 += .seconds(10) }
+        }
+        failures.withLock { $0[1] = nil }
+        #expect(problem() == nil)
+        fail(1)
+        #expect(problem() != nil)
+        clock.withLock { $0 += CommitFailure.memory - .seconds(1) }
+        #expect(problem() != nil)
+        // Nobody sends anything any more, so no commit can succeed.
+        clock.withLock { $0 += .seconds(1) }
+        #expect(problem() == nil)
+        fail(0)
+        #expect(problem() != nil)
+        failures.withLock { $0[0] = nil }
+        #expect(problem() == nil, "the old failure of the other committer does not count again")
     }
 }

@@ -61,6 +61,36 @@ struct MQTTRenewalTests {
         try await server.stop()
     }
 
+    @Test func `filters that only look alike are two subscriptions, and both are renewed`() async throws {
+        let renewed = Log<String>()
+        let server = try await FakeMQTTServer.scripted { packet, connection in
+            switch packet {
+            case .connect:
+                connection.accept()
+            case .subscribe(let request):
+                if connection.number > 1 {
+                    for subscription in request.subscriptions { renewed.append(subscription.filter) }
+                }
+                Self.grant(request, connection)
+            case .unsubscribe(let request):
+                let reasons = request.filters.map { _ in MQTTReasonCode.success }
+                connection.send(.unsuback(MQTTUnsuback(packetID: request.packetID, reasons: reasons)))
+            default:
+                return
+            }
+        }
+        let client = try MQTTClient(.fake(server))
+        try await client.connect()
+        let filters = ["\u{E9}", "e\u{301}"]
+        for filter in filters + ["o\u{308}", "\u{F6}"] { try await client.subscribe(to: filter) }
+        _ = try await client.unsubscribe(from: "o\u{308}")
+        server.closeConnection()
+        while renewed.all.count < 3 { await Task.yield() }
+        #expect(Set(renewed.all.map { Array($0.utf8) }) == Set((filters + ["\u{F6}"]).map { Array($0.utf8) }))
+        await client.close()
+        try await server.stop()
+    }
+
     @Test func `a subscription that fits into no packet of the server any more ends the client`() async throws {
         let server = try await FakeMQTTServer.scripted { packet, connection in
             switch packet {

@@ -24,6 +24,15 @@ import Testing
         #expect(tracker.missed == 0)
     }
 
+    @Test func `two topics that only look alike are numbered separately`() {
+        var tracker = TopicTracker()
+        #expect(tracker.arrived(1, epoch: 1, on: "\u{E9}") == nil)
+        #expect(tracker.arrived(5, epoch: 1, on: "e\u{301}") == nil)
+        #expect(tracker.arrived(2, epoch: 1, on: "\u{E9}") == nil)
+        tracker.forget("\u{E9}")
+        #expect(tracker.arrived(7, epoch: 1, on: "e\u{301}") == 6...6)
+    }
+
     @Test func `another epoch cannot be compared`() {
         var tracker = TopicTracker()
         _ = tracker.arrived(5, epoch: 1, on: "a")

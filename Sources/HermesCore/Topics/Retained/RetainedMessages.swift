@@ -28,8 +28,8 @@ package final class RetainedMessages: Sendable {
         var refused: UInt64 = 0
         /// The number of changes.
         var changes: UInt64 = 0
-        /// The time before which no publication expires.
-        var nextExpiry = Timestamp(rawValue: .max)
+        /// The topics whose visible publications expire.
+        var expiries = DueKeys<TopicName, Timestamp>()
         /// The topics of writes that have ended since ``beginReading()``; nil: nobody reads the store.
         var finishedWhileReading: Set<TopicName>?
     }
@@ -287,52 +287,34 @@ package final class RetainedMessages: Sendable {
     static let slice = 500
 
     /// Forgets expired publications; the store deletes its own.
-    func expire(now: Timestamp) {
-        var due = takeDue(now: now)[...]
-        while !due.isEmpty {
-            let slice = due.prefix(Self.slice)
-            due = due.dropFirst(slice.count)
-            state.withLock { state in
-                for topic in slice {
-                    // Another publication may have been retained meanwhile.
-                    guard let index = state.tree.value(of: topic), let entry = state.entries[Int(index)],
-                        entry.pending == 0, entry.seen?.hasExpired(at: now) ?? false
-                    else { continue }
-                    Self.change(topic, &state) { entry in
-                        entry.seen = nil
-                        entry.stored = nil
-                    }
-                }
-            }
+    ///
+    /// - Returns: the number of publications that were examined.
+    @discardableResult
+    func expire(now: Timestamp) -> Int {
+        var examined = 0
+        while true {
+            let count = state.withLock { state in Self.expireSome(&state, now: now) }
+            examined += count
+            if count < Self.slice { return examined }
         }
     }
 
-    /// Returns the topics whose publications have expired.
-    private func takeDue(now: Timestamp) -> [TopicName] {
-        let isDue = state.withLock { state in
-            guard state.nextExpiry <= now else { return false }
-            // Publications that are retained from now on make this time earlier again.
-            state.nextExpiry = Timestamp(rawValue: .max)
-            return true
-        }
-        var due: [TopicName] = []
-        var place = 0
-        while isDue {
-            let isLast = state.withLock { state in
-                for entry in state.entries.dropFirst(place).prefix(Self.slice) {
-                    guard let entry, let expiresAt = entry.seen?.details?.expiresAt else { continue }
-                    if expiresAt <= now && entry.pending == 0 {
-                        due.append(entry.topic)
-                    } else {
-                        state.nextExpiry = min(state.nextExpiry, expiresAt)
-                    }
-                }
-                place += Self.slice
-                return place >= state.entries.count
+    /// Forgets expired publications, after examining at most ``slice`` of them.
+    ///
+    /// - Returns: the number of publications that were examined.
+    private static func expireSome(_ state: inout State, now: Timestamp) -> Int {
+        for examined in 0..<slice {
+            guard let topic = state.expiries.popDue(now: now) else { return examined }
+            // If a write of the topic is pending, the publication is examined again after the write.
+            guard let index = state.tree.value(of: topic), let entry = state.entries[Int(index)], entry.pending == 0,
+                entry.seen?.hasExpired(at: now) ?? false
+            else { continue }
+            change(topic, &state) { entry in
+                entry.seen = nil
+                entry.stored = nil
             }
-            if isLast { break }
         }
-        return due
+        return slice
     }
 
     /// Returns the memory that a publication takes: its bytes, its entry, and the records of its topic's levels, as if
@@ -360,7 +342,11 @@ package final class RetainedMessages: Sendable {
             if let old { state.shares.add(-holding(old), of: old.source) }
             if let seen = entry.seen { state.shares.add(holding(seen), of: seen.source) }
         }
-        if let expiresAt = entry.seen?.details?.expiresAt { state.nextExpiry = min(state.nextExpiry, expiresAt) }
+        if let expiresAt = entry.seen?.details?.expiresAt {
+            state.expiries.set(topic, dueAt: expiresAt)
+        } else {
+            state.expiries.remove(topic)
+        }
         let isNeeded = entry.seen != nil || entry.stored != nil || entry.pending > 0
         switch (known, isNeeded) {
         case (let known?, true):

@@ -24,8 +24,16 @@ struct API: Sendable {
     let routes: [APIRoute]
     private let limit: APIRateLimit
     private let document: String
+    private let logins: LoginLog
+    private let loginLogger: Logger
+    private let loginMetrics = LoginMetrics(gateway: "http")
 
-    init(_ settings: APISettings, core: APICore, logger: Logger) {
+    /// - Parameter logins: the log of failed logins.
+    init(_ settings: APISettings, core: APICore, logins: LoginLog, logger: Logger) {
+        self.logins = logins
+        var loginLogger = logger
+        loginLogger[metadataKey: "gateway"] = "http"
+        self.loginLogger = loginLogger
         self.settings = settings
         self.core = core
         self.logger = logger
@@ -166,12 +174,16 @@ struct API: Sendable {
                 "Send an API key as \"Authorization: Bearer hk_…\"; create one with \"hermes apikey create\"."
             )
         }
+        let client = context.client(of: request.headers)
         let key: APIKey
         do {
-            let client = context.client(of: request.headers)
             key = try await core.keys.check(secret, from: CommitSource(host: client?.ipAddress))
         } catch {
             if error.code == .invalidToken { known.refused(fields[0]) }
+            if let failure = LoginFailure(error.code) {
+                loginMetrics.failed(failure)
+                logins.failed(failure, address: client?.ipAddress, to: loginLogger)
+            }
             throw error
         }
         known.accepted(fields[0])

@@ -86,7 +86,7 @@ extension APICore {
                 "Only webhooks find message.undelivered: set webhooks.url, and name it in webhooks.events."
             )
         }
-        let shapes = ShapeLease(messenger.durable.shapes, of: .subject("key \(key.name)"))
+        let shapes = ShapeLease(messenger.durable.shapes, of: Self.payer(key))
         for filter in topics where !shapes.take(TopicShape(of: filter)) {
             throw APIProblem(
                 .serviceUnavailable,
@@ -98,4 +98,8 @@ extension APICore {
         let stream = try await events.open(for: key, topics: topics, kinds: kinds, shapes: shapes)
         return APIAnswer(stream: stream)
     }
+
+    /// Returns the source that the filters of a key count for. No ``NickName`` contains the first character, so no
+    /// client has this source.
+    static func payer(_ key: APIKey) -> CommitSource { .subject("\u{1}key \(key.name)") }
 }

@@ -142,7 +142,7 @@ extension APICore {
             Field("recipients", .integer(0 ... .max), "The number of accounts or members, if known."),
             Field(
                 "unknown",
-                .array(.string(length: 1...APIUserSelector.maxCharacters), count: 0...maxUnknown),
+                .array(.string(length: 1...APIUserSelector.maxBytes), count: 0...maxUnknown),
                 "Names in users without an account; the first \(maxUnknown)."
             ),
             Field("unknown_count", .integer(0 ... .max), "The number of all such names; absent if there are none."),

@@ -91,7 +91,8 @@ extension APICore {
         ]
     }
 
-    private static let nickName = APISchema.string(length: 1...NickName.maxCharacters)
+    /// ``NickName`` counts characters, each of which may consist of many code points.
+    private static let nickName = APISchema.string(length: 1...NickName.maxBytes)
     private static let password = APISchema.string(length: 6...256)
 
     private static let user = APISchema.named(

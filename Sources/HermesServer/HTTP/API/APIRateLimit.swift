@@ -25,9 +25,22 @@ final class APIRateLimit: Sendable {
         var filledAt: Duration
     }
 
+    private struct State {
+        var buckets: [Int64: Bucket] = [:]
+        /// The latest time of a request.
+        var now = Duration.zero
+        /// The time before which the full buckets are not looked for again.
+        var trimAt = Duration.zero
+    }
+
+    /// The number of buckets above which the full ones are removed. A key without a bucket has a full one.
+    private static let remembered = 4_096
+    /// The shortest time between two searches for full buckets.
+    private static let trimPeriod = Duration.seconds(1)
+
     private let rate: Double
     private let burst: Int
-    private let buckets = Mutex<[Int64: Bucket]>([:])
+    private let state = Mutex(State())
 
     /// - Parameters:
     ///   - rate: the requests per second of one key.
@@ -37,33 +50,51 @@ final class APIRateLimit: Sendable {
         self.burst = max(1, burst)
     }
 
+    /// The number of keys in memory.
+    var count: Int { state.withLock { $0.buckets.count } }
+
     /// Takes further tokens for a request that was allowed. If there are too few, the number of tokens becomes
     /// negative. The key's next requests are then refused until there is a whole token again.
     ///
     /// - Returns: the decision about the request, with the numbers after the charge; nil: nothing was charged.
     func charge(_ count: Int, to key: Int64) -> Decision? {
         guard count > 0 else { return nil }
-        let tokens = buckets.withLock { buckets in
-            buckets[key]?.tokens -= Double(count)
-            return buckets[key]?.tokens
+        let tokens = state.withLock { state in
+            var bucket = state.buckets[key] ?? Bucket(tokens: Double(burst), filledAt: state.now)
+            bucket.tokens -= Double(count)
+            state.buckets[key] = bucket
+            return bucket.tokens
         }
-        return tokens.map { decision(isAllowed: true, tokens: $0) }
+        return decision(isAllowed: true, tokens: tokens)
     }
 
     /// Takes a token of a key, if there is one.
     ///
     /// - Parameter now: the time of a clock that never goes back.
     func request(of key: Int64, now: Duration) -> Decision {
-        let (isAllowed, tokens) = buckets.withLock { buckets in
-            var bucket = buckets[key] ?? Bucket(tokens: Double(burst), filledAt: now)
-            bucket.tokens = min(Double(burst), bucket.tokens + max(0, (now - bucket.filledAt) / .seconds(1)) * rate)
+        let (isAllowed, tokens) = state.withLock { state in
+            state.now = max(state.now, now)
+            if state.buckets[key] == nil { trim(&state, now: now) }
+            var bucket = state.buckets[key] ?? Bucket(tokens: Double(burst), filledAt: now)
+            bucket.tokens = level(of: bucket, now: now)
             bucket.filledAt = now
             let isAllowed = bucket.tokens >= 1
             if isAllowed { bucket.tokens -= 1 }
-            buckets[key] = bucket
+            state.buckets[key] = bucket
             return (isAllowed, bucket.tokens)
         }
         return decision(isAllowed: isAllowed, tokens: tokens)
+    }
+
+    private func level(of bucket: Bucket, now: Duration) -> Double {
+        min(Double(burst), bucket.tokens + max(0, (now - bucket.filledAt) / .seconds(1)) * rate)
+    }
+
+    /// Removes the full buckets if there are very many buckets.
+    private func trim(_ state: inout State, now: Duration) {
+        guard state.buckets.count >= Self.remembered, now >= state.trimAt else { return }
+        state.trimAt = now + Self.trimPeriod
+        state.buckets = state.buckets.filter { level(of: $0.value, now: now) < Double(burst) }
     }
 
     private func decision(isAllowed: Bool, tokens: Double) -> Decision {

@@ -48,7 +48,7 @@ extension APISchema {
         case .user:
             return APIUserSelector(value) == nil
                 ? "\(path) must be a uid from 1 to 2147483647 or a nick name of at most "
-                    + "\(APIUserSelector.maxCharacters) characters" : nil
+                    + "\(APIUserSelector.maxBytes) bytes" : nil
         case .named(_, let schema):
             return schema.problem(with: value, at: path)
         }

@@ -24,7 +24,8 @@ extension APISchema {
         case .string(let length, _): 16 + Self.product(length.upperBound, 12)
         case .choice(let values): 16 + 6 * (values.map(\.utf8.count).max() ?? 0)
         case .integer, .boolean: 64
-        case .user: 16 + 12 * APIUserSelector.maxCharacters
+        // A byte takes up to six bytes as an escape.
+        case .user: 16 + 6 * APIUserSelector.maxBytes
         case .any, .anyObject: API.maxBodyBytes
         case .array(let element, let count): 16 + Self.product(count.upperBound, element.maxBytes + 16)
         case .object(let fields): fields.reduce(1_024) { $0 + Self.member($1) }

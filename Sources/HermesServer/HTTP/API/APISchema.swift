@@ -81,7 +81,7 @@ indirect enum APISchema: Sendable {
             [
                 "oneOf": [
                     ["type": "integer", "format": "int64", "minimum": 1, "maximum": .integer(Int32.max)],
-                    ["type": "string", "minLength": 1, "maxLength": .integer(APIUserSelector.maxCharacters)],
+                    ["type": "string", "minLength": 1, "maxLength": .integer(APIUserSelector.maxBytes)],
                 ]
             ]
         case .named(let name, _): ["$ref": .string("#/components/schemas/\(name)")]

@@ -7,7 +7,8 @@ import HermesWire
 /// An account in the API: a number (the uid) or a text. A text of digits is a uid, and any other text is a nick name. A
 /// nick name that consists of digits or begins with `@` must have another `@` before it.
 struct APIUserSelector: Sendable, Hashable {
-    static let maxCharacters = NickName.maxCharacters + 1
+    /// The longest text, in bytes of UTF-8.
+    static let maxBytes = NickName.maxBytes + 1
 
     /// The requested text, for messages.
     let text: String
@@ -27,10 +28,13 @@ struct APIUserSelector: Sendable, Hashable {
 
     /// - Returns: nil for an empty or too long text.
     init?(_ text: String) {
-        guard (1...Self.maxCharacters).contains(text.unicodeScalars.count) else { return nil }
+        guard (1...Self.maxBytes).contains(text.utf8.count) else { return nil }
         self.text = text
-        key =
-            text.hasPrefix("@")
-            ? (try? NickName(String(text.dropFirst()))).map(AccountKey.nickName) : try? AccountKey(uidOrName: text)
+        guard text.utf8.first == UInt8(ascii: "@") else {
+            key = try? AccountKey(uidOrName: text)
+            return
+        }
+        let name = String(Substring(text.utf8.dropFirst()))
+        key = (try? NickName(name)).map(AccountKey.nickName)
     }
 }

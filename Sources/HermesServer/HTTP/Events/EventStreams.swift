@@ -13,15 +13,9 @@ import Synchronization
 ///
 /// State: one `Mutex`; no stream is called under it.
 final class EventStreams: Sendable {
-    private struct Key {
-        let allowance: EventAllowance
-        var streams: Int
-    }
-
     private struct State {
         var open: [ObjectIdentifier: EventStream] = [:]
-        /// The keys that have had a stream, by their ids. They are never removed.
-        var keys: [Int64: Key] = [:]
+        var keys = EventKeys()
         var opened = 0
         /// The uptime at which the keys were last read in order to find the revoked ones.
         var examinedAt: Duration?
@@ -129,13 +123,14 @@ final class EventStreams: Sendable {
         shapes: ShapeLease? = nil
     ) throws -> (EventStream, Int) {
         let now = time.uptime()
+        forgetKeys(before: key, now: now)
         let (stream, place, refusal) = state.withLock { state -> (EventStream?, Int, EventMetrics.Refusal?) in
             guard !state.isStopped else { return (nil, 0, nil) }
             guard state.open.count < settings.maxStreams else { return (nil, 0, .total) }
-            let known = state.keys[key.id]
-            guard known?.streams ?? 0 < settings.maxStreamsPerKey else { return (nil, 0, .key) }
-            let allowance = known?.allowance ?? EventAllowance(perSecond: settings.eventsPerSecond, now: now)
-            state.keys[key.id] = Key(allowance: allowance, streams: (known?.streams ?? 0) + 1)
+            guard state.keys.streams(of: key.id) < settings.maxStreamsPerKey else { return (nil, 0, .key) }
+            let known = state.keys.allowance(of: key.id)
+            let allowance = known ?? EventAllowance(perSecond: settings.eventsPerSecond, now: now)
+            state.keys.opened(key.id, allowance)
             let stream = EventStream(
                 key,
                 topics: topics,
@@ -177,12 +172,17 @@ final class EventStreams: Sendable {
         }
     }
 
+    /// If there are very many keys, forgets those without streams whose allowances are full again.
+    private func forgetKeys(before key: APIKey, now: Duration) {
+        let full = state.withLock { $0.keys.idle(before: key.id) }.filter { $0.value.isFull(now: now) }
+        if !full.isEmpty { state.withLock { $0.keys.forget(full.keys) } }
+    }
+
     /// Forgets a stream, and ends it if it is still open.
     func close(_ stream: EventStream) {
         state.withLock { state in
             guard state.open.removeValue(forKey: ObjectIdentifier(stream)) != nil else { return }
-            // The key's allowance stays: a key does not get a new one by opening another stream.
-            state.keys[stream.key.id]?.streams -= 1
+            state.keys.closed(stream.key.id)
             changed(state)
         }
         stream.end(.gone)
@@ -269,6 +269,14 @@ final class EventAllowance: Sendable {
     init(perSecond: Int, now: Duration) {
         self.perSecond = perSecond
         state = Mutex(State(bucket: TokenBucket(burst: perSecond, now: now)))
+    }
+
+    /// Whether the whole rate is available, as for a new key.
+    func isFull(now: Duration) -> Bool {
+        state.withLock { state in
+            _ = state.bucket.hasToken(rate: perSecond, burst: perSecond, now: now)
+            return state.bucket.holds(1, ofBurst: perSecond)
+        }
     }
 
     /// Whether another event may be written. If so, it counts against the rate.

@@ -264,6 +264,31 @@ import Testing
         #expect(retained.matching(try #require(TopicFilter("#")), now: now, limit: 1).count == 1)
     }
 
+    @Test func `only publications that have expired are examined`() throws {
+        let retained = RetainedMessages(messages: SharedLimit(20_000), bytes: SharedLimit(1 << 30))
+        for number in 0..<10_000 {
+            let expiry: Int64 = number == 5_000 ? 1_000 : 2_000
+            retained.load([try publication("a/\(number)", until: expiry)])
+        }
+        #expect(retained.expire(now: now) == 1)
+        #expect(retained.statistics.count == 9_999)
+        #expect(retained.expire(now: now) == 0)
+        // One that is not stored yet waits for its write.
+        let pending = try publication("b", until: 900)
+        #expect(retained.begin(pending))
+        retained.expire(now: now)
+        #expect(retained.statistics.count == 10_000)
+        retained.finish(pending, isStored: true)
+        #expect(retained.expire(now: now) == 1)
+        #expect(retained.statistics.count == 9_999)
+        // One that is replaced does not expire any more.
+        let lasting = try publication("a/1")
+        #expect(retained.begin(lasting))
+        retained.finish(lasting, isStored: true)
+        #expect(retained.expire(now: Timestamp(rawValue: 2_000)) == 9_998)
+        #expect(retained.statistics.count == 1)
+    }
+
     @Test func `a topic with very many levels is taken`() throws {
         let retained = RetainedMessages(messages: SharedLimit(10), bytes: SharedLimit(1 << 20))
         let deep = String(repeating: "/", count: 65_000)

@@ -205,6 +205,19 @@ struct APITests {
     }
 
     @Test
+    func `of very many keys, those that have not used up anything are forgotten, and no other`() {
+        let limit = APIRateLimit(rate: 2, burst: 3)
+        for key in Int64(1)...5_000 { #expect(limit.request(of: key, now: .zero).isAllowed) }
+        #expect(limit.charge(1_000, to: 1)?.remaining == 0)
+        #expect(limit.request(of: 5_001, now: .seconds(10)).isAllowed)
+        #expect(limit.count == 2)
+        #expect(!limit.request(of: 1, now: .seconds(10)).isAllowed)
+        // A request that was allowed is charged even if its key was forgotten meanwhile.
+        #expect(limit.charge(1_000, to: 2)?.remaining == 0)
+        #expect(!limit.request(of: 2, now: .seconds(11)).isAllowed)
+    }
+
+    @Test
     func `the API can be switched off`() async throws {
         let off: (inout ServerSettings) -> Void = { $0.api.isEnabled = false }
         try await withServer(configure: off) { server in

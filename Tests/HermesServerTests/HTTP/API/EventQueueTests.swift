@@ -103,4 +103,25 @@ struct EventQueueTests {
             #expect(API.accepts("text/event-stream", fields) == isAccepted, "\(fields)")
         }
     }
+
+    @Test
+    func `of very many keys, those without streams are forgotten once their rates are whole again`() {
+        var keys = EventKeys()
+        for id in Int64(1)...5_000 {
+            let allowance = EventAllowance(perSecond: 100, now: .zero)
+            #expect(allowance.allows(now: .zero))
+            keys.opened(id, allowance)
+            if id > 1 { keys.closed(id) }
+        }
+        let usedUp = keys.allowance(of: 2)
+        while usedUp?.allows(now: .milliseconds(900)) == true {}
+        func forget(before id: Int64, now: Duration) {
+            keys.forget(keys.idle(before: id).filter { $0.value.isFull(now: now) }.keys)
+        }
+        forget(before: 3, now: .seconds(1))
+        #expect(keys.count == 5_000)
+        forget(before: 5_001, now: .seconds(1))
+        #expect(keys.count == 2 && keys.streams(of: 1) == 1)
+        #expect(keys.allowance(of: 2) === usedUp && keys.allowance(of: 3) == nil)
+    }
 }

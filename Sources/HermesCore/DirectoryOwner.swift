@@ -1,0 +1,32 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// Gives files that root creates to the owner of their directory. Otherwise a command that root runs in the data
+/// directory of a service would leave files that the service cannot open.
+package enum DirectoryOwner {
+    /// Opens a file in a directory, and creates it with mode 0600 if it is missing.
+    ///
+    /// - Returns: the descriptor, or -1 with the reason in `errno`.
+    package static func openFile(_ path: String, in directory: String, _ flags: Int32) -> Int32 {
+        // Only a file that this call creates changes its owner: the owner of the directory could have put a link to
+        // another file in this place.
+        let new = open(path, flags | O_CREAT | O_EXCL, 0o600)
+        guard new >= 0 else { return errno == EEXIST ? open(path, flags | O_CREAT, 0o600) : new }
+        give(new, toOwnerOf: directory)
+        return new
+    }
+
+    /// Gives a file that this process has just created to the owner of its directory, if this process runs as root.
+    static func give(_ descriptor: Int32, toOwnerOf directory: String) {
+        guard geteuid() == 0 else { return }
+        let path = URL(fileURLWithPath: directory).resolvingSymlinksInPath().path
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+        guard let owner = attributes?[.ownerAccountID] as? NSNumber, owner.uint32Value != 0,
+            let group = attributes?[.groupOwnerAccountID] as? NSNumber
+        else { return }
+        // Some file systems refuse this. The file then stays with root.
+        _ = fchown(descriptor, owner.uint32Value, group.uint32Value)
+    }
+}

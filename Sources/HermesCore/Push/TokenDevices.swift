@@ -1,0 +1,40 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+/// The devices that have a push token, or had one.
+struct TokenDevices {
+    private struct Known {
+        var devices: [DeviceID] = []
+        /// The number of the user's last addition (``TokenDevices/additions``).
+        var lastAddition: UInt64 = 0
+    }
+
+    private var known: [UserID: Known] = [:]
+    /// The number of additions so far. An addition of a device that is already known counts, too.
+    private(set) var additions: UInt64 = 0
+
+    var isEmpty: Bool { known.isEmpty }
+
+    subscript(user: UserID) -> [DeviceID] { known[user]?.devices ?? [] }
+
+    /// Adds a device.
+    ///
+    /// - Returns: whether the device was not known.
+    mutating func add(_ device: DeviceID, of user: UserID) -> Bool {
+        additions += 1
+        known[user, default: Known()].lastAddition = additions
+        guard !self[user].contains(device) else { return false }
+        known[user]?.devices.append(device)
+        return true
+    }
+
+    /// Removes devices of a user.
+    ///
+    /// - Parameter mark: ``additions`` at the time when it was found out which devices are gone. If a device of the
+    ///   user was added later, nothing is removed. Nil: the devices are gone whatever was added.
+    mutating func remove(of user: UserID, since mark: UInt64? = nil, where isGone: (DeviceID) -> Bool) {
+        guard var own = known[user], mark.map({ own.lastAddition <= $0 }) ?? true else { return }
+        own.devices.removeAll(where: isGone)
+        known[user] = own.devices.isEmpty ? nil : own
+    }
+}

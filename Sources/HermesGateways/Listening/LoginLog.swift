@@ -1,0 +1,160 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+package import HermesCore
+package import Logging
+import Synchronization
+
+/// Logs failed logins and failed TLS handshakes, for operators and for programs that block addresses. Strangers can
+/// cause any number of them, so the log gets at most ``linesPerSecond`` about logins and ``handshakeLinesPerSecond``
+/// about handshakes. The next line of the same kind has the number of those that were left out. Thread-safe.
+///
+/// State: one `Mutex`.
+package final class LoginLog: Sendable {
+    /// The allowance of one kind of line.
+    private struct Allowance {
+        let linesPerSecond: Int
+        var secondEnds = Duration.zero
+        var lines = 0
+        var skipped = 0
+
+        init(linesPerSecond: Int) { self.linesPerSecond = linesPerSecond }
+
+        /// Returns the number of lines that were left out since the last line; nil if this line must be left out, too.
+        mutating func takeLine(now: Duration) -> Int? {
+            if now >= secondEnds {
+                secondEnds = now + .seconds(1)
+                lines = 0
+            }
+            guard lines < linesPerSecond else {
+                skipped += 1
+                return nil
+            }
+            lines += 1
+            defer { skipped = 0 }
+            return skipped
+        }
+    }
+
+    /// Failed handshakes need no credentials, and must not use up the lines of failed logins.
+    private struct State {
+        var logins = Allowance(linesPerSecond: LoginLog.linesPerSecond)
+        var handshakes = Allowance(linesPerSecond: LoginLog.handshakeLinesPerSecond)
+    }
+
+    /// The most lines about failed logins in a second, over all listeners.
+    package static let linesPerSecond = 10
+    /// The most lines about failed TLS handshakes in a second, over all listeners.
+    package static let handshakeLinesPerSecond = 1
+    /// The most characters of a client's text in a line.
+    private static let maxCharacters = 64
+
+    private let time: any TimeSource
+    private let state = Mutex(State())
+
+    package init(time: any TimeSource = SystemTime()) { self.time = time }
+
+    /// Logs a line, unless it must be left out.
+    ///
+    /// - Parameters:
+    ///   - fields: the fields of the line, without secrets. Fields without a value are left out. Values may come from
+    ///     strangers.
+    ///   - skipped: the number of lines that were left out before this one; nil: this line must be left out, too.
+    private func log(
+        _ message: Logger.Message,
+        _ fields: [(key: String, value: String?)],
+        skipped: Int?,
+        to logger: Logger
+    ) {
+        guard let skipped else { return }
+        var metadata = Logger.Metadata()
+        for (key, value) in fields {
+            if let value, !value.isEmpty { metadata[key] = "\(Self.shown(value))" }
+        }
+        if skipped > 0 { metadata["skipped"] = "\(skipped)" }
+        logger.notice(message, metadata: metadata)
+    }
+
+    /// Logs a failed login. Texts of the client that may be secrets are hidden.
+    ///
+    /// - Parameters:
+    ///   - address: the peer's address without port.
+    ///   - user: the name that the client gave, or the number of its account; nil if it gave neither.
+    ///   - client: the client's or device's identifier; nil if it gave none.
+    package func failed(
+        _ failure: LoginFailure,
+        address: String?,
+        user: String? = nil,
+        client: String? = nil,
+        to logger: Logger
+    ) {
+        let fields: [(key: String, value: String?)] = [
+            ("reason", failure.rawValue), ("address", address),
+            ("user", user.map(Self.claimed)), ("client", client.map(Self.claimed)),
+        ]
+        let now = time.uptime()
+        log("login failed", fields, skipped: state.withLock { $0.logins.takeLine(now: now) }, to: logger)
+    }
+
+    /// Logs a failed TLS handshake.
+    ///
+    /// - Parameters:
+    ///   - reason: the reason, for people.
+    ///   - address: the peer's address without port.
+    package func handshakeFailed(_ reason: String, address: String?, to logger: Logger) {
+        let fields: [(key: String, value: String?)] = [("reason", reason), ("address", address)]
+        let now = time.uptime()
+        log("TLS handshake failed", fields, skipped: state.withLock { $0.handshakes.takeLine(now: now) }, to: logger)
+    }
+
+    /// Returns a name that a client gave; "(hidden)" if it has the form of an API key, a JSON Web Token or an access
+    /// token. Some clients show their token as the user name.
+    static func claimed(_ text: String) -> String {
+        let isToken =
+            text.hasPrefix(APIKeyService.prefix) || text.hasPrefix("eyJ")
+            || text.utf8.count == AccessToken.bytes && text.utf8.allSatisfy(isBase64URL)
+        return isToken ? "(hidden)" : text
+    }
+
+    private static func isBase64URL(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+
+    /// Returns a stranger's text as a line may show it: cut, and without characters that are invisible or that change
+    /// how the rest of the line looks.
+    static func shown(_ text: String) -> String {
+        var shown = ""
+        for scalar in text.unicodeScalars.prefix(Self.maxCharacters) {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate, .unassigned:
+                shown += "\\u{\(String(scalar.value, radix: 16))}"
+            default: shown.unicodeScalars.append(scalar)
+            }
+        }
+        return text.unicodeScalars.dropFirst(Self.maxCharacters).isEmpty ? shown : shown + "…"
+    }
+}
+
+extension Connection {
+    /// Counts and logs a failed login, unless the error has nothing to do with the client's credentials.
+    ///
+    /// - Parameters:
+    ///   - user: the name that the client gave, or the number of its account; nil if it gave neither.
+    ///   - client: the client's or device's identifier; nil if it gave none.
+    func loginFailed(_ code: HermesError.Code, user: String? = nil, client: String? = nil) {
+        guard let failure = LoginFailure(code) else { return }
+        listener.metrics.logins.failed(failure)
+        listener.logins.failed(failure, address: remoteHost, user: user, client: client, to: listener.logger)
+    }
+
+    /// Counts and logs a failed TLS handshake.
+    func handshakeFailed(_ reason: String) {
+        listener.metrics.logins.handshakeFailed()
+        listener.logins.handshakeFailed(reason, address: remoteHost, to: listener.logger)
+    }
+}

@@ -1,0 +1,20 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesWire
+import NIOSSL
+
+/// The reasons of failed TLS handshakes, for the log.
+package enum TLSProblem {
+    /// Returns the reason why a handshake failed; nil if the error is about something else, or if the peer has only
+    /// closed the connection, as the checks of load balancers do.
+    package static func ofHandshake(_ error: any Error) -> String? {
+        guard case NIOSSLError.handshakeFailed(let failure) = error else { return nil }
+        switch failure {
+        case .sslError(let stack) where stack == [.eofDuringHandshake]: return nil
+        case .sslError(let stack), .unknownError(let stack):
+            return stack.first.map { TLSErrorText.text(ofEntry: "\($0)") } ?? "TLS failed"
+        default: return "TLS failed"
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Logging
+import Synchronization
+
+/// Shows on `/readyz` what the server reads at its start, and logs what took long.
+///
+/// State: a `Mutex` around the present step.
+final class StartProgress: Sendable {
+    private struct Step {
+        let name: String
+        let begunAt: Duration
+    }
+
+    /// The time from which on a step is logged.
+    private static let long = Duration.seconds(1)
+
+    private let health: HealthState
+    private let time: any TimeSource
+    private let logger: Logger
+    private let step = Mutex<Step?>(nil)
+
+    init(_ health: HealthState, time: any TimeSource, logger: Logger) {
+        self.health = health
+        self.time = time
+        self.logger = logger
+    }
+
+    func note(_ progress: Messenger.LoadProgress) {
+        let now = time.uptime()
+        switch progress {
+        case .began(let name):
+            health.starting("reading the \(name)")
+            step.withLock { $0 = Step(name: name, begunAt: now) }
+        case .ended(let count):
+            let ended = step.withLock { step in
+                defer { step = nil }
+                return step
+            }
+            guard let ended, now - ended.begunAt >= Self.long else { return }
+            logger.info(
+                "read the \(ended.name)",
+                metadata: ["count": "\(count)", "seconds": "\((now - ended.begunAt).components.seconds)"]
+            )
+        }
+    }
+}

@@ -1,0 +1,55 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesGateways
+
+extension ServerSettings {
+    /// What is allowed but probably not intended, one sentence each. `check-config` and the start of the server report
+    /// it.
+    var warnings: [String] { [clearTextWarning, controlSocketWarning].compactMap(\.self) + authorityWarnings }
+
+    /// A warning about listeners that other machines can reach, and over which passwords arrive without TLS.
+    private var clearTextWarning: String? {
+        let open = enabledListeners.filter { listener in
+            hasLogins(listener.name) && listener.settings.tls == nil && !listener.settings.isLoopback
+                && !isBehindProxy(listener)
+        }
+        guard let first = open.first else { return nil }
+        let places = open.map { "listeners.\($0.name) (\($0.settings.address))" }.joined(separator: ", ")
+        return "passwords cross the network in clear text on \(places); enable TLS (listeners.\(first.name).tls), or "
+            + "put a proxy with TLS before it"
+    }
+
+    /// Whether clients of a listener log in with passwords or keys. The console refuses to start without TLS on an
+    /// address that other machines can reach.
+    private func hasLogins(_ name: String) -> Bool {
+        switch kind(ofListener: name).gateway {
+        case "http": api.isEnabled || webSocket.isEnabled
+        case "impb", "delimited", "mqtt": true
+        default: false
+        }
+    }
+
+    private func isBehindProxy(_ listener: EnabledListener) -> Bool {
+        listener.settings.proxyProtocol != .off || listener.name == "http" && !trustedProxies.isEmpty
+    }
+
+    /// A warning about a data directory whose path leaves no room for the name of the control socket.
+    private var controlSocketWarning: String? {
+        let path = ControlSocket.path(in: dataDirectory)
+        let limit = ControlClient.maxPathBytes
+        guard store == .sqlite, path.utf8.count > limit else { return nil }
+        return "data.directory is too long for the control socket: \"\(path)\" has more than \(limit) bytes; commands "
+            + "such as \"hermes user\" cannot reach the running server"
+    }
+
+    private var authorityWarnings: [String] {
+        enabledListeners.compactMap { listener in
+            guard let tls = listener.settings.tls, tls.clientAuthorityPath != nil, tls.clientCertificates == .none
+            else { return nil }
+            let prefix = "listeners.\(listener.name).tls"
+            return "\(prefix).clientAuthority has no effect, because \(prefix).clientCertificates is none: the server "
+                + "requests no certificates"
+        }
+    }
+}

@@ -1,0 +1,87 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesTestKit
+import NIOCore
+import Testing
+
+@testable import HermesCore
+
+/// Which absent members' messages go to other members, and who is chosen again.
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableRedistributionTests {
+    private let store = FakeSessionStore()
+    private let time = ManualTime()
+    private let sessions: DurableSessions
+    private let once = SubscriptionOptions(qos: .atLeastOnce)
+    private static let share = "$share/team/t"
+
+    init() { sessions = DurableSessions(store: store, time: time) }
+
+    private func untilHandedOver(_ count: Int, by sessions: DurableSessions) async throws {
+        while sessions.statistics.handedOver < UInt64(count) {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+    }
+
+    @Test func `after the clock was set back, what waits goes to the member that is connected`() async throws {
+        let (one, connection) = try await sessions.attached("one")
+        try await sessions.subscribed(one.id, Self.share, once)
+        for number in 1...3 { try await sessions.published("\(number)", to: "t") }
+        sessions.detach(one.id, connection, sentUpTo: 0, expiry: .seconds(86_400))
+        // Behind the end of the connection.
+        _ = try await sessions.attached("somebody else")
+        time.advance(by: .seconds(60))
+        // It is due, but no other member is connected.
+        sessions.expire(now: time.now())
+        time.jump(by: .seconds(-3_600))
+        let (other, _) = try await sessions.attached("another")
+        try await sessions.subscribed(other.id, Self.share, once)
+        sessions.expire(now: time.now())
+        try await untilHandedOver(3, by: sessions)
+        #expect(try await sessions.page(of: other.id).publications.count == 3)
+    }
+
+    @Test func `each session that a pass has taken has its turn, though the pass ends with them`() async throws {
+        let count = DurableState.filtersAtOnce + 44
+        let opened = try store.base.commit(
+            (0..<count).map {
+                .open(SessionKey(owner: .subject("ann"), clientID: "\($0)"), clean: false, expiry: nil)
+            },
+            now: time.now()
+        )
+        var ids: [DurableSessionID] = []
+        for case .opened(let session) in opened { ids.append(session.id) }
+        let subscription = DurableSubscription(filter: Self.share, options: once)
+        _ = try store.base.commit(ids.map { .subscribe($0, [subscription]) }, now: time.now())
+        _ = try store.base.commit(ids.map { .close($0, sentUpTo: 0, expiresAt: nil) }, now: time.now())
+        try await sessions.load()
+        // One for each.
+        for number in 0..<count { try await sessions.published("\(number)", to: "t") }
+        let (other, _) = try await sessions.attached("other")
+        try await sessions.subscribed(other.id, Self.share, once)
+        time.advance(by: .seconds(61))
+        sessions.redistribute(now: time.now(), most: 1)
+        try await untilHandedOver(DurableState.filtersAtOnce, by: sessions)
+    }
+
+    @Test func `a member that one group has tried is not excluded from a group with an equivalent name`() async throws {
+        let (tried, other) = ("$share/\u{E9}/t", "$share/e\u{301}/t")
+        let (one, _) = try await sessions.attached("one")
+        for share in [tried, other] { try await sessions.subscribed(one.id, share, once) }
+        let publication = StoredPublication(
+            topic: try #require(TopicName("t")),
+            payload: ByteBuffer(string: "x"),
+            qos: .atLeastOnce,
+            publishedAt: time.now()
+        )
+        func choose(_ share: String) -> Int {
+            let target = PublicationTarget(session: one.id, qos: .atLeastOnce, share: share)
+            let chosen = sessions.choose(insteadOf: [target], for: publication, tried: [TopicText(tried): [one.id]])
+            chosen.giveBack()
+            return chosen.targets.count
+        }
+        #expect(choose(other) == 1)
+        #expect(choose(tried) == 0)
+    }
+}
