@@ -5,7 +5,7 @@ import Foundation
 
 /// Paths for messages. A relative path would not say in which directory the program looks.
 package enum AbsolutePath {
-    /// Returns the absolute form of a path that may begin at the working directory.
+    /// Returns the absolute form of a path that may be relative to the working directory.
     package static func of(_ path: String) -> String {
         path.hasPrefix("/") ? path : URL(fileURLWithPath: path).standardizedFileURL.path
     }

@@ -10,8 +10,8 @@ package enum DirectoryOwner {
     ///
     /// - Returns: the descriptor, or -1 with the reason in `errno`.
     package static func openFile(_ path: String, in directory: String, _ flags: Int32) -> Int32 {
-        // Only a file that this call creates changes its owner: the owner of the directory could have put a link to
-        // another file in this place.
+        // Only a file that this call creates gets a new owner: the directory's owner could have put a link to another
+        // file at this path.
         let new = open(path, flags | O_CREAT | O_EXCL, 0o600)
         guard new >= 0 else { return errno == EEXIST ? open(path, flags | O_CREAT, 0o600) : new }
         give(new, toOwnerOf: directory)

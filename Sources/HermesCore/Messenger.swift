@@ -185,9 +185,9 @@ package final class Messenger: Sendable {
 
     /// The progress of ``load(_:)``.
     package enum LoadProgress: Sendable {
-        /// The server begins to read this, which may take long.
+        /// The server begins to read the named items. This may take long.
         case began(String)
-        /// The server has read so many of what it began to read.
+        /// The server has read all items that it began to read; `count` is their number.
         case ended(count: Int)
     }
 

@@ -18,8 +18,8 @@ import Glibc
 /// renamed before SQLite opens the file. It can contain commits that were acknowledged, so it is never deleted.
 ///
 /// A backup is a database without a write-ahead log, and its header says so. When a server opens a backup, SQLite first
-/// changes the header and waits for the disk. Only then it creates a log. So a log beside a file with the header of a
-/// backup is never the log of that file, whenever a server was killed.
+/// changes the header and waits for the disk. Only then does SQLite create a log. So a log beside a file with the
+/// header of a backup is never the log of that file, no matter when a server was killed.
 enum ForeignLog {
     /// The first bytes of a database file.
     private static let title = Array("SQLite format 3\0".utf8)

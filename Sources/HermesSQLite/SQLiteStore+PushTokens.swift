@@ -155,11 +155,11 @@ extension SQLiteStore: PushTokenStore {
         )
     }
 
-    /// Returns a page of users, which is empty only behind the last user. Damaged ids are left out. They are above all
-    /// others, so a page of damaged ids alone is behind the last user.
+    /// Returns a page of users. The page is empty only after the last user. Damaged ids are left out. They are above
+    /// all valid ids, so no user follows a page that has only damaged ids.
     ///
     /// - Parameters:
-    ///   - sql: selects users above a first parameter and up to a second one, at most as many as a third one says.
+    ///   - sql: selects users. Its parameters are the id above which the users are, the last id, and the most users.
     ///   - table: the table whose users are looked at.
     func users(
         _ sql: String,
@@ -190,7 +190,7 @@ extension SQLiteStore: PushTokenStore {
 
     /// Returns users among the next rows of a table.
     ///
-    /// - Returns: the users' ids, and the last user that was looked at; nil: there are no more.
+    /// - Returns: the users' ids, and the last user in these rows; nil: the table has no further rows.
     static func users(
         _ db: Database,
         _ sql: String,

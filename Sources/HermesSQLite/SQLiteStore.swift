@@ -187,8 +187,8 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Translates an error for the core, and logs it if the store failed: for each text one line a minute, because a
-    /// full disk fails very many operations.
+    /// Translates an error for the core, and logs it if the store failed: for each text at most one line a minute,
+    /// because very many operations fail while the disk is full.
     func failure(_ error: any Error) -> HermesError {
         let failure = StoreFailure.hermesError(error)
         // Other errors, such as a cancellation when the server stops, are no failure of the store.

@@ -110,7 +110,7 @@ public enum HermesServer {
     }
 
     /// Returns the option that a client command needs. Without options, clients use TLS except to their own machine. A
-    /// certificate names the server and not this machine, so a client here cannot check it.
+    /// certificate names the server and not a loopback address, so a client on this machine cannot check it.
     private static func tlsOption(_ host: String, _ isEncrypted: Bool) -> String {
         let isLoopback = host == "::1" || host == "localhost" || host.hasPrefix("127.")
         if isLoopback { return isEncrypted ? " --tls-insecure" : "" }

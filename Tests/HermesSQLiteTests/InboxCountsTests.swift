@@ -285,6 +285,32 @@ struct InboxCountsTests {
         try store.close()
     }
 
+    /// A full inbox needs no count, so it must not use up what a message may count.
+    @Test
+    func `a full inbox of a member does not lift the limits of the other members`() async throws {
+        let directory = try TemporaryDirectory()
+        let before = try directory.openStore(settings: StoreSettings(inbox: InboxBudget(maxEntries: 1_000_000)))
+        let people = try await StoreWorld(store: before, people: 4).people
+        let filling = StoreWorld(store: before, people: people)
+        let create = GroupCommand.create(name: "group", members: [people[2].user, people[3].user])
+        guard case .groupChanged(let made, _) = try filling.commit(.group(create, by: people[0].user)) else {
+            throw ConformanceFailure(description: "no group")
+        }
+        var batch = (0..<26_000).map { _ in WriteOperation.append(filling.message("x", from: 1, to: 0)) }
+        batch += (0..<7_000).map { _ in WriteOperation.append(filling.message("x", from: 2, to: made.id)) }
+        _ = try before.commit(batch, now: StoreWorld.now)
+        try before.close()
+
+        // The sender's inbox is full, and the group holds more than a quarter of the others.
+        let store = try directory.openStore(settings: StoreSettings(inbox: InboxBudget(maxEntries: 26_000)))
+        let world = StoreWorld(store: store, people: people)
+        for _ in 0..<2 {
+            let outcome = try world.commit(.append(world.message("x", from: 0, to: made.id)))
+            #expect(outcome.deliveries.isEmpty, "\(outcome)")
+        }
+        try store.close()
+    }
+
     @Test
     func `a cache that is full forgets a part of it`() throws {
         var cache = WriterCache()

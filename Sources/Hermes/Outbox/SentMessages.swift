@@ -33,7 +33,8 @@ struct SentMessages: Sendable {
         for record in records where record.key.utf8.starts(with: Self.prefix.utf8) {
             var value = ByteBuffer(bytes: record.value)
             guard let seq = value.readInteger(as: UInt64.self) else { continue }
-            // A combining mark at the beginning of the client id would be one character with the slash.
+            // Cut by bytes: a combining mark at the beginning of the client id and the slash before it are one
+            // `Character`.
             let clientID = String(Substring(record.key.utf8.dropFirst(Self.prefix.utf8.count)))
             entries.append(Entry(clientID: clientID, seq: seq, inbox: Inbox(reading: &value)))
         }

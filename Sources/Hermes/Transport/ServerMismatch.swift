@@ -5,9 +5,9 @@ import HermesWire
 import NIOCore
 import NIOSSL
 
-/// Texts for connections to a port that speaks something else than the client expects.
+/// Texts for connections to a port that does not speak the client's protocol.
 package enum ServerMismatch {
-    /// The end of the texts for a server that may not speak TLS.
+    /// The end of the texts that say that the server perhaps does not speak TLS.
     package static let speaksNoTLS = TLSErrorText.speaksNoTLS
     /// The text for a server that speaks TLS, although the client does not.
     package static let speaksTLS = "the server speaks TLS on this port"
@@ -27,7 +27,7 @@ package enum ServerMismatch {
         }
     }
 
-    /// Returns what the first bytes of a server's answer show; nil if they show nothing.
+    /// Returns the text for the first bytes of a server's answer; nil if they do not show what the server speaks.
     ///
     /// - Parameter bytes: bytes that are not of the client's protocol.
     static func text(ofAnswer bytes: ByteBufferView) -> String? {

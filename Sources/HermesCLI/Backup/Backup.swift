@@ -35,7 +35,7 @@ struct Backup: AsyncParsableCommand {
                 "wrote \(path): \(bytes) bytes; the accounts cannot be counted, because the database is damaged"
             )
         default:
-            // A server of an earlier version does not say more.
+            // A server of an earlier version reports neither the size nor the accounts.
             try CommandOutput.confirm("wrote \(path)")
         }
     }

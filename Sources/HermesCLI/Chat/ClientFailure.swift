@@ -38,8 +38,7 @@ struct ClientFailure: Error, CustomStringConvertible {
         }
     }
 
-    /// Returns the options for a server that speaks TLS, or does not, against the client's expectation; nil if the
-    /// message is about something else.
+    /// Returns advice if only one of client and server uses TLS; nil if the message is about something else.
     private static func remedy(_ message: String) -> String? {
         if message.contains(ServerMismatch.speaksNoTLS) { return "if so, use --no-tls" }
         return message.contains(ServerMismatch.speaksTLS) ? "use --tls" : nil

@@ -35,7 +35,7 @@ package protocol PushTokenStore: Sendable {
 
     /// Returns users with an id above `user`, ascending, that have an entry after both the cursor and
     /// ``PushTarget/pushedUpTo`` of a device with a token. A page may have fewer than `limit` users although there are
-    /// more; it is empty only behind the last one.
+    /// more users. It is empty only after the last user.
     func usersToPush(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID]
 }
 

@@ -36,7 +36,8 @@ package protocol WebhookStore: Sendable {
     func undeliveredMark(of user: UserID) async throws(HermesError) -> UInt64
 
     /// Returns users with an id above `user`, ascending, that have an entry after the mark and after the cursors of all
-    /// devices. A page may have fewer than `limit` users although there are more; it is empty only behind the last one.
+    /// devices. A page may have fewer than `limit` users although there are more users. It is empty only after the last
+    /// user.
     func usersWithUndelivered(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID]
 }
 

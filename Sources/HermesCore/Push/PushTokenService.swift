@@ -7,8 +7,9 @@ import Synchronization
 /// find out.
 ///
 /// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the hosts that are
-/// allowed. The first may contain devices whose tokens are gone; the store is authoritative. Such devices are forgotten
-/// when a login is revoked here, when there is nothing to push to, and when an account seems to have too many devices.
+/// allowed. The devices in memory may include some whose tokens are gone; the store is authoritative. Such devices are
+/// forgotten when a login is revoked here, when there is nothing to push to, and when an account seems to have too many
+/// devices.
 package final class PushTokenService: Sendable {
     /// The rule for the hosts to which Web Push is sent.
     private struct Hosts {
@@ -80,7 +81,7 @@ package final class PushTokenService: Sendable {
             return devices[principal.user].count
         }
         guard token != nil else { return }
-        // If the store fails, the account's next token is the next occasion.
+        // If the store fails, the account's next token causes another try.
         if count > maxDevices { try? await forgetGone(of: principal.user) }
         let key = DeviceKey(principal.user, principal.device)
         roster?.tellToken(of: key)
@@ -95,8 +96,8 @@ package final class PushTokenService: Sendable {
     /// Forgets a deleted account.
     func forget(_ user: UserID) { devices.withLock { $0.remove(of: user) { _ in true } } }
 
-    /// The number of additions so far. Whoever removes devices because of something that the store has said takes this
-    /// number before the store is asked.
+    /// The number of additions so far. A caller that removes devices because of an answer of the store reads this
+    /// number before it asks the store.
     var mark: UInt64 { devices.withLock { $0.additions } }
 
     /// Forgets the devices whose tokens ended when logins were revoked. If the scope does not name the devices, they

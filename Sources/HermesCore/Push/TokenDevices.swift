@@ -30,8 +30,8 @@ struct TokenDevices {
 
     /// Removes devices of a user.
     ///
-    /// - Parameter mark: ``additions`` at the time when it was found out which devices are gone. If a device of the
-    ///   user was added later, nothing is removed. Nil: the devices are gone whatever was added.
+    /// - Parameter mark: ``additions`` before the caller found out which devices are gone. If a device of the user was
+    ///   added after that, nothing is removed. Nil: the devices are removed in any case.
     mutating func remove(of user: UserID, since mark: UInt64? = nil, where isGone: (DeviceID) -> Bool) {
         guard var own = known[user], mark.map({ own.lastAddition <= $0 }) ?? true else { return }
         own.devices.removeAll(where: isGone)

@@ -51,7 +51,7 @@ struct DurableRoutes {
         let key: [UInt64]
         let route: DurableRoute
         let bytes: Int
-        /// The topics in ``routes`` that have the targets of this route.
+        /// The topics in ``routes`` whose routes share the targets of this route.
         var topics: Set<TopicName> = []
     }
 
@@ -61,7 +61,7 @@ struct DurableRoutes {
     /// The routes by ``DurableIndex/Matches/key``.
     private var lists: [[UInt64]: DurableRoute] = [:]
     private var listBytes = 0
-    /// The large routes; the one that was kept or found last is the last.
+    /// The large routes, in the order in which they were last kept or found.
     private var large: [Large] = []
     private var allLargeBytes = 0
 
@@ -90,6 +90,7 @@ struct DurableRoutes {
         if isLarge {
             keepLarge(Large(key: key, route: route, bytes: size))
         } else {
+            forgetOutdated(key)
             if listBytes + size > Self.maxBytes {
                 lists.removeAll()
                 listBytes = 0
@@ -109,17 +110,21 @@ struct DurableRoutes {
     }
 
     /// Keeps a large route instead of an outdated route of the same filters. If the large routes have too many bytes,
-    /// forgets those that were not found for the longest time.
+    /// forgets those that were kept or found least recently.
     private mutating func keepLarge(_ new: Large) {
-        if let outdated = large.firstIndex(where: { DurableIndex.Matches.haveEqualFilters($0.key, new.key) }) {
-            forgetLarge(at: outdated)
-        }
+        forgetOutdated(new.key)
         while large.count >= Self.minLarge, allLargeBytes + new.bytes > Self.maxLargeBytes { forgetLarge(at: 0) }
         large.append(new)
         allLargeBytes += new.bytes
     }
 
-    /// Forgets a large route, and its topics, because they would hold its targets.
+    /// Forgets the large route of an earlier version of these filters.
+    private mutating func forgetOutdated(_ key: [UInt64]) {
+        let outdated = large.firstIndex { DurableIndex.Matches.haveEqualFilters($0.key, key) }
+        if let outdated { forgetLarge(at: outdated) }
+    }
+
+    /// Forgets a large route and its topics, whose routes would keep the targets in memory.
     private mutating func forgetLarge(at place: Int) {
         let old = large.remove(at: place)
         allLargeBytes -= old.bytes

@@ -33,8 +33,8 @@ struct DurableSeats {
 }
 
 extension DurableState {
-    /// A connection that wants a session. A class, because each seat has room for two references to applicants, and
-    /// most seats have none.
+    /// A connection that wants a session. This is a class, so that a seat without applicants, as most seats are, needs
+    /// room for two references only.
     final class Applicant: Sendable {
         let attachment: any DurableAttachment
         let clean: Bool

@@ -240,8 +240,8 @@ extension DurableSessions {
     /// of the shared subscriptions. Before that, tries again to hand over the messages that waited for a failing store
     /// (``DurableState/keepUnplaced(_:_:)``).
     ///
-    /// - Parameter most: the number of sessions after which the pass ends. It ends only when all sessions that it has
-    ///   taken had their turn.
+    /// - Parameter most: the number of sessions after which the pass ends. The pass ends only after all sessions that
+    ///   it has taken had their turn.
     func redistribute(now: Timestamp, isOnDuty: Bool = true, most: Int = DurableSessions.maxRedistributed) {
         for (publication, share) in shared.state.withLock({ $0.takeUnplaced() }) {
             hand(publication, in: share)
@@ -254,7 +254,12 @@ extension DurableSessions {
         let absent = shared.state.withLock { Array($0.absentSharing) }
         for part in absent.slices(of: DurableState.filtersAtOnce) {
             guard count < most else { return }
-            for due in shared.state.withLock({ $0.takeDueForRedistribution(part, now: now, delay: delay) }) {
+            let found = shared.state.withLock { state in
+                // Read under the lock, so that it is later than the ends of all connections in the state.
+                let latest = max(now, time.now()).advanced(by: max(delay, DurableState.redistributionInterval))
+                return state.takeDueForRedistribution(part, now: now, latest: latest)
+            }
+            for due in found {
                 guard due.subscriptions.contains(where: { hasOnline($0, &isOnline) }) else { continue }
                 count += 1
                 _ = handOvers.run { [self] in
@@ -265,7 +270,7 @@ extension DurableSessions {
         }
     }
 
-    /// The number of sessions after which a pass gives no further sessions' messages to other members.
+    /// The number of sessions after which ``redistribute(now:isOnDuty:most:)`` ends its pass.
     static let maxRedistributed = 10_000
 
     /// Whether a shared subscription has a connected member. The caller checks only sessions without a connection, so
@@ -437,9 +442,9 @@ extension DurableState {
         let subscriptions: Set<TopicText>
     }
 
-    /// The time after which a session is due for redistribution again. Until then, its messages may be on the way to
-    /// other members, or no other member may be connected.
-    private static let redistributionInterval = Duration.seconds(5)
+    /// The time after which a session is due for redistribution again. Before that, its messages can reach other
+    /// members, or another member can connect.
+    static let redistributionInterval = Duration.seconds(5)
 
     /// Whether a session may have messages that were never sent. If there are several nodes, any session may, because
     /// this node hears late of what other nodes queue.
@@ -449,14 +454,13 @@ extension DurableState {
 
     /// Returns the sessions among `absent` that are due for redistribution. They are due again some seconds later.
     ///
-    /// - Parameter delay: the time without a connection after which a session is due. A session that would have to wait
-    ///   longer than this is due at once, because the clock was set back.
+    /// - Parameter latest: the latest time at which any session can be due. A session that is due later is due now,
+    ///   because the clock was set back.
     mutating func takeDueForRedistribution(
         _ absent: ArraySlice<DurableSessionID>,
         now: Timestamp,
-        delay: Duration
+        latest: Timestamp
     ) -> [Redistribution] {
-        let latest = now.advanced(by: max(delay, Self.redistributionInterval))
         var due: [Redistribution] = []
         for id in absent {
             // Looked at in place, because a copy of the record would cost more.

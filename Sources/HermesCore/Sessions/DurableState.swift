@@ -23,7 +23,7 @@ struct DurableState {
         let payer: CommitSource
         let load: DurableLoad
         var subscriptions: Set<TopicText> = []
-        /// The shared ones among the subscriptions.
+        /// Those of ``subscriptions`` that are shared.
         var sharedSubscriptions: Set<TopicText> = []
         /// The ``StoredSession/subscriptionsVersion`` of the subscriptions when they were last read.
         var subscriptionsVersion: UInt64 = 0
@@ -112,7 +112,7 @@ struct DurableState {
     /// The sessions that have no connection, expire at some time, and were left by an earlier process or another node.
     /// The clock may have been wrong when they were left, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
-    /// The sessions that have no connection, and that have shared subscriptions. Messages that wait for them can go to
+    /// The sessions that have shared subscriptions but no connection. Messages that wait for these sessions can go to
     /// other members of the subscriptions.
     var absentSharing: Set<DurableSessionID> = []
 
@@ -511,7 +511,6 @@ struct DurableState {
     /// Adds a session that was read from the store.
     mutating func load(_ session: StoredSession, expiresAt: Timestamp?, redistributesAt: Timestamp? = nil) {
         seats[session.key] = Seat(session: session.id)
-        defer { records[session.id]?.place = session.place }
         let payer = StoredSession.payer(of: session.key.owner, openedBy: session.payer)
         quota.add(sessions: 1, of: payer)
         insert(session, payer: payer)
@@ -526,6 +525,7 @@ struct DurableState {
     private mutating func insert(_ session: StoredSession, payer: CommitSource) {
         var record = Record(key: session.key, payer: payer)
         record.head = session.head
+        record.place = session.place
         record.subscriptionsVersion = session.subscriptions.isEmpty ? 0 : session.subscriptionsVersion
         records[session.id] = record
         subscribe(session.id, session.subscriptions)

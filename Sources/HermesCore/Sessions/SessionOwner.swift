@@ -24,7 +24,7 @@ public enum SessionOwner: Hashable, Sendable {
 
     /// - Returns: nil if the text is not the stored form of an owner.
     package init?(stored text: String) {
-        // The mark is one byte. It is not a character of its own if a combining mark follows it.
+        // The kind is the first byte. If a combining mark follows this byte, both are one `Character`.
         let rest = String(Substring(text.utf8.dropFirst()))
         switch text.utf8.first {
         case nil:

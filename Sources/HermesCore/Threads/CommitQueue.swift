@@ -186,7 +186,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
                 return
             }
             state.statistics.failedBatches += 1
-            // The failure of a small commit does not say that there is room for larger ones again.
+            // After the failure of a small commit, there may still be no room for larger ones.
             let earlier = state.statistics.failure.map { $0.isRecent(now: now) ? $0.bytes : 0 } ?? 0
             let most = max(earlier, written)
             state.statistics.failure = CommitFailure(reason: failure.error.message, at: now, bytes: most)

@@ -33,7 +33,7 @@ package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>
 
     /// Sets when a key is due. This replaces an earlier due time of the key.
     package mutating func set(_ key: Key, dueAt: Instant) {
-        // The ticket of a key that waits is in the heap.
+        // If the key already waits for this time, its ticket is in the heap.
         if let known = tickets[key], known.at == dueAt { return }
         lastNumber += 1
         let ticket = Ticket(at: dueAt, number: lastNumber, key: key)

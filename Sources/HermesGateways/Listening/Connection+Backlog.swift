@@ -4,8 +4,9 @@
 import NIOCore
 
 extension Connection {
-    /// The state that only a connection that is behind needs: its peer does not read, waits for crowds, or exceeds its
-    /// budgets. An object of its own, because most connections never need it. Owner: the connection's event loop.
+    /// The state of a connection that is behind: its peer does not read, its peer's publications wait for crowds, or it
+    /// exceeds its budgets. An object of its own, because most connections never need this state. Owner: the
+    /// connection's event loop.
     final class Backlog {
         // Output: see Connection+Output.swift.
         /// The answers that wait until the queue has room (``Connection/whenRoom(holding:_:)``).

@@ -41,7 +41,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The bytes that were flushed since the last check of how much output NIO holds; small flushes count for more.
     @exclusivity(unchecked)
     var bytesSinceLook = 0
-    /// The state that only a connection that is behind needs; nil until it is needed.
+    /// The state of a connection that is behind; nil until this state is needed.
     @exclusivity(unchecked)
     private(set) var backlog: Backlog?
     @exclusivity(unchecked)

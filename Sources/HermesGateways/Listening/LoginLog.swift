@@ -6,8 +6,9 @@ package import Logging
 import Synchronization
 
 /// Logs failed logins and failed TLS handshakes, for operators and for programs that block addresses. Strangers can
-/// cause any number of them, so the log gets at most ``linesPerSecond`` about logins and ``handshakeLinesPerSecond``
-/// about handshakes. The next line of the same kind has the number of those that were left out. Thread-safe.
+/// cause any number of them, so the log gets at most ``linesPerSecond`` lines about logins and
+/// ``handshakeLinesPerSecond`` lines about handshakes. If lines were left out, the next line of the same kind has their
+/// number. Thread-safe.
 ///
 /// State: one `Mutex`.
 package final class LoginLog: Sendable {
@@ -36,7 +37,7 @@ package final class LoginLog: Sendable {
         }
     }
 
-    /// Failed handshakes need no credentials, and must not use up the lines of failed logins.
+    /// Handshakes have an allowance of their own, so that they cannot use up the lines of failed logins.
     private struct State {
         var logins = Allowance(linesPerSecond: LoginLog.linesPerSecond)
         var handshakes = Allowance(linesPerSecond: LoginLog.handshakeLinesPerSecond)

@@ -8,8 +8,8 @@ import NIOCore
 import NIOSSL
 
 /// The check of a client's certificate after the TLS handshake, on the connection's event loop. TLS has verified the
-/// certificate in a full handshake, but does not check whether it is revoked. A resumed session may have begun before
-/// its certificate expired.
+/// certificate in a full handshake, but does not check whether the certificate is revoked. In a resumed session, the
+/// certificate may have expired after the full handshake.
 struct PeerCertificateCheck {
     private let connection: Connection
     private let pipeline: ChannelPipeline.SynchronousOperations
@@ -19,21 +19,21 @@ struct PeerCertificateCheck {
         pipeline = context.pipeline.syncOperations
     }
 
-    /// Whether the connection may go on. The connection keeps what it needs of the certificate.
+    /// Whether the certificate is accepted. The connection keeps the parts of the certificate that it needs.
     func passes() -> Bool {
         let certificate = try? pipeline.nioSSL_peerCertificate()
         return isInTime(certificate) && isInForce(certificate) && takesName(of: certificate)
     }
 
-    /// Whether there is no certificate, or one that has not expired. The connection will end when it expires.
+    /// Whether there is no certificate, or one that has not expired. The connection will end when the certificate
+    /// expires.
     private func isInTime(_ certificate: NIOSSLCertificate?) -> Bool {
         guard let certificate, !connection.lasts(untilEndOf: certificate) else { return true }
         refused("client's certificate has expired")
         return false
     }
 
-    /// Whether neither the certificate nor one of its authorities is revoked. A missing certificate is accepted unless
-    /// it is required.
+    /// Returns false if the certificate or one of its authorities is revoked, or if a required certificate is missing.
     private func isInForce(_ certificate: NIOSSLCertificate?) -> Bool {
         guard let revocations = connection.listener.revocations else { return true }
         guard let certificate else {
@@ -88,6 +88,6 @@ struct PeerCertificateCheck {
 }
 
 extension ChannelPipeline.SynchronousOperations {
-    /// Whether the pipeline has a server's TLS.
+    /// Whether the pipeline has the TLS handler of a server.
     var hasTLS: Bool { (try? handler(type: NIOSSLServerHandler.self)) != nil }
 }

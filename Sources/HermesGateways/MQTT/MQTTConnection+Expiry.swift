@@ -58,7 +58,7 @@ extension MQTTConnection {
                 if !isSame {
                     environment.wills.keep(willOf: client)
                     // The new token may allow other topics than the old one, so all subscriptions are checked again.
-                    // Nothing is stored, so those of a kept session cost no more than those of a clean session.
+                    // The check stores nothing, so it costs a kept session no more than a clean session.
                     lastTarget = nil
                     connection.charge(.filters(client.subscriptions.count, isKept: false))
                     accessChanged()

@@ -129,7 +129,7 @@ extension MQTTConnection {
         return HermesError(.forbidden, "an inbox needs a client identifier of 1 to 64 printable ASCII characters")
     }
 
-    /// Refuses the filters that ask for the inbox, and goes on with the other granted filters.
+    /// Refuses the filters for the inbox, and continues with the other granted filters.
     private func refuseInbox(
         _ error: HermesError,
         _ granted: [Granted],
@@ -227,7 +227,8 @@ extension MQTTConnection {
         let reason: MQTTReasonCode
     }
 
-    /// Decides whether the client gets a subscription. From now on, the shape of a new subscription is counted.
+    /// Decides whether the client gets a subscription. If the subscription is new and granted, its shape counts from
+    /// now on.
     private func grant(
         _ wanted: MQTTSubscription,
         _ filter: MQTTFilter,
@@ -267,7 +268,7 @@ extension MQTTConnection {
         )
     }
 
-    /// Whether a new subscription fits into the session, besides those that the same packet was granted.
+    /// Whether a new subscription fits into the session, in addition to those that were granted for the same packet.
     private func hasRoom(for filter: MQTTFilter, _ request: Request, of client: MQTTClientState) -> Bool {
         client.subscriptions.hasRoom(
             for: filter,

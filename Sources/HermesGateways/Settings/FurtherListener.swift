@@ -28,8 +28,8 @@ extension FurtherListener {
         return isPlain && !otherNames.contains(String(text))
     }
 
-    /// Returns the name of the further listener that an unknown key belongs to, if this listener has no protocol; nil if
-    /// the key belongs to no further listener, or if the name is similar to that of another listener.
+    /// Returns the name of the further listener that an unknown key belongs to, if this listener has no protocol;
+    /// otherwise nil. Also returns nil if the name is similar to that of another listener.
     static func nameWithoutProtocol(_ key: String, _ keys: some Collection<String>) -> String? {
         let path = key.split(separator: ".", omittingEmptySubsequences: false)
         guard path.count > 1, path[0] == "listeners", isName(path[1]) else { return nil }

@@ -7,10 +7,10 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Posts over HTTP/2, with one connection for each origin. If a connection is leaving (GOAWAY), is closed or has had
-/// ``HTTP2Connection/maxRequests``, or if the server answered nothing while a request timed out, the next request opens
-/// a new one. A request counts as accepted as soon as the head of an answer 2xx has arrived. Thread-safe; ends with
-/// ``shutdown()``.
+/// Posts over HTTP/2, with one connection for each origin. The next request opens a new connection if the old one is
+/// leaving (GOAWAY), is closed, or has had ``HTTP2Connection/maxRequests`` requests. It also opens a new one if the
+/// server answered nothing while an earlier request timed out. A request counts as accepted as soon as the head of an
+/// answer 2xx has arrived. Thread-safe; ends with ``shutdown()``.
 ///
 /// AsyncHTTPClient is not used here: if a server sends nothing after the TLS handshake, all requests to this server
 /// wait, and some answers end the process.
@@ -126,7 +126,8 @@ final class HTTP2Client: Sendable {
             let connection = try await waiting.value()
             if connection.takesRequests { return connection }
             stale = entry.number
-            // If other requests have used up a connection, the service is not the reason.
+            // If other requests have used up the connection, this does not count as a failed try: the service did not
+            // cause it.
             if !connection.isUsedUp { tries -= 1 }
         }
         throw PushHTTPFailure.leaving

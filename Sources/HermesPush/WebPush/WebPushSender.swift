@@ -199,7 +199,8 @@ package final class WebPushSender: PushSender {
     }
 
     private func token(for origin: String) throws -> String {
-        // The service compares the token's time with its own clock, so the clock counts as it is set.
+        // The service compares the token's time with its own clock, so the token has the time of the wall clock as it
+        // is set.
         let now = time.latest().rawValue / 1000
         if let token = tokens.withLock({ $0[origin] }) {
             let rest = token.expiresAt - now

@@ -319,7 +319,8 @@ package final class WebhookPoster: Sendable {
             ("content-type", "application/json"), ("user-agent", "hermes-webhooks"), ("hermes-event-id", event.id),
         ]
         if let secret {
-            // The receiver compares this time with its own clock, so the clock counts as it is set.
+            // The receiver compares this time with its own clock, so the signature has the time of the wall clock as it
+            // is set.
             let signature = WebhookSignature.value(event.body, secret: secret, now: time.latest())
             headers.append((WebhookSignature.header, signature))
         }

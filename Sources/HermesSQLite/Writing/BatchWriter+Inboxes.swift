@@ -70,7 +70,7 @@ extension BatchWriter {
         return try statements.selectContact.first { _ in true } == nil
     }
 
-    /// Counts the entries of an inbox whose row has counts that cannot be.
+    /// Counts the entries of an inbox whose row has impossible counts.
     private func recount(_ user: UserID) throws -> Holding {
         damage.found("counts of the inbox of user \(user.rawValue)")
         return try InboxCounts.recount(user, in: db)
@@ -78,8 +78,9 @@ extension BatchWriter {
 
     /// Whether a message fits into a loaded inbox.
     ///
-    /// A message to a group may meet many inboxes whose entries were not counted by source yet. It counts some of them.
-    /// The limits of single sources do not apply to the others until the next messages have counted them.
+    /// A message to a group may go to many inboxes whose entries were not counted by source yet. The writer then counts
+    /// the entries of some of these inboxes. In the other inboxes, the limits of single sources do not apply until the
+    /// entries are counted for one of the next messages.
     ///
     /// - Parameter countable: the number of entries that the message may still count by source. An inbox is counted if
     ///   the number is above 0, however many entries the inbox has.
@@ -94,10 +95,13 @@ extension BatchWriter {
         let budget = settings.inbox
         guard budget.needsShare(inbox.use, of: source, adding: weight) else { return true }
         if budget.isClosedToStrangers(inbox.use, adding: weight), try isStranger(sender, to: user) { return false }
-        let isCounted = inbox.shares != nil || countable > 0 || source == source.whole
-        if isCounted, inbox.shares == nil { countable -= inbox.use.entries }
-        return try budget.hasRoom(in: inbox.use, from: source, adding: weight) { source in
-            try isCounted ? share(of: source, in: user) : Holding()
+        return try budget.hasRoom(in: inbox.use, from: source, adding: weight) { asked in
+            // An inbox that is full in any case is not counted.
+            if source != source.whole, cache.inboxes[user]?.shares == nil {
+                guard countable > 0 else { return Holding() }
+                countable -= inbox.use.entries
+            }
+            return try share(of: asked, in: user)
         }
     }
 

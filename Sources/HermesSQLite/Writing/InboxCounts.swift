@@ -8,7 +8,7 @@ import HermesCore
 /// or removes entries also writes the counts, so that no transaction counts the entries of a long inbox.
 ///
 /// The counts can be too high after a sound entry has replaced a damaged one (``FreshTables``). When a purge finds
-/// counts that cannot be, such as those of an empty inbox, it counts the entries.
+/// impossible counts, such as a count above 0 for an empty inbox, it counts the entries again.
 enum InboxCounts {
     /// Writes the counts of all inboxes.
     static let countAllSQL = "UPDATE inbox_head SET (entries, bytes) = (\(countSQL(of: "inbox_head.user")))"

@@ -48,7 +48,7 @@ private struct UnreadCount {
     private(set) var bytes: [UserID: Int] = [:]
     private(set) var lying = Holding()
     private let began = ContinuousClock.now
-    /// When the next line goes to the log.
+    /// The time from ``began`` to the next line in the log.
     private var nextReport = Duration.seconds(1)
 
     private static let reportInterval = Duration.seconds(5)
@@ -65,7 +65,7 @@ private struct UnreadCount {
     mutating func add(_ table: String, in db: Database) throws {
         /// The number of damaged weights by sender; 0: the entries without a sender.
         var damaged: [Int64: Int] = [:]
-        /// The senders that cannot be.
+        /// The numbers that cannot be senders.
         var strangers: Set<Int64> = []
         try PreparedStatement(db, UnreadLedger.entriesSQL(table)).forEachRow { row in
             let (user, source) = (row.integer(0), row.integer(1))
@@ -96,7 +96,7 @@ private struct UnreadCount {
         logger.notice("counting the entries of all inboxes", metadata: ["entries": "\(lying.entries)"])
     }
 
-    /// Reports the end of a count that was reported as long.
+    /// Reports the end of the count, if its progress was reported.
     func reportEnd() {
         guard nextReport > .seconds(1) else { return }
         logger.notice(

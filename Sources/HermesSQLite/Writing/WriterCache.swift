@@ -74,7 +74,8 @@ struct WriterCache {
     /// The largest size of the shares of all inboxes, which bounds their memory to some 30 MB.
     static let maxSharesSize = 1_000_000
 
-    /// Forgets every second entry of a kind that has too many, so that the next commits do not read all of them again.
+    /// If there are too many entries of a kind, forgets every second one. The next commits then need not read all of
+    /// them again.
     mutating func trim() {
         if inboxes.count > Self.maxEntries {
             inboxes.halve()

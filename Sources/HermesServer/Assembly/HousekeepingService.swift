@@ -37,7 +37,7 @@ struct HousekeepingService: Service {
         }
     }
 
-    /// Logs a failure: for each text one line a minute, because a full disk fails every round.
+    /// Logs a failure: for each text at most one line a minute, because every round fails while the disk is full.
     private func report(_ problem: String, _ throttle: LineThrottle) {
         guard let skipped = throttle.skipped(problem, now: messenger.time.uptime()) else { return }
         var metadata: Logger.Metadata = ["error": "\(problem)"]

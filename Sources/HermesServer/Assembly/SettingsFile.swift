@@ -3,8 +3,8 @@
 
 import Foundation
 
-/// The settings file as it was at the start. The server never reads settings again, so it tells an operator who
-/// expects it on SIGHUP.
+/// The settings file as it was at the start. The server reads settings only at its start. If the file has changed, the
+/// server says so on SIGHUP, because an operator may expect that it reads the settings again.
 package struct SettingsFile: Sendable {
     private static let maxBytes = 1 << 20
 
@@ -20,7 +20,8 @@ package struct SettingsFile: Sendable {
     /// Whether the file has other contents than at the start.
     package var hasChanged: Bool { Self.hash(path) != hash }
 
-    /// Returns the hash of the whole file, which `Data` does not compute; nil if the file cannot be read.
+    /// Returns the hash of the whole file; nil if the file cannot be read. The hash of a `Data` may cover only a part
+    /// of the bytes.
     private static func hash(_ path: String) -> Int? {
         (try? BoundedFile.read(path, atMost: maxBytes)).map { Array($0).hashValue }
     }

@@ -5,7 +5,7 @@ import HermesCore
 import Logging
 import Synchronization
 
-/// Shows on `/readyz` what the server reads at its start, and logs what took long.
+/// Shows on `/readyz` what the server reads at its start, and logs the steps that took long.
 ///
 /// State: a `Mutex` around the present step.
 final class StartProgress: Sendable {
@@ -14,7 +14,7 @@ final class StartProgress: Sendable {
         let begunAt: Duration
     }
 
-    /// The time from which on a step is logged.
+    /// The shortest time of a step that is logged.
     private static let long = Duration.seconds(1)
 
     private let health: HealthState

@@ -51,15 +51,15 @@ package enum ConfigurationText {
             3. a YAML file, given with `--config FILE` or `HERMES_CONFIG`: [hermes.yaml](hermes.yaml) holds every setting
 
             An unknown setting or an invalid value stops the start with exit code 78 and a message that names the setting. For an
-            invalid value, the message also names the allowed values, and the value itself unless it may be a secret. For an
-            unknown setting, the message suggests a similar setting if there is one. `hermes check-config` checks the
+            invalid value, the message also names the allowed values. It shows the invalid value, unless this value may be a secret.
+            For an unknown setting, the message suggests a similar setting if there is one. `hermes check-config` checks the
             configuration without starting the server, and `hermes check-config --show` prints the values in force and their
             sources. Both `hermes check-config` and the start warn about settings that are allowed but probably not intended.
 
             Sizes and durations are written with a unit: `64 KiB`, `10 s`.
 
-            A relative path begins at the working directory of the server, also if it is in a YAML file in another directory. A
-            path must not begin with `~`.
+            A relative path begins at the working directory of the server, even if the path is in a YAML file in another directory.
+            A path must not be `~` or begin with `~/`.
 
             A protocol may have further listeners. Each needs a protocol, a port and an unused name: a lower-case letter, then
             lower-case letters and digits, at most 32 in all. Its other settings are those of `listeners.mqtt`, without

@@ -4,8 +4,8 @@
 import HermesGateways
 
 extension ServerSettings {
-    /// What is allowed but probably not intended, one sentence each. `check-config` and the start of the server report
-    /// it.
+    /// One sentence about each setting that is allowed but probably not intended. `check-config` and the start of the
+    /// server report these sentences.
     var warnings: [String] { [clearTextWarning, controlSocketWarning].compactMap(\.self) + authorityWarnings }
 
     /// A warning about listeners that other machines can reach, and over which passwords arrive without TLS.
@@ -17,7 +17,7 @@ extension ServerSettings {
         guard let first = open.first else { return nil }
         let places = open.map { "listeners.\($0.name) (\($0.settings.address))" }.joined(separator: ", ")
         return "passwords cross the network in clear text on \(places); enable TLS (listeners.\(first.name).tls), or "
-            + "put a proxy with TLS before it"
+            + "put a proxy with TLS in front"
     }
 
     /// Whether clients of a listener log in with passwords or keys. The console refuses to start without TLS on an

@@ -29,8 +29,8 @@ struct OfflineData {
     func isCreated(by request: ControlRequest) throws(ServerFailure) -> Bool {
         let files = FileManager.default
         guard !files.fileExists(atPath: database) else { return false }
-        // In a directory that this process must not enter, any database seems to be missing. To open the database will
-        // fail with the reason.
+        // In a directory that this process must not enter, any database seems to be missing. The attempt to open the
+        // database then fails with the reason.
         if access(database, F_OK) != 0, errno == EACCES { return false }
         let isThere = files.fileExists(atPath: directory)
         guard request.preparesFirstStart, isThere || !isGivenByHand else {

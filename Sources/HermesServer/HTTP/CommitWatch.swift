@@ -6,7 +6,7 @@ import HermesCore
 /// Checks the results of recent commits before it tries a write of its own: a disk may have room for that write, but
 /// not for the writes of clients.
 ///
-/// A committer's failure counts until a commit of the same committer that is at least as large succeeds, but at most
+/// A committer's failure counts until the same committer succeeds with a commit of at least the same size, but at most
 /// for ``CommitFailure/memory``. Without this limit, a server whose clients have left would never be ready again.
 struct CommitWatch: Sendable {
     private let failures: @Sendable () -> [CommitFailure]

@@ -42,6 +42,24 @@ import Testing
         #expect(try await sessions.page(of: other.id).publications.count == 3)
     }
 
+    @Test func `a member whose connection ends while a pass begins keeps what waits for its time`() async throws {
+        let (one, connection) = try await sessions.attached("one")
+        try await sessions.subscribed(one.id, Self.share, once)
+        for number in 1...3 { try await sessions.published("\(number)", to: "t") }
+        let (other, _) = try await sessions.attached("other")
+        try await sessions.subscribed(other.id, Self.share, once)
+        let beginning = time.now()
+        time.advance(by: .milliseconds(1))
+        sessions.detach(one.id, connection, sentUpTo: 0, expiry: .seconds(86_400))
+        sessions.redistribute(now: beginning)
+        // Commits behind those of the pass.
+        for number in 1...3 { _ = try await sessions.attached("somebody \(number)") }
+        #expect(sessions.statistics.handedOver == 0)
+        time.advance(by: .seconds(60))
+        sessions.redistribute(now: time.now())
+        try await untilHandedOver(3, by: sessions)
+    }
+
     @Test func `each session that a pass has taken has its turn, though the pass ends with them`() async throws {
         let count = DurableState.filtersAtOnce + 44
         let opened = try store.base.commit(

@@ -342,7 +342,8 @@ import Testing
             state.load(session, expiresAt: nil, redistributesAt: now)
         }
         func due(_ ids: [DurableSessionID], after pause: Duration = .zero) -> [DurableState.Redistribution] {
-            state.takeDueForRedistribution(ids[...], now: now.advanced(by: pause), delay: .seconds(60))
+            let then = now.advanced(by: pause)
+            return state.takeDueForRedistribution(ids[...], now: then, latest: then.advanced(by: .seconds(60)))
         }
         for id in ids { load(id, "t") }
         #expect(state.absentSharing.isEmpty)

@@ -23,7 +23,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         let load: SharedLoad
         private let reader: (any TopicReader)?
         private let maxMessageBytes: Int
-        /// What decides which publications the member takes: its ``Traits``.
+        /// The member's ``Traits``, which decide which publications the member accepts.
         private let traits: Atomic<UInt8>
         let subscription: LoopConfined<SharedSubscription>
 

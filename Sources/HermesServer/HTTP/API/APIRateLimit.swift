@@ -29,11 +29,12 @@ final class APIRateLimit: Sendable {
         var buckets: [Int64: Bucket] = [:]
         /// The latest time of a request.
         var now = Duration.zero
-        /// The time before which the full buckets are not looked for again.
+        /// The earliest time of the next search for full buckets.
         var trimAt = Duration.zero
     }
 
-    /// The number of buckets above which the full ones are removed. A key without a bucket has a full one.
+    /// The number of buckets from which on full buckets are removed. A key without a bucket counts as a key with a full
+    /// one.
     private static let remembered = 4_096
     /// The shortest time between two searches for full buckets.
     private static let trimPeriod = Duration.seconds(1)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The keys that have streams, and those that have had one, by their ids. A key's allowance stays after its last stream
-/// has closed, so that the key does not get a new one by opening another stream.
+/// has closed, so that the key does not get a full allowance by opening another stream.
 struct EventKeys {
     private struct Key {
         let allowance: EventAllowance
