@@ -178,7 +178,9 @@ class Troubles:
             self.counts["messages.in"] += 1
             self.counts["messages.out"] += 1
         if number % 10 == 0:
+            # Stored for the kept session, in place of the oldest one.
             self._publish("full", b"x", 1)
+            self.counts["commits.operations"] += 1
             self.counts["dropped.queue_full"] += 1
             self._publish("soon", b"x", 1, struct.pack(">BI", EXPIRY, 1))
             # Unless it comes in time.
