@@ -6,40 +6,12 @@ import GRDB
 import HermesCore
 import HermesTestKit
 import Logging
-import Synchronization
 import Testing
 
 @testable import HermesSQLite
 
 @Suite("Logs of other database files", .inTurns)
 struct ForeignLogTests {
-    /// Collects the file names in the warnings.
-    private final class Warnings: Sendable {
-        private let files = Mutex<[String]>([])
-
-        var all: [String] { files.withLock { $0 } }
-
-        func add(_ names: String) { files.withLock { $0.append(names) } }
-    }
-
-    private struct WarningHandler: LogHandler {
-        let warnings: Warnings
-        var metadataProvider: Logger.MetadataProvider?
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.warning
-
-        init(_ warnings: Warnings) { self.warnings = warnings }
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            if let files = event.metadata?["files"] { warnings.add("\(files)") }
-        }
-    }
-
     private func create(_ name: String, in store: SQLiteStore) async throws {
         let account = NewAccount(nickName: StoreWorld.name(name), password: PasswordHash(phc: "$none$"))
         _ = try await store.create(account, now: StoreWorld.now)
@@ -87,14 +59,15 @@ struct ForeignLogTests {
         let (backups, left) = try await backedUpAndKilled()
         let log = try Data(contentsOf: URL(fileURLWithPath: left.database + "-wal"))
         try restore(backups.database, in: left)
-        let warnings = Warnings()
+        let warnings = LogRecorder()
         let store = try SQLiteStore.open(
             directory: left.path,
-            logger: Logger(label: "test") { _ in WarningHandler(warnings) }
+            logger: warnings.logger(.warning)
         )
         #expect(try await accounts(in: store) == 1)
         #expect(try Data(contentsOf: URL(fileURLWithPath: left.database + "-wal.set-aside")) == log)
-        #expect(warnings.all.count == 1 && warnings.all[0].contains("hermes.db-wal.set-aside"))
+        let files = warnings.all.compactMap { $0["files"]?.description }
+        #expect(files.count == 1 && files[0].contains("hermes.db-wal.set-aside"))
         try store.close()
         // An earlier log that was set aside is not overwritten.
         try restore(backups.database, in: left)

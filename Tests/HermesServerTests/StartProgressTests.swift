@@ -3,27 +3,13 @@
 
 import HermesCore
 import HermesTestKit
-import Logging
-import Synchronization
 import Testing
 
 @testable import HermesServer
 
 @Suite("Progress of the start") struct StartProgressTests {
-    private final class Lines: Sendable {
-        let lines = Mutex<[String]>([])
-
-        var all: [String] { lines.withLock { $0 } }
-
-        func logger() -> Logger {
-            Logger(label: "test") { _ in
-                LineLogHandler(level: .info, format: .logfmt) { line in self.lines.withLock { $0.append(line) } }
-            }
-        }
-    }
-
     @Test func `each step is shown, and those that took long are logged`() {
-        let (lines, time, health) = (Lines(), ManualClock(), HealthState())
+        let (lines, time, health) = (LoggedText(), ManualClock(), HealthState())
         let progress = StartProgress(health, time: time, logger: lines.logger())
         progress.note(.began("retained messages"))
         #expect(health.text == "starting: reading the retained messages")
@@ -47,7 +33,7 @@ import Testing
             sessionStore: store,
             pushTokenStore: store
         )
-        let (health, time, lines) = (HealthState(), ManualClock(), Lines())
+        let (health, time, lines) = (HealthState(), ManualClock(), LoggedText())
         let progress = StartProgress(health, time: time, logger: lines.logger())
         try await ServerAssembly.load(messenger) {
             progress.note($0)

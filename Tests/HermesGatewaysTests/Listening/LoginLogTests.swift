@@ -4,40 +4,14 @@
 import HermesCore
 import HermesTestKit
 import Logging
-import Synchronization
 import Testing
 
 @testable import HermesGateways
 
 @Suite struct LoginLogTests {
-    /// Collects the metadata of log lines.
-    private final class Lines: Sendable {
-        private let lines = Mutex<[Logger.Metadata]>([])
-
-        var all: [Logger.Metadata] { lines.withLock { $0 } }
-
-        func add(_ metadata: Logger.Metadata?) { lines.withLock { $0.append(metadata ?? [:]) } }
-    }
-
-    private struct Handler: LogHandler {
-        let lines: Lines
-        var metadataProvider: Logger.MetadataProvider?
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.info
-
-        init(_ lines: Lines) { self.lines = lines }
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) { lines.add(event.metadata) }
-    }
-
     @Test func `at most ten lines a second are logged, and the next one has the number left out`() {
-        let (lines, clock) = (Lines(), ManualClock())
-        let logger = Logger(label: "test") { _ in Handler(lines) }
+        let (lines, clock) = (LogRecorder(), ManualClock())
+        let logger = lines.logger(.info)
         let log = LoginLog(time: clock)
         for _ in 1...100 { log.failed(.badCredentials, address: "192.0.2.1", user: "ann", to: logger) }
         #expect(lines.all.count == LoginLog.linesPerSecond)
@@ -52,8 +26,8 @@ import Testing
     }
 
     @Test func `failed handshakes do not use up the lines of failed logins`() {
-        let (lines, clock) = (Lines(), ManualClock())
-        let logger = Logger(label: "test") { _ in Handler(lines) }
+        let (lines, clock) = (LogRecorder(), ManualClock())
+        let logger = lines.logger(.info)
         let log = LoginLog(time: clock)
         for _ in 1...100 { log.handshakeFailed("no TLS", address: "192.0.2.1", to: logger) }
         let first: Logger.Metadata = ["reason": "no TLS", "address": "192.0.2.1"]
@@ -69,9 +43,9 @@ import Testing
     }
 
     @Test func `a token that a client shows as its name is not logged`() {
-        let lines = Lines()
+        let lines = LogRecorder()
         let tokens = ["hk_opensesame", "eyJhbGciOiJub25lIn0.e30.", AccessToken().text]
-        let logger = Logger(label: "test") { _ in Handler(lines) }
+        let logger = lines.logger(.info)
         let log = LoginLog(time: ManualClock())
         for token in tokens { log.failed(.badCredentials, address: nil, user: token, client: token, to: logger) }
         let hidden: Logger.Metadata = ["reason": "bad_credentials", "user": "(hidden)", "client": "(hidden)"]

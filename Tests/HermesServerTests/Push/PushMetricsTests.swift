@@ -3,27 +3,13 @@
 
 import HermesCore
 import HermesTestKit
-import Logging
-import Synchronization
 import Testing
 
 @testable import HermesServer
 
 @Suite struct PushMetricsTests {
-    private final class Lines: Sendable {
-        let lines = Mutex<[String]>([])
-
-        var all: [String] { lines.withLock { $0 } }
-
-        func logger() -> Logger {
-            Logger(label: "test") { _ in
-                LineLogHandler(level: .info, format: .logfmt) { line in self.lines.withLock { $0.append(line) } }
-            }
-        }
-    }
-
     @Test func `refused notifications get one line a minute, with their number`() {
-        let (lines, time) = (Lines(), ManualClock())
+        let (lines, time) = (LoggedText(), ManualClock())
         let metrics = PushMetrics(logger: lines.logger(), time: time)
         for _ in 0..<1_000 { metrics.note(.sent(.webPush, .refused(reason: "no"))) }
         #expect(lines.all.count == 1)
