@@ -155,8 +155,9 @@ let package = Package(
         tests(
             "HermesServer",
             [
-                "Hermes", "HermesCore", "HermesGateways", "HermesProtocols", "HermesPush", "HermesWire", "CoreMetrics",
-                "Crypto", "CryptoExtras", "HTTPTypes", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix", "NIOSSL",
+                "Hermes", "HermesCore", "HermesGateways", "HermesProtocols", "HermesPush", "HermesSQLite", "HermesWire",
+                "CoreMetrics", "Crypto", "CryptoExtras", "HTTPTypes", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix",
+                "NIOSSL",
             ]
         ),
         tests("Hermes", ["HermesProtocols", "HermesWire", "NIOCore", "NIOPosix", "NIOSSL"]),

@@ -67,6 +67,8 @@ export class SharedClient extends Requests {
     /** @typedef {{ tabs: Set<string>, count: number, entering: Promise<any> | null }} Members */
     /** @type {Map<string, Members>} The tabs in each room, as the leader knows them, and the number of members. */
     #members = new Map();
+    /** @type {Map<number, Set<string>>} The tabs that watch each account, as the leader knows them. */
+    #watchers = new Map();
     /** @type {(() => void)[]} Called when this tab has a handler of entries. */
     #handlerWaiters = [];
     /** The last entry that this tab got, and whose inbox it is of. Each account's inbox counts from 1. */
@@ -296,6 +298,7 @@ export class SharedClient extends Requests {
         this.#wasOn = false;
         this.#client = client;
         this.#members.clear();
+        this.#watchers.clear();
         client.on("entry", async (event) => {
             const uid = this.#uid;
             this.#post({ type: "event", name: "entry", event, uid });
@@ -371,6 +374,7 @@ export class SharedClient extends Requests {
         this.#uid = uid;
         this.#rooms.clear();
         this.#watched.clear();
+        this.#watchers.clear();
         // What is being entered was asked for after the connection of the other account.
         for (const [room, { entering }] of this.#members) if (!entering) this.#members.delete(room);
     }
@@ -454,9 +458,11 @@ export class SharedClient extends Requests {
         const client = /** @type {any} */ (this.#client);
         try {
             if (!methods.includes(method)) throw new HermesError(ErrorCode.unsupported, `no method ${method}`);
-            const { enter, leave } = (method === "request" && args[0].room) || {};
+            const { room, presence } = method === "request" ? args[0] : {};
+            const { enter, leave } = room ?? {};
+            if (presence) return { value: plain(await this.#watch(tab, args)) };
             if (enter) return { value: plain(await this.#enterRoom(tab, args)) };
-            if (leave && this.#staysInRoom(tab, args[0].room.room)) return { value: {} };
+            if (leave && this.#staysInRoom(tab, room.room)) return { value: {} };
             const target = ["send", "retry", "discard"].includes(method) ? client.outbox : client;
             const value = await target[method](...args);
             if (["logIn", "register", "resume", "logOut"].includes(method)) this.#announce();
@@ -493,6 +499,51 @@ export class SharedClient extends Requests {
             if (this.#members.get(room) === members) this.#members.delete(room);
             throw error;
         }
+    }
+
+    /**
+     * Changes which accounts a tab watches. An account that other tabs watch stays watched.
+     *
+     * @param {string} tab
+     * @param {any[]} args
+     */
+    async #watch(tab, [{ presence, ...rest }, ...options]) {
+        const { watchUids = [], unwatchUids = [] } = presence;
+        const added = watchUids.filter((/** @type {number} */ uid) => this.#addWatcher(tab, uid));
+        const unwatched = unwatchUids.filter((/** @type {number} */ uid) => this.#removeWatcher(tab, uid));
+        const body = { ...rest, presence: { ...presence, unwatchUids: unwatched } };
+        if (!unwatched.length) delete body.presence.unwatchUids;
+        if (!Object.keys(body.presence).length) return {};
+        try {
+            return await /** @type {HermesClient} */ (this.#client).request(body, ...options);
+        } catch (error) {
+            for (const uid of added) this.#removeWatcher(tab, uid);
+            throw error;
+        }
+    }
+
+    /**
+     * @param {string} tab
+     * @param {number} uid
+     * @returns {boolean} Whether the tab did not watch the account before.
+     */
+    #addWatcher(tab, uid) {
+        const tabs = this.#watchers.get(uid) ?? new Set();
+        this.#watchers.set(uid, tabs);
+        return !tabs.has(tab) && !!tabs.add(tab);
+    }
+
+    /**
+     * @param {string} tab
+     * @param {number} uid
+     * @returns {boolean} Whether no tab watches the account any longer.
+     */
+    #removeWatcher(tab, uid) {
+        const tabs = this.#watchers.get(uid);
+        tabs?.delete(tab);
+        if (tabs?.size) return false;
+        this.#watchers.delete(uid);
+        return true;
     }
 
     /** @param {any} event A `hermes.v1.RoomEvent`. */
@@ -678,6 +729,8 @@ export class SharedClient extends Requests {
         for (const [room, { tabs }] of this.#members) {
             if (tabs.has(tab)) this.#perform(tab, "request", [{ room: { room, leave: {} } }]);
         }
+        const unwatchUids = [...this.#watchers].filter(([, tabs]) => tabs.has(tab)).map(([uid]) => uid);
+        if (unwatchUids.length) this.#perform(tab, "request", [{ presence: { unwatchUids } }]);
         this.#conditions();
     }
 }

@@ -27,6 +27,7 @@ struct HermesCommand: AsyncParsableCommand {
     private static let serverCommands: [any ParsableCommand.Type] = [
         Serve.self, CheckConfig.self, User.self, APIKeyCommand.self, InvitationCommand.self,
         AdminCommand.self, ClientsCommand.self, StatsCommand.self, FiguresCommand.self, TraceCommand.self, Backup.self,
+        Restore.self, HealthCommand.self,
     ]
 
     private static let clientCommands: [any ParsableCommand.Type] = [

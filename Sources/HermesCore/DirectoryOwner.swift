@@ -19,7 +19,7 @@ package enum DirectoryOwner {
     }
 
     /// Gives a file that this process has just created to the owner of its directory, if this process runs as root.
-    static func give(_ descriptor: Int32, toOwnerOf directory: String) {
+    package static func give(_ descriptor: Int32, toOwnerOf directory: String) {
         guard geteuid() == 0 else { return }
         let path = URL(fileURLWithPath: directory).resolvingSymlinksInPath().path
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)

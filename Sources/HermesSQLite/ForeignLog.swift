@@ -48,8 +48,9 @@ enum ForeignLog {
         )
     }
 
-    /// Whether the database file is missing, is empty, or has never had a write-ahead log.
-    private static func isForeign(to database: String) -> Bool {
+    /// Whether the database file is missing, is empty, or has never had a write-ahead log. A log beside it then belongs
+    /// to another file.
+    static func isForeign(to database: String) -> Bool {
         guard FileManager.default.fileExists(atPath: database), SQLiteStore.fileSize(database) > 0 else { return true }
         guard let file = FileHandle(forReadingAtPath: database) else { return false }
         defer { try? file.close() }

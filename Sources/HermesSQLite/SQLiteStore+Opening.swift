@@ -1,7 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-internal import Dispatch
 internal import Foundation
 internal import GRDB
 package import HermesCore
@@ -12,8 +11,10 @@ extension SQLiteStore {
     package static let fileName = "hermes.db"
 
     /// The remedy for a damaged database. A log that stayed would belong to another file than the backup.
-    private static let restoreAdvice =
-        "Move \(fileName), \(fileName)-wal and \(fileName)-shm away together, then restore a backup."
+    private static let restoreAdvice = """
+        Restore a backup with "hermes restore FILE". By hand: Move \(fileName), \(fileName)-wal and \(fileName)-shm away \
+        together, then put the backup in their place.
+        """
 
     /// Opens the store of a data directory; creates the directory (mode 0700) if it is missing.
     ///
@@ -21,13 +22,14 @@ extension SQLiteStore {
     /// something else has written to it since, the whole file is checked first, and the log shows the progress. The
     /// check (`PRAGMA quick_check`) takes about 3 s per GB from memory, and 16 s per GB from a cold disk.
     ///
-    /// - Parameter checking: called once before such a check.
+    /// - Parameter progress: gets the beginning of a check and of each migration, and a sign of life every five seconds
+    ///   while they run. Called on any thread.
     package static func open(
         directory: String,
         durability: Durability = .normal,
         settings: StoreSettings = StoreSettings(),
         logger: Logger,
-        checking: @Sendable () -> Void = {},
+        progress: @escaping @Sendable (OpeningProgress) -> Void = { _ in },
         damaged: @escaping @Sendable () -> Void = {}
     ) throws(StoreOpenError) -> SQLiteStore {
         try open(
@@ -37,7 +39,7 @@ extension SQLiteStore {
             bootID: RunRecord.bootID,
             clock: SystemTime(),
             logger: logger,
-            checking: checking,
+            progress: progress,
             damaged: damaged
         )
     }
@@ -54,7 +56,7 @@ extension SQLiteStore {
         clock: any TimeSource = SystemTime(),
         sweepRows: Int = FreshSweep.startRows,
         logger: Logger,
-        checking: () -> Void = {},
+        progress: @escaping @Sendable (OpeningProgress) -> Void = { _ in },
         damaged: @escaping @Sendable () -> Void = {}
     ) throws(StoreOpenError) -> SQLiteStore {
         try createDirectory(directory)
@@ -72,8 +74,14 @@ extension SQLiteStore {
             try createFile(path, in: directory)
         } else {
             let isCheckNeeded = last.ending != .closed
-            if isCheckNeeded { checking() }
-            try inspect(path, isWhole: isCheckNeeded, mayBeEmpty: last.hasBegunHere(bootID: bootID), logger)
+            if isCheckNeeded { progress(.checking) }
+            try inspect(
+                path,
+                isWhole: isCheckNeeded,
+                mayBeEmpty: last.hasBegunHere(bootID: bootID),
+                logger,
+                progress
+            )
         }
         do {
             // Until the repairs after an unclean end are committed, the record keeps the old boot id. So an interrupted
@@ -92,7 +100,7 @@ extension SQLiteStore {
             try pool.writeWithoutTransaction { db in
                 for pragma in tuning(.full) { try db.execute(sql: pragma) }
             }
-            try StoreSchema.migrate(pool, logger)
+            try StoreSchema.migrate(pool, logger, progress)
             let mark = try pool.write { db in
                 try StoreMark.open(db, after: last, run: run, bootID: bootID, waits: durability == .full)
             }
@@ -265,7 +273,8 @@ extension SQLiteStore {
         _ path: String,
         isWhole: Bool,
         mayBeEmpty: Bool,
-        _ logger: Logger
+        _ logger: Logger,
+        _ progress: @escaping @Sendable (OpeningProgress) -> Void
     ) throws(StoreOpenError) {
         let found: (applicationID: Int32, version: Int, isEmpty: Bool, problem: String?)
         do {
@@ -278,7 +287,13 @@ extension SQLiteStore {
                     try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0,
                     try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0,
                     try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0,
-                    isWhole ? try check(db, bytes: fileSize(path), logger) : "ok"
+                    isWhole
+                        ? try check(
+                            db,
+                            bytes: fileSize(path),
+                            "the last run did not close the database: checking it",
+                            logger
+                        ) { progress(.working) } : "ok"
                 )
             }
             try queue.close()
@@ -322,30 +337,30 @@ extension SQLiteStore {
         }
     }
 
-    /// The interval of log lines during a long check, in seconds.
-    private static let checkReportSeconds = 5
-
-    /// Checks every page of the file.
+    /// Checks every page of the file. The log shows the beginning, the time every five seconds, and the end.
     ///
+    /// - Parameters:
+    ///   - bytes: the size of the file.
+    ///   - message: the log's first line.
+    ///   - working: called every five seconds, on another thread.
     /// - Returns: "ok", or the first problem.
-    private static func check(_ db: Database, bytes: Int, _ logger: Logger) throws -> String? {
+    static func check(
+        _ db: Database,
+        bytes: Int,
+        _ message: Logger.Message,
+        _ logger: Logger,
+        working: @escaping @Sendable () -> Void = {}
+    ) throws -> String? {
         let began = ContinuousClock.now
-        logger.notice(
-            "the last run did not close the database: checking it",
-            metadata: ["MiB": "\(bytes >> 20)"]
-        )
-        // SQLite reports no progress, so the log shows the time.
-        let timer = DispatchSource.makeTimerSource(queue: .global())
-        timer.schedule(deadline: .now() + .seconds(checkReportSeconds), repeating: .seconds(checkReportSeconds))
-        timer.setEventHandler {
+        logger.notice(message, metadata: ["MiB": "\(bytes >> 20)"])
+        let report: @Sendable (Int64) -> Void = { seconds in
             logger.notice(
                 "still checking the database",
-                metadata: ["seconds": "\((ContinuousClock.now - began).components.seconds)", "MiB": "\(bytes >> 20)"]
+                metadata: ["seconds": "\(seconds)", "MiB": "\(bytes >> 20)"]
             )
+            working()
         }
-        timer.resume()
-        defer { timer.cancel() }
-        let problem = try String.fetchOne(db, sql: "PRAGMA quick_check(1)")
+        let problem = try LongStep.run(report) { try String.fetchOne(db, sql: "PRAGMA quick_check(1)") }
         logger.notice("database checked", metadata: ["took": "\(ContinuousClock.now - began)"])
         return problem
     }

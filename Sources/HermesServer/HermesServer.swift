@@ -43,7 +43,7 @@ public enum HermesServer {
         for warning in configured.warnings { logger.warning("\(warning)") }
         let settings = fitted(configured, logger)
         let early = EarlySignals { name in logger.notice("stopped during the start", metadata: ["signal": "\(name)"]) }
-        let server = try await ServerAssembly.start(settings, logger: logger, tail: tail)
+        let server = try await ServerAssembly.start(settings, logger: logger, tail: tail, environment: environment)
         try await server.run(signals: early, settingsFile: settingsFile) { addresses in
             early.ready()
             let line = readyLine(
@@ -101,7 +101,7 @@ public enum HermesServer {
     }
 
     /// Returns an address at which this machine reaches a listener.
-    private static func reachable(_ host: String) -> String {
+    static func reachable(_ host: String) -> String {
         switch host {
         case "0.0.0.0", "": "127.0.0.1"
         case "::": "::1"

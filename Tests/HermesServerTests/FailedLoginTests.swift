@@ -156,6 +156,22 @@ import Testing
         }
     }
 
+    #if Pages
+    @Test func `a wrong password of an administrator is counted and logged`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let metric = "hermes_logins_failed_total{gateway=\"console\",reason=\"bad_credentials\"}"
+            let before = value(metric)
+            #expect(try await ConsoleProbe(server).logIn("boss", "opensesame").status == 403)
+            let line = try await lines(of: server, label: "console").first ?? ""
+            for field in ["reason=bad_credentials", "address=127.0.0.1", "user=boss"] {
+                #expect(line.contains(field), "\(field): \(line)")
+            }
+            #expect(!line.contains("opensesame"))
+            #expect(value(metric) > before)
+        }
+    }
+    #endif
+
     @Test func `a bad API key is counted and logged without the key`() async throws {
         try await withServer { server in
             let metric = "hermes_logins_failed_total{gateway=\"http\",reason=\"bad_credentials\"}"

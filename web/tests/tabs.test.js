@@ -238,6 +238,41 @@ describe("a page without Web Locks", () => {
         await server.until(() => server.packets.some((packet) => packet.room?.leave));
     });
 
+    test("watches an account until the last tab that watches it ends this or is closed", async () => {
+        globalThis.indexedDB = new Databases();
+        const open = browser(null);
+        const [first, second, third] = [await open(), await open(), await open()];
+        answerRooms(() => ({}));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        const unwatched = () => server.packets.flatMap((packet) => packet.presence?.unwatchUids ?? []);
+        for (const tab of [first, second, third]) await tab.watchPresence([7, 8]);
+        await first.unwatchPresence([7]);
+        await first.unwatchPresence([7, 8, 9]);
+        assert.deepEqual(unwatched(), [9]);
+        await third.close();
+        await second.unwatchPresence([8]);
+        await server.until(() => unwatched().includes(8));
+        await second.close();
+        await server.until(() => unwatched().includes(7));
+        assert.deepEqual(unwatched(), [9, 8, 7]);
+    });
+
+    test("a refused request to watch does not keep an account watched", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        answerRooms(() => ({}));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        const answer = server.handler;
+        await first.watchPresence([7]);
+        server.handler = (packet, connection) =>
+            packet.presence?.watchUids
+                ? connection.send({ id: packet.id, result: { error: { code: 2003, message: "no" } } })
+                : answer(packet, connection);
+        await assert.rejects(second.watchPresence([7]));
+        await first.unwatchPresence([7]);
+        assert.deepEqual(server.packets.at(-1).presence, { unwatchUids: [7] });
+    });
+
     test("tells that its databases fail, and takes part again when they work", async () => {
         // A full disk: the browser aborts what makes the new version.
         const full = {

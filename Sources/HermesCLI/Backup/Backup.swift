@@ -10,10 +10,10 @@ struct Backup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write a consistent copy of all data to a file, with or without a running server.",
         discussion: """
-            The file is a complete database. To restore it, stop the server, move hermes.db, hermes.db-wal and \
-            hermes.db-shm away together, move the file to hermes.db, and start.
+            The file is a complete database. The running server writes it, so the server's user must be able to create \
+            it. To restore it, stop the server and run: hermes restore FILE
 
-            Example: hermes backup /var/backups/hermes-monday.db
+            Example: hermes backup /var/backups/hermes/monday.db
             """
     )
 

@@ -1,8 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import NIOCore
-
 extension Connection {
     /// The state of a connection that is behind: its peer does not read, its peer's publications wait for crowds, or it
     /// exceeds its budgets. An object of its own, because most connections never need this state. Owner: the
@@ -28,13 +26,8 @@ extension Connection {
         /// The memory for the users whose presence the connection watches.
         var watchedBytes = 0
 
-        // Costs: see Connection+Costs.swift.
-        /// The beginning of the present series of pauses for exceeded budgets; nil if there is none.
-        var throttledSince: NIODeadline?
-        /// The beginning of the last pause for an exceeded budget.
-        var lastThrottledAt = NIODeadline.distantPast
-        /// The end of the present pause of reading.
-        var throttledUntil = NIODeadline.uptimeNanoseconds(0)
+        // Costs: see Connection+Costs.swift and Connection+Pace.swift.
+        var throttle = Throttle()
 
         /// The memory that counts as the connection's own.
         var ownBytes: Int { writtenBytes &+ crowdBytes &+ watchedBytes }

@@ -17,8 +17,6 @@ extension Connection {
     private static let maxSharedPause = Duration.seconds(5)
     /// The longest pause before the budget is checked again.
     private static let maxPause = Duration.seconds(10)
-    /// The time without a pause after which the next pause begins a new series.
-    private static let respite = TimeAmount.seconds(30)
 
     /// The address that pays for requests and memory.
     var budgetAddress: ConnectionCounter.Address {
@@ -87,7 +85,9 @@ extension Connection {
         let units = unsettled
         unsettled = 0
         let rate = listener.limits.requestsPerSecond
-        if let backlog, backlog.throttledSince != nil, bucket.holds(0.5, ofBurst: rate) { backlog.throttledSince = nil }
+        if let backlog, backlog.throttle.isInSeries, bucket.holds(0.5, ofBurst: rate) {
+            backlog.throttle.budgetRecovered()
+        }
         guard let rates = listener.rates else { return }
         let now = loop.eventLoop.now.uptime
         var wait = Duration.zero
@@ -101,14 +101,11 @@ extension Connection {
 
     /// Stops reading for this time, or ends the connection if it has been throttled for too long.
     func throttle(for time: Duration) {
-        let now = loop.eventLoop.now
-        let backlog = ensureBacklog()
-        if now - backlog.lastThrottledAt > Self.respite { backlog.throttledSince = nil }
-        backlog.lastThrottledAt = now
-        if backlog.throttledSince == nil { listener.metrics.throttled() }
-        let since = backlog.throttledSince ?? now
-        backlog.throttledSince = since
-        if now - since > TimeAmount(listener.limits.throttled), phase == .open { return end(.rateLimited) }
+        if let length = ensureBacklog().throttle.budgetExceeded(now: loop.eventLoop.now) {
+            if length > TimeAmount(listener.limits.throttled), phase == .open { return end(.rateLimited) }
+        } else {
+            listener.metrics.throttled()
+        }
         let pause = min(max(time, .milliseconds(10)), Self.maxPause)
         slowDown(for: .nanoseconds(Int64(pause / .nanoseconds(1))))
     }

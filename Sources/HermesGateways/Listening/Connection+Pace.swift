@@ -41,9 +41,7 @@ extension Connection {
     /// Pauses reading for a moment, so that TCP slows the peer down. Called if another loop is far behind with this
     /// connection's publications, or if this connection exceeds its request rate.
     package func slowDown(for time: TimeAmount = .milliseconds(10)) {
-        let end = loop.eventLoop.now + time
-        let backlog = ensureBacklog()
-        if end > backlog.throttledUntil { backlog.throttledUntil = end }
+        ensureBacklog().throttle.extend(until: loop.eventLoop.now + time)
         guard !isThrottled else { return }
         pause(.throttled)
         readOn(in: time)
@@ -54,7 +52,7 @@ extension Connection {
     private func readOn(in time: TimeAmount) {
         loop.eventLoop.scheduleTask(in: time) { [self] in
             loop.inTurn { [self] in
-                let left = ensureBacklog().throttledUntil - loop.eventLoop.now
+                let left = ensureBacklog().throttle.until - loop.eventLoop.now
                 if left > .nanoseconds(0) { readOn(in: left) } else { resume(.throttled) }
             }
         }

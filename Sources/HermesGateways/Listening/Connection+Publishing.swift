@@ -27,17 +27,16 @@ extension Connection {
         let bytes = stored.weight
         charge(.queues(durable.reach(of: stored, to: targets)))
         requestStarted(bytes: bytes)
-        let loop = loop
         let live = publication.deciding(DecidedShares(targets))
-        let waiting = NIOLoopBound((connection: self, later: later), eventLoop: loop.eventLoop)
+        let later = loop.bound(later)
         durable.publish(stored, targets: targets, source: source(of: principal)) { result in
-            loop.post(
+            self.loop.post(
                 .run {
-                    waiting.value.connection.requestAnswered(bytes: bytes)
+                    self.requestAnswered(bytes: bytes)
                     // Delivered even if the publisher has gone, because the publication is stored and is now the next
                     // one in order.
-                    if case .success = result { _ = waiting.value.connection.deliver(live) }
-                    waiting.value.later(result)
+                    if case .success = result { _ = self.deliver(live) }
+                    later.value(result)
                 }
             )
         }

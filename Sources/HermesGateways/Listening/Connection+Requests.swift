@@ -22,7 +22,7 @@ extension Connection {
         charge(.lookup)
         hold()
         let loop = loop
-        let then = NIOLoopBound((then, bytes, reach), eventLoop: loop.eventLoop)
+        let then = loop.bound((then, bytes, reach))
         // The work runs in a task of its own because the event loop cannot wait. The hold bounds these tasks to one for
         // each connection.
         Task {
@@ -50,7 +50,7 @@ extension Connection {
         charge(cost)
         hold()
         let loop = loop
-        let then = NIOLoopBound((then, bytes, reach), eventLoop: loop.eventLoop)
+        let then = loop.bound((then, bytes, reach))
         work { result in
             loop.post(.run { self.answered(then.value, result) })
         }

@@ -190,7 +190,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         tally = loop.tally(for: listener)
         isAuthenticated = !requiresAuthentication
         bucket = TokenBucket(burst: listener.limits.requestsPerSecond, now: loop.uptime)
-        openedAt = loop.now
+        openedAt = loop.currentStep
         idleSteps = listener.idleSteps
         lastLifeAt = openedAt
     }
@@ -220,25 +220,25 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     // MARK: Life
 
     /// The time since the connection was accepted, in steps of ``LoopContext/deadlineStep``.
-    var age: Duration { .nanoseconds(Int64(loop.now &- openedAt) * LoopContext.deadlineStep.nanoseconds) }
+    var age: Duration { .nanoseconds(Int64(loop.currentStep &- openedAt) * LoopContext.deadlineStep.nanoseconds) }
 
     /// The memory that the connection holds, for operators.
     var shownBytes: Int { heldBytes }
 
     /// Notes a sign of life of the peer.
-    package func touch() { lastLifeAt = loop.coarseNow }
+    package func touch() { lastLifeAt = loop.wheelStep }
 
     /// Notes that a read was so large that later bytes, signs of life included, may still be waiting.
-    func inputIsBacklogged() { backloggedAt = loop.coarseNow }
+    func inputIsBacklogged() { backloggedAt = loop.wheelStep }
 
     private var isInputBacklogged: Bool {
-        backloggedAt != .max && loop.coarseNow &- backloggedAt <= 2
+        backloggedAt != .max && loop.wheelStep &- backloggedAt <= 2
     }
 
     /// Notes whether the peer has stopped taking output.
     func stuckChanged(_ isStuck: Bool) {
         guard isStuck != (stuckSince != .max) else { return }
-        stuckSince = isStuck ? loop.coarseNow : .max
+        stuckSince = isStuck ? loop.wheelStep : .max
         if isStuck, phase == .open { loop.schedule(self, due: due) }
     }
 
@@ -250,7 +250,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     package func authenticated() {
         isAuthenticated = true
         releaseLoginShare()
-        lastLifeAt = loop.coarseNow
+        lastLifeAt = loop.wheelStep
         if phase == .open { loop.schedule(self, due: due) }
     }
 
@@ -291,7 +291,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// - Parameter time: the time; nil cancels an earlier request.
     package func wake(in time: Duration?) {
         guard time != nil || wakesAt != .max else { return }
-        wakesAt = time.map { loop.now &+ LoopContext.steps($0) } ?? .max
+        wakesAt = time.map { loop.currentStep &+ LoopContext.steps($0) } ?? .max
         if phase == .open { loop.schedule(self, due: due) }
     }
 
@@ -312,22 +312,22 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         // The connection was closed in the same turn of the wheel, after the wheel had handed it out.
         if case .closed = phase { return }
         let due = due
-        guard due <= loop.coarseNow else { return loop.schedule(self, due: due) }
+        guard due <= loop.wheelStep else { return loop.schedule(self, due: due) }
         switch phase {
         case .closed: break
         case .ending: context?.close(promise: nil)
-        case .open where wakesAt <= loop.coarseNow:
+        case .open where wakesAt <= loop.wheelStep:
             wakesAt = .max
             // Other deadlines are checked at the next step.
             loop.schedule(self, due: self.due)
             events?.woken()
-        case .open where stuckSince != .max && stuckSince &+ listener.stuckSteps <= loop.coarseNow,
-            .open where lifeDue > loop.coarseNow:
+        case .open where stuckSince != .max && stuckSince &+ listener.stuckSteps <= loop.wheelStep,
+            .open where lifeDue > loop.wheelStep:
             end(.slowReader)
         case .open where !pauses.isDisjoint(with: [.held, .turn, .crowds, .unanswered]),
             .open where isAuthenticated && (isInputBacklogged || isThrottled):
             // The server's own delay is not the peer's fault.
-            loop.schedule(self, due: loop.coarseNow &+ 2)
+            loop.schedule(self, due: loop.wheelStep &+ 2)
         case .open: end(isAuthenticated ? .idle : .notAuthenticated)
         }
     }
@@ -366,7 +366,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         if case .goodbye = reason, carrier == .plain, hasNothingToWrite {
             return context.close(promise: nil)
         }
-        endsAt = loop.now &+ listener.graceSteps
+        endsAt = loop.currentStep &+ listener.graceSteps
         loop.schedule(self, due: endsAt)
         writeOutForGood()
         resumeForGood()

@@ -65,7 +65,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         connection.events = side
         opensWithHandshake = isEncrypted
         // The arrival of a connection does not count as the end of a silence (``TurnQueue/silence``).
-        lastReadAt = connection.loop.clock()
+        lastReadAt = connection.loop.turnTime()
         doneSince = lastReadAt
     }
 
@@ -120,7 +120,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         // lose some of them.
         let end = connection.loop.lastWordsEnd()
         areLastWords = true
-        while connection.waitsOnlyForTurn, unread.readableBytes > 0, connection.loop.clock() < end {
+        while connection.waitsOnlyForTurn, unread.readableBytes > 0, connection.loop.turnTime() < end {
             connection.takeTurn()
             guard connection.waitsOnlyForTurn else { break }
         }
@@ -130,7 +130,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         while connection.isOpen, let frame = try? decoder.next(from: &unread) {
             side.receivedLast(frame)
             count += 1
-            if count.isMultiple(of: Self.lastFrames), connection.loop.clock() >= end { return }
+            if count.isMultiple(of: Self.lastFrames), connection.loop.turnTime() >= end { return }
         }
     }
 
@@ -204,7 +204,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
         guard isReadWaiting, connection.mayRead else { return }
         isReadWaiting = false
-        lastReadAt = connection.loop.clock()
+        lastReadAt = connection.loop.turnTime()
         connection.context?.read()
     }
 

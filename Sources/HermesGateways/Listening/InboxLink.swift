@@ -243,7 +243,7 @@ package final class InboxLink {
     /// Reads a page of the inbox. The read runs in a task; its result is posted to this loop.
     private func load(after: UInt64, limit: Int) {
         let loop = connection.loop
-        let link = NIOLoopBound(self, eventLoop: loop.eventLoop)
+        let link = loop.bound(self)
         // The first load holds the connection, so that a peer that opens and closes its inbox again and again waits for
         // each load.
         let isFirst = !hasLoaded
@@ -278,8 +278,8 @@ package final class InboxLink {
                 metadata: ["code": "\(error.code.rawValue)"]
             )
             handle(.pageFailed)
-            let link = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
-            connection.loop.eventLoop.scheduleTask(in: Self.retryDelay) { link.value.handle(.retryDue) }
+            let loop = connection.loop.eventLoop.assumeIsolated()
+            loop.scheduleTask(in: Self.retryDelay) { [self] in handle(.retryDue) }
         }
     }
 }

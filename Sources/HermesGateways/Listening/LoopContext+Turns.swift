@@ -5,9 +5,9 @@ import NIOCore
 
 /// Fairness: connections with much to do give way to those with little (``TurnQueue``).
 extension LoopContext {
-    /// Returns the time of the clock for turns.
-    func clock() -> NIODeadline {
-        if let replacedClock { return replacedClock() }
+    /// Returns the present time, by the clock that limits turns. Tests replace this clock.
+    func turnTime() -> NIODeadline {
+        if let replacedTurnClock { return replacedTurnClock() }
         return eventLoop.now
     }
 
@@ -15,7 +15,7 @@ extension LoopContext {
     /// time.
     func hasTime() -> Bool {
         eventLoop.assertInEventLoop()
-        let now = clock()
+        let now = turnTime()
         if let ticks, tickOfTime != ticks, !isInTurn {
             tickOfTime = ticks
             turns.end()
@@ -43,7 +43,7 @@ extension LoopContext {
     ///     (``TurnQueue/silence``), because nobody waits for confirmations, and many subscribers of a busy loop confirm
     ///     late.
     func heard(_ lastReadAt: inout NIODeadline, isConfirming: Bool = false) {
-        let now = clock()
+        let now = turnTime()
         if now - lastReadAt >= TurnQueue.silence, !isConfirming { turns.silenceEnded(now: now) }
         lastReadAt = now
     }
@@ -69,8 +69,8 @@ extension LoopContext {
         // This turn neither lengthens nor shortens the time of the connections that the tick has read from.
         let suspended = turns.suspend()
         isInTurn = true
-        _ = turns.begin(now: clock())
-        while let work = turns.next(now: clock()) { work() }
+        _ = turns.begin(now: turnTime())
+        while let work = turns.next(now: turnTime()) { work() }
         isInTurn = false
         turns.resume(ticks == nil ? nil : suspended)
         scheduleTurn()

@@ -84,8 +84,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var crowdTime = TickTime()
     /// The time for examining the last bytes of closed connections in this tick.
     private var lastWordsTime = TickTime()
-    /// Replaces the loop's clock for turns; for tests.
-    var replacedClock: (() -> NIODeadline)?
+    /// Replaces the clock of ``turnTime()``; for tests.
+    var replacedTurnClock: (() -> NIODeadline)?
 
     /// The number of connections that are closed at once. Closing thousands at once would delay all other connections.
     /// Each close costs some 20 µs, mostly in the operating system.
@@ -105,7 +105,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// A change of the held memory by fewer bytes than this is reported only at the next turn of the wheel.
     static let memoryStep = 65_536
 
-    fileprivate init(
+    init(
         eventLoop: any EventLoop,
         index: Int,
         reclaimer: MemoryReclaimer,
@@ -146,6 +146,9 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 
     // MARK: From other threads
+
+    /// Returns a reference that other threads may pass back to the loop. Only the loop may read its value.
+    func bound<Value>(_ value: Value) -> NIOLoopBound<Value> { NIOLoopBound(value, eventLoop: eventLoop) }
 
     /// Posts an event to the loop. Several posts in quick succession wake the loop only once. Callable on any thread.
     package func post(_ event: LoopEvent) { mailbox.post(event) }
@@ -247,7 +250,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         guard !flushes.dirty.isEmpty || !flushesOfCrowds.dirty.isEmpty else { return lookAtCrowds() }
         let time = begin(&flushTime)
         // A tick may flush many times, because each publication to a crowd causes further output.
-        guard time.isNew || clock() < time.endsAt else {
+        guard time.isNew || turnTime() < time.endsAt else {
             isFlushScheduled = true
             return inNextTick { self.flushDirty() }
         }
@@ -297,7 +300,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     ) -> Int {
         var done = 0
         for element in elements {
-            if done > 0 || !time.isNew, done % perLook == 0, clock() >= time.endsAt { break }
+            if done > 0 || !time.isNew, done % perLook == 0, turnTime() >= time.endsAt { break }
             body(element)
             done += 1
         }
@@ -308,12 +311,12 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     func lastWordsEnd() -> NIODeadline { begin(&lastWordsTime).endsAt }
 
     private func begin(_ time: inout TickTime) -> (endsAt: NIODeadline, isNew: Bool) {
-        let now = clock()
+        let now = turnTime()
         return time.end(in: ticks, now: now, turns.duration(now: now))
     }
 
     private func beginCrowds() -> (endsAt: NIODeadline, isNew: Bool) {
-        let now = clock()
+        let now = turnTime()
         return crowdTime.end(in: ticks, now: now, turns.crowdDuration(now: now))
     }
 
@@ -378,10 +381,12 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     // MARK: Deadlines
 
     /// The time since the loop's start, in steps of ``deadlineStep``.
-    var now: UInt32 { UInt32(clamping: (eventLoop.now - startedAt).nanoseconds / Self.deadlineStep.nanoseconds) }
+    var currentStep: UInt32 {
+        UInt32(clamping: (eventLoop.now - startedAt).nanoseconds / Self.deadlineStep.nanoseconds)
+    }
 
-    /// The time of the wheel's last step, in the unit of ``now``. Reading it costs nothing.
-    var coarseNow: UInt32 { wheel.step }
+    /// The step that the wheel has reached: ``currentStep``, as of the wheel's last turn. Reading it costs nothing.
+    var wheelStep: UInt32 { wheel.step }
 
     /// Returns the number of steps of ``deadlineStep`` that cover a duration, rounded up, plus one for the present step.
     static func steps(_ duration: Duration) -> UInt32 {
@@ -396,7 +401,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private func turnWheel() {
         isWheelTurning = false
         var ended = 0
-        for connection in wheel.advance(to: now) {
+        for connection in wheel.advance(to: currentStep) {
             guard ended < Self.maxEndsPerTurn else {
                 wheel.insert(connection, due: wheel.step &+ 1)
                 continue
@@ -448,7 +453,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     func add(_ connection: Connection) {
         eventLoop.assertInEventLoop()
-        if open.isEmpty { _ = wheel.advance(to: now) }
+        if open.isEmpty { _ = wheel.advance(to: currentStep) }
         connection.indexInLoop = Int32(open.count)
         open.append(connection)
         startWheel()
@@ -525,76 +530,4 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         tallies[ObjectIdentifier(listener)] = tally
         return tally
     }
-}
-
-/// Breaks the cycles between a loop's context and the objects that call it: the mailbox and the loop's topic shard.
-private final class WeakLoopContext: @unchecked Sendable {  // Written once, before the mailbox is in use.
-    weak var context: LoopContext?
-}
-
-/// The loop contexts of a server, one per event loop; fixed after the start.
-package struct LoopContexts: Sendable {
-    package let all: [LoopContext]
-    /// The topics of all loops together.
-    package let topicPlane: TopicPlane
-    /// The budget for the memory that the connections of all loops hold.
-    package let memory: MemoryBudget
-    private let byLoop: [ObjectIdentifier: LoopContext]
-
-    /// - Parameters:
-    ///   - memory: the budget for the memory of all connections.
-    ///   - ticks: the metrics delegate of the group; nil if it has none. Without it, a loop with very much to do may
-    ///     serve its connections late.
-    package init(_ group: any EventLoopGroup, memory: MemoryBudget = MemoryBudget(), ticks: LoopTicks? = nil) {
-        let eventLoops = Array(group.makeIterator())
-        let boxes = eventLoops.map { _ in WeakLoopContext() }
-        let plane = TopicPlane(
-            loops: zip(eventLoops, boxes).map { eventLoop, box in
-                LoopHandle(
-                    execute: { eventLoop.execute($0) },
-                    isCurrent: { eventLoop.inEventLoop },
-                    hasTime: { box.context?.hasTime() ?? true },
-                    inTurn: { work in
-                        if let context = box.context { context.inTurn(work) } else { eventLoop.execute(work) }
-                    }
-                )
-            }
-        )
-        topicPlane = plane
-        let reclaimer = MemoryReclaimer(memory)
-        let arrivals = ArrivalBudget(loops: eventLoops.count)
-        all = zip(eventLoops, boxes).enumerated().map { index, loop in
-            let (eventLoop, box) = loop
-            return LoopContext(
-                eventLoop: eventLoop,
-                index: index,
-                reclaimer: reclaimer,
-                box: box,
-                arrivals: arrivals,
-                shard: { plane.shard(index) }
-            )
-        }
-        reclaimer.connect(to: all)
-        self.memory = memory
-        byLoop = Dictionary(uniqueKeysWithValues: all.map { (ObjectIdentifier($0.eventLoop), $0) })
-        guard let ticks else { return }
-        for context in all { context.turnsFollowTicks() }
-        ticks.report(to: byLoop)
-    }
-
-    /// Removes connections of this node from a room, and ends their subscriptions to it.
-    ///
-    /// - Returns: the number of removed connections.
-    package func remove(_ expulsion: RoomExpulsion) async -> Int {
-        var sum = 0
-        for loop in all {
-            sum += await withCheckedContinuation { continuation in
-                loop.post(.run { loop.remove(expulsion) { continuation.resume(returning: $0) } })
-            }
-        }
-        return sum
-    }
-
-    /// The context of a loop; nil for a loop of another group.
-    package subscript(_ eventLoop: any EventLoop) -> LoopContext? { byLoop[ObjectIdentifier(eventLoop)] }
 }

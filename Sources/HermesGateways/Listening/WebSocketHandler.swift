@@ -108,11 +108,9 @@ package final class WebSocketHandler: ChannelDuplexHandler {
         WebSocketOutput.writePong(text, into: &pong)
         isPongUnderWay = true
         let written = context.eventLoop.makePromise(of: Void.self)
-        let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-        written.futureResult.whenComplete { result in
-            let (handler, context) = bound.value
-            handler.isPongUnderWay = false
-            if case .success = result { handler.answerPing(context) }
+        written.futureResult.assumeIsolated().whenComplete { [self] result in
+            isPongUnderWay = false
+            if case .success = result { answerPing(context) }
         }
         context.writeAndFlush(wrapOutboundOut(pong), promise: written)
     }

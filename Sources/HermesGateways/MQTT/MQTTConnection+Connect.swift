@@ -32,12 +32,15 @@ extension MQTTConnection {
         for case .maximumPacketSize(let bytes) in connect.properties.list { outbound.maxPacketBytes = Int(bytes) }
         if let problem = problem(of: connect) { return refuseConnect(problem, connect) }
         if connect.authenticationMethod != nil { return logInNatively(connect) }
-        let isAssigned = connect.clientID.isEmpty
-        let clientID = isAssigned ? Self.randomClientID() : connect.clientID
+        let clientID = connect.clientID.isEmpty ? Self.randomClientID() : connect.clientID
         if connect.userName == nil, connect.password == nil, certificate == nil {
-            return identified(authenticator.anonymous(clientID: clientID), since: nil, connect, isAssigned: isAssigned)
+            let attempt = MQTTConnectAttempt(connect: connect, loginStamp: nil)
+            return identified(authenticator.anonymous(clientID: clientID), attempt)
         }
-        let stamp = environment.messenger.durable.loginBegins()
+        let attempt = MQTTConnectAttempt(
+            connect: connect,
+            loginStamp: environment.messenger.durable.loginBegins()
+        )
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) -> ClientAuthenticator.Outcome in
             try await authenticator.logIn(
@@ -49,7 +52,7 @@ extension MQTTConnection {
             )
         } then: { [self] result in
             if hashing == .unlessToken, Self.isHashed(result) { connection.chargeInTheEnd(.password) }
-            identified(result, since: stamp, connect, isAssigned: isAssigned)
+            identified(result, attempt)
         }
     }
 
@@ -146,49 +149,32 @@ extension MQTTConnection {
 
     private func identified(
         _ result: Result<ClientAuthenticator.Outcome, HermesError>,
-        since stamp: UInt64?,
-        _ connect: MQTTConnect,
-        isAssigned: Bool
+        _ attempt: MQTTConnectAttempt
     ) {
         guard phase == .connecting else { return }
         switch result {
         case .failure(let error):
-            refuseConnect(error, connect, user: connect.userName)
+            refuseConnect(error, attempt.connect, user: attempt.connect.userName)
         case .success(let outcome):
-            accept(outcome, since: stamp, connect, isAssigned: isAssigned)
+            accept(outcome, attempt)
         }
     }
 
-    /// - Parameter stamp: the stamp of the login's beginning (``DurableSessions/loginBegins()``); nil for an anonymous
-    ///   client, which did not log in.
-    private func accept(
-        _ outcome: ClientAuthenticator.Outcome,
-        since stamp: UInt64?,
-        _ connect: MQTTConnect,
-        isAssigned: Bool
-    ) {
+    private func accept(_ outcome: ClientAuthenticator.Outcome, _ attempt: MQTTConnectAttempt) {
         let account = outcome.device.map {
             MQTTAccountState(
                 admission: $0.admission,
                 device: $0.description,
-                isIDAssigned: isAssigned,
+                isIDAssigned: attempt.isIDAssigned,
                 login: outcome.login
             )
         }
-        accept(outcome.identity, account, since: stamp, connect, isAssigned: isAssigned)
+        accept(outcome.identity, account, attempt)
     }
 
-    /// - Parameters:
-    ///   - account: the state of a client with an account; nil without one.
-    ///   - stamp: the stamp of the login's beginning (``DurableSessions/loginBegins()``); nil for an anonymous client,
-    ///     which did not log in.
-    func accept(
-        _ identity: ClientIdentity,
-        _ account: MQTTAccountState?,
-        since stamp: UInt64?,
-        _ connect: MQTTConnect,
-        isAssigned: Bool
-    ) {
+    /// - Parameter account: the state of a client with an account; nil without one.
+    func accept(_ identity: ClientIdentity, _ account: MQTTAccountState?, _ attempt: MQTTConnectAttempt) {
+        let connect = attempt.connect
         let settings = gateway.settings
         let client = MQTTClientState(
             identity: identity,
@@ -226,7 +212,7 @@ extension MQTTConnection {
         // Counts the will.
         measureMemory()
         connection.keepAlive(keepAliveTimeout(connect.keepAlive))
-        attach(client, since: stamp, connect, isAssigned: isAssigned)
+        attach(client, attempt)
     }
 
     /// Returns the time for which the session outlives its connection.
@@ -279,11 +265,11 @@ extension MQTTConnection {
     }
 
     /// Sends CONNACK after the session is attached.
-    func connected(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool, sessionPresent: Bool) {
+    func connected(_ client: MQTTClientState, _ attempt: MQTTConnectAttempt, sessionPresent: Bool) {
         guard phase == .connecting, connection.isOpen else { return }
         var packet = MQTTConnack(sessionPresent: sessionPresent, reason: .success)
         if version == .v5 {
-            packet.properties = MQTTProperties(grants(client, connect, isAssigned: isAssigned))
+            packet.properties = MQTTProperties(grants(client, attempt))
         }
         // The length is checked before anything else, because a client that is refused must not count as connected.
         if outbound.maxPacketBytes < .max, bytes(of: .connack(packet)) == nil {
@@ -300,7 +286,8 @@ extension MQTTConnection {
 
     /// Returns the properties of CONNACK: the values that differ from the client's request or from the standard's
     /// defaults.
-    private func grants(_ client: MQTTClientState, _ connect: MQTTConnect, isAssigned: Bool) -> [MQTTProperty] {
+    private func grants(_ client: MQTTClientState, _ attempt: MQTTConnectAttempt) -> [MQTTProperty] {
+        let connect = attempt.connect
         let settings = gateway.settings
         var list: [MQTTProperty] = [
             .receiveMaximum(UInt16(clamping: settings.receiveMaximum)),
@@ -314,7 +301,7 @@ extension MQTTConnection {
         let asked = connect.properties.sessionExpiryInterval ?? 0
         let granted = UInt32(clamping: client.sessionExpiry.components.seconds)
         if asked != granted { list.append(.sessionExpiryInterval(granted)) }
-        if isAssigned { list.append(.assignedClientIdentifier(client.key.clientID)) }
+        if attempt.isIDAssigned { list.append(.assignedClientIdentifier(client.key.clientID)) }
         let keepAlive = grantedKeepAlive(connect.keepAlive)
         if keepAlive != connect.keepAlive { list.append(.serverKeepAlive(keepAlive)) }
         if connect.properties.requestResponseInformation == true,

@@ -12,18 +12,17 @@ import NIOCore
 extension MQTTConnection {
     /// Attaches this connection to the client's session, and then writes CONNACK. If another connection of the same
     /// client has the session, that connection ends first.
-    func attach(_ client: MQTTClientState, since stamp: UInt64?, _ connect: MQTTConnect, isAssigned: Bool) {
+    func attach(_ client: MQTTClientState, _ attempt: MQTTConnectAttempt) {
         let link = MQTTSessionLink(self, client)
         client.link = link
         let durable = environment.messenger.durable
         let expiry: Duration? = client.sessionExpiry
         connection.hold()
-        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        durable.attach(client.key, clean: connect.cleanStart, expiry: expiry, attachment: link) { result in
-            let attached: @Sendable () -> Void = {
-                bound.value.attached(result, to: link, since: stamp, expiry: expiry, connect, isAssigned: isAssigned)
-            }
+        let bound = loop.bound(self)
+        let isClean = attempt.connect.cleanStart
+        durable.attach(client.key, clean: isClean, expiry: expiry, attachment: link) { result in
+            let attached: @Sendable () -> Void = { bound.value.attached(result, to: link, expiry: expiry, attempt) }
             if loop.eventLoop.inEventLoop { attached() } else { loop.post(.run(attached)) }
         }
     }
@@ -31,10 +30,8 @@ extension MQTTConnection {
     private func attached(
         _ result: Result<DurableOpening, HermesError>,
         to applicant: MQTTSessionLink,
-        since stamp: UInt64?,
         expiry: Duration?,
-        _ connect: MQTTConnect,
-        isAssigned: Bool
+        _ attempt: MQTTConnectAttempt
     ) {
         defer { connection.release() }
         if case .success(let opening) = result { found(opening, for: applicant) }
@@ -50,21 +47,23 @@ extension MQTTConnection {
         switch result {
         case .failure(let error):
             client.link = nil
-            refuseConnect(error, connect, user: client.identity.userName)
+            refuseConnect(error, attempt.connect, user: client.identity.userName)
         case .success(let opening):
             link.id = opening.id
             // Since the login began, the account was disabled, renamed or deleted, or the device was removed.
-            if let stamp, let end = environment.messenger.durable.reason(toEnd: client.key, of: link, since: stamp) {
+            if let stamp = attempt.loginStamp,
+                let end = environment.messenger.durable.reason(toEnd: client.key, of: link, since: stamp)
+            {
                 link.ends(with: end)
                 let text = "the account's connections were ended; log in again"
                 let error = HermesError(.notAuthenticated, text)
-                return refuseConnect(error, connect, user: client.identity.userName)
+                return refuseConnect(error, attempt.connect, user: client.identity.userName)
             }
             // The previous connection has ended by now and has handed over its will.
-            environment.wills.connected(client.key, isClean: connect.cleanStart)
+            environment.wills.connected(client.key, isClean: attempt.connect.cleanStart)
             environment.wills.keep(willOf: client)
             resume(client, opening) { [self] in
-                connected(client, connect, isAssigned: isAssigned, sessionPresent: opening.isPresent)
+                connected(client, attempt, sessionPresent: opening.isPresent)
                 sendQueued()
             }
         }
@@ -231,10 +230,10 @@ extension MQTTConnection {
             queued.share != nil && !queued.publication.hasExpired(at: now())
             // With this length, the core determines for which members the message is too large.
             && (!isTooLarge || !wasSent && Publication(queued.publication).leastMessageBytes > outbound.maxPacketBytes)
-        guard isForOthers, let link = client.link else { return drop(queued, of: client, isTooLarge: isTooLarge) }
-        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        guard isForOthers, let id = client.link?.id else { return drop(queued, of: client, isTooLarge: isTooLarge) }
         let loop = connection.loop
-        environment.messenger.durable.passOn(queued, of: link.id, isTooLarge: isTooLarge) { isTaken in
+        let bound = loop.bound(self)
+        environment.messenger.durable.passOn(queued, of: id, isTooLarge: isTooLarge) { isTaken in
             guard !isTaken else { return }
             loop.post(
                 .run {
@@ -254,8 +253,8 @@ extension MQTTConnection {
     private func load(after seq: UInt64, of durable: MQTTDurableQueue) {
         guard !durable.isLoading, let id = client?.link?.id else { return }
         durable.isLoading = true
-        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
+        let bound = loop.bound(self)
         environment.messenger.durable.queued(
             of: id,
             after: seq,
@@ -284,8 +283,8 @@ extension MQTTConnection {
                 "a session's queue could not be read",
                 metadata: ["code": "\(error.code.rawValue)"]
             )
-            let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
-            connection.loop.eventLoop.scheduleTask(in: MQTTDurableQueue.retryDelay) { bound.value.sendQueued() }
+            let loop = connection.loop.eventLoop.assumeIsolated()
+            loop.scheduleTask(in: MQTTDurableQueue.retryDelay) { [self] in sendQueued() }
         }
     }
 
@@ -315,22 +314,22 @@ extension MQTTConnection {
         link.completed.append(number)
         guard link.completed.count == 1 else { return }
         // All messages that are completed in this turn of the loop are reported together.
-        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
-        connection.loop.eventLoop.execute { bound.value.reportCompleted() }
+        connection.loop.eventLoop.assumeIsolated().execute { [self] in reportCompleted() }
     }
 
     func reportCompleted() {
-        guard let link = client?.link, !link.completed.isEmpty else { return }
-        environment.messenger.durable.acknowledged(link.id, link.completed)
+        guard let link = client?.link, let id = link.id, !link.completed.isEmpty else { return }
+        environment.messenger.durable.acknowledged(id, link.completed)
         link.completed.removeAll(keepingCapacity: link.completed.count <= 64)
     }
 
     /// Stores a PUBREC, and then sends PUBREL. If PUBREL went out first, the message could be sent again after a
     /// restart.
     func release(_ number: UInt64, _ packetID: UInt16, of link: MQTTSessionLink) {
-        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
+        guard let id = link.id else { return assertionFailure("a message of a session that is not attached") }
         let loop = connection.loop
-        environment.messenger.durable.released(link.id, number, source: link.source) { result in
+        let bound = loop.bound(self)
+        environment.messenger.durable.released(id, number, source: link.source) { result in
             loop.post(.run { bound.value.released(packetID, result) })
         }
     }
@@ -357,7 +356,7 @@ extension MQTTConnection {
     /// Hands over the will of a connection that has ended without DISCONNECT. If the session was never attached or the
     /// rules forbid the will, the will is withdrawn.
     private func leave(_ will: PendingWill, of client: MQTTClientState) {
-        guard let link = client.link, link.id.rawValue != 0, mayPublish(will, of: client) else {
+        guard let link = client.link, link.id != nil, mayPublish(will, of: client) else {
             return environment.wills.withdraw(will)
         }
         // Charged now, because nobody can be charged any more when the will is published.
@@ -390,10 +389,10 @@ extension MQTTConnection {
         // will and must find it.
         if let will = client.will { leave(will, of: client) }
         let messenger = environment.messenger
-        if let link = client.link, link.id.rawValue != 0 {
-            if !link.completed.isEmpty { messenger.durable.acknowledged(link.id, link.completed) }
+        if let link = client.link, let id = link.id {
+            if !link.completed.isEmpty { messenger.durable.acknowledged(id, link.completed) }
             messenger.durable.detach(
-                link.id,
+                id,
                 link,
                 sentUpTo: max(client.durable?.sentBefore ?? 0, outbound.window.next - 1),
                 expiry: link.endsSession ? .zero : client.sessionExpiry

@@ -18,7 +18,10 @@ extension MQTTConnection {
             return refuseNatively((error as? HermesError) ?? HermesError(.invalidArgument, "\(error)"), connect)
         }
         connection.charge(request.cost)
-        let stamp = environment.messenger.durable.loginBegins()
+        let attempt = MQTTConnectAttempt(
+            connect: connect,
+            loginStamp: environment.messenger.durable.loginBegins()
+        )
         let accounts = environment.messenger.accounts
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) in
@@ -28,7 +31,7 @@ extension MQTTConnection {
             switch result {
             case .failure(let error):
                 refuseNatively(error, connect, user: request.userName)
-            case .success(let login): loggedInNatively(login, request, since: stamp, connect)
+            case .success(let login): loggedInNatively(login, request, attempt)
             }
         }
     }
@@ -50,29 +53,24 @@ extension MQTTConnection {
         return request
     }
 
-    private func loggedInNatively(
-        _ login: Login,
-        _ request: DelimitedLogin,
-        since stamp: UInt64,
-        _ connect: MQTTConnect
-    ) {
+    private func loggedInNatively(_ login: Login, _ request: DelimitedLogin, _ attempt: MQTTConnectAttempt) {
         let identity = ClientIdentity(
             principal: login.principal,
             userName: login.principal.nickName.key,
-            clientID: connect.clientID
+            clientID: attempt.connect.clientID
         )
         let rules = environment.access.current.bound(to: identity)
         guard rules.allows(.publish, MQTTInbox.Topic.up), rules.allows(.subscribe, MQTTInbox.Topic.down) else {
             let topics = "\(MQTTInbox.Topic.up) and \(MQTTInbox.Topic.down)"
             let error = HermesError(.forbidden, "the rules of this server deny this client \(topics)")
-            return refuseNatively(error, connect, user: identity.userName)
+            return refuseNatively(error, attempt.connect, user: identity.userName)
         }
         let (session, cursor) = request.welcome(login, on: connection, in: environment)
         let account = MQTTAccountState(admission: nil, device: request.device, isIDAssigned: false, login: login)
         let inbox = MQTTInbox(MQTTInbox.Form(isJSON: false, qos: .atMostOnce), cursor: cursor)
         inbox.welcome = session
         account.inbox = inbox
-        accept(identity, account, since: stamp, connect, isAssigned: false)
+        accept(identity, account, attempt)
     }
 
     /// Returns CONNACK's properties for a client that logged in with a packet of the native protocol; empty for other

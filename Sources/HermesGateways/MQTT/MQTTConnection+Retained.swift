@@ -123,7 +123,7 @@ extension MQTTConnection {
         _ options: SubscriptionOptions,
         _ link: MQTTSessionLink
     ) {
-        guard let client, let queue = client.retained else { return }
+        guard let client, let queue = client.retained, let id = link.id else { return }
         let wanted = publications.filter { isWanted(Publication($0), options) }
         for stored in wanted where stored.qos == .atMostOnce {
             sendOnce(Publication(stored), isRetained: true, identifiers: options.identifiers)
@@ -131,10 +131,10 @@ extension MQTTConnection {
         let stored = wanted.filter { $0.qos > .atMostOnce }
         guard !stored.isEmpty else { return sendRetainedLater(queue) }
         queue.isPaused = true
-        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
+        let bound = loop.bound(self)
         let count = stored.count
-        environment.messenger.durable.queue(stored, for: link.id, options, source: link.source) { left in
+        environment.messenger.durable.queue(stored, for: id, options, source: link.source) { left in
             loop.post(.run { bound.value.retainedStored(but: left.map(\.topic), of: count) })
         }
     }
@@ -145,10 +145,7 @@ extension MQTTConnection {
     private func retainedStored(but left: [TopicName], of count: Int) {
         guard !left.isEmpty else { return goOnWithRetained() }
         guard let pause = client?.retained?.nextRetryPause(isStuck: left.count == count) else { return }
-        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
-        connection.loop.eventLoop.scheduleTask(in: pause) {
-            bound.value.storeRetainedAgain(left)
-        }
+        connection.loop.eventLoop.assumeIsolated().scheduleTask(in: pause) { [self] in storeRetainedAgain(left) }
     }
 
     private func storeRetainedAgain(_ left: [TopicName]) {

@@ -51,8 +51,8 @@ extension MQTTConnection {
         guard !ended.isEmpty else { return }
         for (text, _) in ended { client.subscriptions.end(text) }
         endSubscriptions(ended.map(\.held), of: client)
-        guard client.durable != nil, let link = client.link else { return }
-        endStored(ended.map(\.text.rawValue), of: link.id, by: link.source)
+        guard client.durable != nil, let link = client.link, let id = link.id else { return }
+        endStored(ended.map(\.text.rawValue), of: id, by: link.source)
     }
 
     /// Ends subscriptions to a room in the store.
@@ -127,7 +127,9 @@ extension MQTTConnection {
             return false
         }
         if !link.expulsions.contains(expulsion) { link.expulsions.append(expulsion) }
-        return endStored(by: expulsion, of: link, link.id)
+        // Until the session is attached, its subscriptions are not known (``found(_:for:)``).
+        guard let id = link.id else { return false }
+        return endStored(by: expulsion, of: link, id)
     }
 
     /// Takes note of the session's subscriptions. In the store, ends those to rooms from which the client was removed
@@ -177,63 +179,5 @@ extension MQTTConnection {
         case .room(.left): return client?.announced.left(room) ?? false || connection.tellsArrival(in: room)
         default: return true
         }
-    }
-}
-
-/// The joins that a client announced to rooms and whose leaves may follow. A client may announce many members of a
-/// room. Does no I/O.
-struct MQTTAnnouncedJoins: Sendable {
-    /// The most rooms that are remembered. A leave of any other room is charged on its own.
-    static let limit = 100
-    /// The longest room topic that is remembered, in bytes.
-    private static let maxTopicBytes = 128
-
-    private var rooms: [TopicName: Int] = [:]
-
-    /// The approximate memory in bytes.
-    var bytes: Int { rooms.count * (Self.maxTopicBytes + 64) }
-
-    mutating func joined(_ room: TopicName) {
-        guard room.rawValue.utf8.count <= Self.maxTopicBytes, rooms.count < Self.limit || rooms[room] != nil else {
-            return
-        }
-        rooms[room, default: 0] += 1
-    }
-
-    /// Takes back one announced join.
-    ///
-    /// - Returns: whether there was an announced join for this leave.
-    mutating func left(_ room: TopicName) -> Bool {
-        guard let joins = rooms[room] else { return false }
-        rooms[room] = joins > 1 ? joins - 1 : nil
-        return true
-    }
-}
-
-/// Requirements for publications to rooms. They exist because clients of other protocols get these publications, too.
-extension MQTTTranslation {
-    /// Returns a publication's kind. If a message to a room declares a kind of event, that kind is returned; otherwise
-    /// the kind is plain.
-    ///
-    /// The properties are forwarded as they are [MQTT-3.3.2-17]. So a second declaration, or a declaration that only
-    /// the server may make, is refused: a subscriber that reads it could mistake the publication for an event from the
-    /// server.
-    ///
-    /// - Parameter counted: if the payload has to fit its kind, called with the number of the payload's parts
-    ///   (``MessageParts``) before the payload is parsed.
-    /// - Returns: nil if clients may not send the declared type, or if the payload does not fit the kind.
-    static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> Publication.Kind? {
-        guard publication.topic.rawValue.hasBytes(startingWith: TopicName.roomPrefix),
-            let properties = publication.details?.userProperties, !properties.isEmpty
-        else { return .plain }
-        let types = properties.filter { $0.name == roomTypeName || $0.name == applicationTypeName }
-        guard let declared = types.first else { return .plain }
-        guard types.count == 1, declared.name == roomTypeName,
-            let kind = UInt16(declared.value).flatMap(RoomEvent.Kind.init(number:)), !kind.isServers,
-            declared.value == "\(kind.number)"
-        else { return nil }
-        let payloads = GatewayCatalog.roomPayloads
-        counted(payloads.partCount(of: kind, in: publication.payload))
-        return payloads.content(of: kind, in: publication.payload) == nil ? nil : .room(kind)
     }
 }

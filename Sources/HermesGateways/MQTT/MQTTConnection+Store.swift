@@ -25,8 +25,8 @@ extension MQTTConnection {
         let number = client.inbound.stores(head.packetID, head.qos, publication.owned())
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
-        let bound = NIOLoopBound((connection: self, client: client), eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
+        let bound = loop.bound((connection: self, client: client))
         let receivedID = client.durable != nil && head.qos == .exactlyOnce ? head.packetID : nil
         durable.publish(
             stored,
@@ -49,10 +49,9 @@ extension MQTTConnection {
     func retain(_ stored: StoredPublication) {
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
-        let loop = connection.loop
-        let bound = NIOLoopBound(connection, eventLoop: loop.eventLoop)
+        let connection = connection
         environment.messenger.durable.retain(stored, source: source) { _ in
-            loop.post(.run { bound.value.requestAnswered(bytes: bytes) })
+            connection.loop.post(.run { connection.requestAnswered(bytes: bytes) })
         }
     }
 
@@ -82,7 +81,7 @@ extension MQTTConnection {
         case .failure(let error):
             let reason = MQTTTranslation.publishReason(for: error)
             let isPartlyStored = receivedID.flatMap { packetID in
-                client.link.map { environment.messenger.durable.isPartlyStored($0.id, packetID) }
+                client.link?.id.map { environment.messenger.durable.isPartlyStored($0, packetID) }
             }
             let isAnswered = version == .v5 && isPartlyStored != true
             client.inbound.stored(number, failure: reason, isAnswered: isAnswered)
@@ -111,14 +110,16 @@ extension MQTTConnection {
         guard let client, client.inbound.released(packetID) else {
             return writeAcknowledgement(.pubcomp, packetID, .packetIdentifierNotFound)
         }
-        guard client.durable != nil, let link = client.link else { return writeAcknowledgement(.pubcomp, packetID) }
+        guard client.durable != nil, let link = client.link, let id = link.id else {
+            return writeAcknowledgement(.pubcomp, packetID)
+        }
         // After PUBCOMP the client may use the identifier for another message. The store must have removed the
         // identifier by then. If the store still had it, the new message would be taken for the old one after a
         // restart, and be lost.
         connection.requestStarted()
-        let bound = NIOLoopBound(self, eventLoop: connection.loop.eventLoop)
         let loop = connection.loop
-        environment.messenger.durable.receivedReleased(link.id, packetID, source: link.source) { result in
+        let bound = loop.bound(self)
+        environment.messenger.durable.receivedReleased(id, packetID, source: link.source) { result in
             loop.post(.run { bound.value.releaseStored(packetID, result) })
         }
     }

@@ -6,7 +6,7 @@ import HermesWire
 import Metrics
 import NIOCore
 
-/// Handling of SUBSCRIBE and UNSUBSCRIBE (3.8 to 3.11).
+/// Handling of SUBSCRIBE (3.8, 3.9).
 extension MQTTConnection {
     /// A granted filter.
     private struct Granted {
@@ -19,7 +19,7 @@ extension MQTTConnection {
         /// The generation of the topic rules by which the filter was granted.
         let generation: UInt64
         /// The membership that a new shared subscription takes from the quota; nil for other subscriptions.
-        let place: MQTTSharedQuota.Place?
+        let membership: MQTTSharedQuota.Membership?
 
         /// Whether the filter asks for the account's inbox.
         var isInbox: Bool { MQTTConnection.isInbox(filter) }
@@ -45,7 +45,7 @@ extension MQTTConnection {
     func subscribeReceived(_ filters: MQTTFilterList) {
         guard let client else { return }
         let request = Request(filters)
-        inTurns(filters.count, of: client) { [self] () throws(MQTTPacketError) in
+        decideInTurns(filters.count, of: client) { [self] () throws(MQTTPacketError) in
             decideSubscription(try request.filters.nextSubscription(), request, of: client)
         } then: { [self] in
             decided(request, of: client)
@@ -56,7 +56,7 @@ extension MQTTConnection {
     ///
     /// - Parameter decide: decides about the next filter, and returns the number of its levels, which are charged; 0
     ///   for a filter without wildcards.
-    private func inTurns(
+    func decideInTurns(
         _ count: Int,
         of client: MQTTClientState,
         _ decide: @escaping () throws(MQTTPacketError) -> Int,
@@ -152,13 +152,13 @@ extension MQTTConnection {
 
     /// Stores the granted subscriptions if the session is durable, then adds them and answers.
     private func storeSubscriptions(_ granted: [Granted], _ suback: MQTTSuback, of client: MQTTClientState) {
-        guard client.durable != nil, let link = client.link, !granted.isEmpty else {
+        guard client.durable != nil, let link = client.link, let id = link.id, !granted.isEmpty else {
             return addSubscriptions(granted, suback, of: client)
         }
         let list = granted.map { DurableSubscription(filter: $0.filter.text.rawValue, options: $0.options) }
         let service = environment.messenger.durable
         connection.ask { completion in
-            service.subscribe(link.id, list, source: link.source) { completion(.success($0)) }
+            service.subscribe(id, list, source: link.source) { completion(.success($0)) }
         } then: { [self] (result: Result<FilterChange, HermesError>) in
             subscribed(FilterChange(result), granted, suback, of: client)
         }
@@ -186,7 +186,7 @@ extension MQTTConnection {
 
     /// Returns a packet's reason codes if only the first `count` of the granted filters were stored. The other granted
     /// filters get `failure`.
-    private static func reasons(
+    static func reasons(
         _ reasons: [MQTTReasonCode],
         ofFirst count: Int,
         else failure: MQTTReasonCode,
@@ -247,10 +247,10 @@ extension MQTTConnection {
         guard !isNew || client.subscriptions.reserve(filter.shape, newLease: { lease(of: client) }) else {
             return noRoom()
         }
-        var place: MQTTSharedQuota.Place?
-        if filter.group != nil, known?.place == nil {
-            place = gateway.sharedQuota.join(wanted.filter, of: source(of: client))
-            guard place != nil else {
+        var membership: MQTTSharedQuota.Membership?
+        if filter.group != nil, known?.membership == nil {
+            membership = gateway.sharedQuota.join(wanted.filter, of: source(of: client))
+            guard membership != nil else {
                 if isNew { client.subscriptions.giveBack(filter.shape) }
                 return noRoom()
             }
@@ -263,7 +263,7 @@ extension MQTTConnection {
                 handling: wanted.retainHandling,
                 isNew: isNew,
                 generation: generation,
-                place: place
+                membership: membership
             )
         )
     }
@@ -305,7 +305,7 @@ extension MQTTConnection {
         connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
             reopenRooms(matching: granted[slice].map(\.filter.filter), of: client)
             for granted in granted[slice] {
-                let isKnown = hold(granted.filter, granted.options, at: granted.place, of: client)
+                let isKnown = hold(granted.filter, granted.options, membership: granted.membership, of: client)
                 // The filter arrived twice: in one packet, or in two packets that were under way together.
                 if isKnown { giveBack(granted, of: client) }
             }
@@ -327,30 +327,30 @@ extension MQTTConnection {
     /// Adds a subscription, or changes the options of a known one. The caller must adjust the inbox afterwards
     /// (``adjustInbox(of:)``).
     ///
-    /// - Parameter place: the membership of a shared subscription in the quota. It is nil for a shared subscription
-    ///   that is restored with a kept session. A restored subscription takes a membership if there is room. Without a
-    ///   membership, the session gets only messages that are stored for it.
+    /// - Parameter membership: the membership of a shared subscription in the quota. It is nil for a shared
+    ///   subscription that is restored with a kept session. A restored subscription takes a membership if there is
+    ///   room. Without a membership, the session gets only messages that are stored for it.
     /// - Returns: whether the client already had a subscription with this text. After the end of the connection,
     ///   nothing is added, and the result is false.
     @discardableResult
     func hold(
         _ filter: MQTTFilter,
         _ options: SubscriptionOptions,
-        at place: MQTTSharedQuota.Place? = nil,
+        membership: MQTTSharedQuota.Membership? = nil,
         of client: MQTTClientState
     ) -> Bool {
         // After the end, nothing would remove the subscription again.
         guard self.client === client else { return false }
         if Self.isInbox(filter) { client.account?.asking.insert(filter.text) }
         let known = client.subscriptions[filter.text]
-        if let known, filter.group == nil || known.place != nil {
+        if let known, filter.group == nil || known.membership != nil {
             client.subscriptions.change(filter.text, options)
             return true
         }
         var held = MQTTHeldSubscription(options: options)
         if let group = filter.group {
-            held.place = place ?? gateway.sharedQuota.join(filter.text.rawValue, of: source(of: client))
-            if held.place != nil {
+            held.membership = membership ?? gateway.sharedQuota.join(filter.text.rawValue, of: source(of: client))
+            if held.membership != nil {
                 held.shared = topics.subscribe(self, sharing: group, to: filter.filter, options: options)
             }
         } else {
@@ -372,176 +372,5 @@ extension MQTTConnection {
             filter: granted.filter.filter
         )
         wantRetained(request, granted.handling, isNew: granted.isNew, of: client)
-    }
-
-    // MARK: UNSUBSCRIBE
-
-    /// An UNSUBSCRIBE packet and the decisions about its filters so far.
-    private final class Removal {
-        var filters: MQTTFilterList
-        var reasons: [MQTTReasonCode] = []
-        var gone: [TopicText] = []
-        /// The texts in ``gone``.
-        var isGone: Set<TopicText> = []
-
-        init(_ filters: MQTTFilterList) { self.filters = filters }
-
-        var unsuback: MQTTUnsuback { MQTTUnsuback(packetID: filters.packetID, reasons: reasons) }
-    }
-
-    func unsubscribeReceived(_ filters: MQTTFilterList) {
-        guard let client else { return }
-        let removal = Removal(filters)
-        inTurns(filters.count, of: client) { [self] () throws(MQTTPacketError) in
-            decideRemoval(try removal.filters.nextFilter(), removal, of: client)
-        } then: { [self] in
-            decided(removal, of: client)
-        }
-    }
-
-    /// Decides about one filter of an UNSUBSCRIBE.
-    ///
-    /// - Returns: the number of the filter's levels; 0 for a filter without wildcards.
-    private func decideRemoval(_ filter: String, _ removal: Removal, of client: MQTTClientState) -> Int {
-        let text = TopicText(filter)
-        if client.subscriptions[text] != nil, removal.isGone.insert(text).inserted {
-            removal.gone.append(text)
-            removal.reasons.append(.success)
-        } else {
-            removal.reasons.append(.noSubscriptionExisted)
-        }
-        return TopicShape(of: filter).levels
-    }
-
-    private func decided(_ removal: Removal, of client: MQTTClientState) {
-        let gone = removal.gone
-        let unsuback = removal.unsuback
-        guard client.durable != nil, let link = client.link, !gone.isEmpty else {
-            return drop(gone, unsuback, of: client)
-        }
-        let service = environment.messenger.durable
-        let filters = gone.map(\.rawValue)
-        connection.ask { completion in
-            service.unsubscribe(link.id, filters, source: link.source) { completion(.success($0)) }
-        } then: { [self] (result: Result<FilterChange, HermesError>) in
-            unsubscribed(FilterChange(result), gone, unsuback, of: client)
-        }
-    }
-
-    /// Handles the store's answer. A subscription that the store could not remove stays, because it would return with
-    /// the next connection anyway.
-    private func unsubscribed(
-        _ change: FilterChange,
-        _ gone: [TopicText],
-        _ unsuback: MQTTUnsuback,
-        of client: MQTTClientState
-    ) {
-        guard phase == .connected else { return }
-        guard let error = change.error else { return drop(gone, unsuback, of: client) }
-        guard version == .v5 else {
-            // 3.1.1 has no refusal: the client has to repeat the request over another connection.
-            return end(because: error)
-        }
-        var unsuback = unsuback
-        unsuback.reasons = Self.reasons(unsuback.reasons, ofFirst: change.done, else: .unspecifiedError) {
-            $0 == .success
-        }
-        drop(Array(gone.prefix(change.done)), unsuback, of: client)
-    }
-
-    /// Ends the subscriptions, and answers.
-    private func drop(_ gone: [TopicText], _ unsuback: MQTTUnsuback, of client: MQTTClientState) {
-        connection.inSlices(gone.count, of: Self.filtersPerTurn) { [self] slice in
-            var ended: [MQTTHeldSubscription] = []
-            for text in gone[slice] {
-                // An operator may have ended the subscription meanwhile.
-                if let held = client.subscriptions.end(text) { ended.append(held) }
-            }
-            endSubscriptions(ended, of: client)
-            measureMemory()
-        } then: { [self] in
-            adjustInbox(of: client)
-            write(.unsuback(unsuback))
-        }
-    }
-
-    /// Ends subscriptions. The time is linear in the number of subscriptions and of waiting messages.
-    func endSubscriptions(_ ended: [MQTTHeldSubscription], of client: MQTTClientState) {
-        var back = takeBackMessages(of: ended, from: client)
-        for held in ended { unsubscribe(held, &back) }
-    }
-
-    private func unsubscribe(_ held: MQTTHeldSubscription, _ back: inout [ObjectIdentifier: [Publication]]) {
-        if let live = held.live { topics.unsubscribe(live) }
-        if let shared = held.shared {
-            topics.unsubscribe(shared, givingBack: back.removeValue(forKey: ObjectIdentifier(shared)) ?? [])
-        }
-    }
-
-    /// Ends all subscriptions of an ended connection, in several turns of the loop if there are many. The connection
-    /// gets no messages meanwhile.
-    func letGoOfAll(of client: MQTTClientState) {
-        let ended = Array(client.subscriptions.held.values)
-        let lease = client.subscriptions.lease
-        leaveGroups(of: client)
-        var back = takeBackMessages(of: ended, from: client)
-        connection.loop.finishLater(ended.count) { [self] slice in
-            // Until a filter is removed, searches still follow it, so the lease keeps its shape counted.
-            withExtendedLifetime(lease) { for held in ended[slice] { unsubscribe(held, &back) } }
-        }
-    }
-
-    /// Lets the groups of shared subscriptions choose other members from now on. ``letGo()`` must follow.
-    func leaveGroups() {
-        if let client { leaveGroups(of: client) }
-    }
-
-    private func leaveGroups(of client: MQTTClientState) {
-        for held in client.subscriptions.held.values { held.shared?.leave() }
-    }
-
-    private func takeBackMessages(
-        of ended: [MQTTHeldSubscription],
-        from client: MQTTClientState
-    ) -> [ObjectIdentifier: [Publication]] {
-        let subscriptions = Set(ended.compactMap(\.shared).map(ObjectIdentifier.init))
-        return subscriptions.isEmpty ? [:] : takeBack(subscriptions, from: client.shared)
-    }
-
-    /// Takes back the unacknowledged and the waiting messages of shared subscriptions, for the groups' other members.
-    /// Waiting messages that have expired are dropped. Messages that were sent with QoS 2 are not returned, because no
-    /// other member may get them [MQTT-4.8.2-5].
-    private func takeBack(
-        _ subscriptions: Set<ObjectIdentifier>,
-        from shared: MQTTSharedState
-    ) -> [ObjectIdentifier: [Publication]] {
-        var publications: [ObjectIdentifier: [Publication]] = [:]
-        var count = 0
-        var examined = shared.unacknowledged.count
-        if outbound.waiting.holdsAny(of: subscriptions) { examined += outbound.waiting.count }
-        let numbers = shared.unacknowledged
-            .filter { subscriptions.contains(ObjectIdentifier($0.value.subscription)) }.keys.sorted()
-        for number in numbers {
-            guard let taken = shared.forget(number) else { continue }
-            count += 1
-            guard taken.qos < .exactlyOnce else { continue }
-            publications[ObjectIdentifier(taken.subscription), default: []].append(taken.publication)
-        }
-        let now = now()
-        for message in outbound.waiting.take(of: subscriptions) {
-            guard let subscription = message.shared else { continue }
-            count += 1
-            guard message.publication.details?.hasExpired(at: now) != true else {
-                dropped(.expired)
-                continue
-            }
-            publications[ObjectIdentifier(subscription), default: []].append(message.publication)
-        }
-        shared.load.subtract(count)
-        if count > 0 { shared.load.isFull = false }
-        measureMemory()
-        // Charged last, because the charge may end the connection.
-        connection.chargeInTheEnd(.records(examined))
-        return publications
     }
 }

@@ -2,15 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
-import NIOCore
 import Synchronization
 
 /// The core's attachment for a connection with a session. The connection's loop owns its mutable state.
 final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confined, except the calls below.
-    private let bound: NIOLoopBound<MQTTConnection>
-    private let connection: Connection
-    /// The session's id; 0 until the session is attached.
-    var id = DurableSessionID(rawValue: 0)
+    /// The connection. Other threads only pass it to its loop.
+    private let owner: MQTTConnection
+    /// The session's id; nil until the session is attached.
+    var id: DurableSessionID?
     /// The newest seq that other nodes are known to have queued before the session was attached.
     var head: UInt64 = 0
     /// The numbers of acknowledged messages that are not yet reported to the core.
@@ -40,8 +39,7 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
         reader = client.sessionExpiry == .zero ? nil : client.reader
         source = owner.source(of: client)
         order = owner.connection.order
-        connection = owner.connection
-        bound = NIOLoopBound(owner, eventLoop: owner.connection.loop.eventLoop)
+        self.owner = owner
     }
 
     var userName: String? { identity.userName }
@@ -61,17 +59,15 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
 
     func renamed(to name: NickName) { identity.principal?.rename(to: name) }
 
-    func replaced() { connection.loop.post(.ended(connection, .replaced)) }
+    func replaced() { ended(.replaced) }
 
-    func ended(_ reason: AttachmentEnd) { connection.loop.post(.ended(connection, reason)) }
+    func ended(_ reason: AttachmentEnd) { owner.connection.loop.post(.ended(owner.connection, reason)) }
 
     func committed(_ publications: [QueuedPublication]) {
-        let bound = bound
-        connection.loop.post(.run { bound.value.committed(publications) })
+        owner.connection.loop.post(.run { [self] in owner.committed(publications) })
     }
 
     func advanced(to head: UInt64) {
-        let bound = bound
-        connection.loop.post(.run { bound.value.advanced(to: head) })
+        owner.connection.loop.post(.run { [self] in owner.advanced(to: head) })
     }
 }

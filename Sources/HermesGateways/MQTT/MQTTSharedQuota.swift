@@ -40,7 +40,7 @@ final class MQTTSharedQuota: Sendable {
     }
 
     /// A membership in a group. It ends with the last reference to this object.
-    final class Place: Sendable {
+    final class Membership: Sendable {
         private let quota: MQTTSharedQuota
         private let text: TopicText
         private let owner: CommitSource
@@ -58,7 +58,7 @@ final class MQTTSharedQuota: Sendable {
     ///
     /// - Parameter text: the shared subscription, `$share/group/filter`.
     /// - Returns: nil if the owner has reached its limit on groups or on memberships.
-    func join(_ text: String, of owner: CommitSource) -> Place? {
+    func join(_ text: String, of owner: CommitSource) -> Membership? {
         let text = TopicText(text)
         let isIn = state.withLock { state in
             let known = state.members[owner]?[text] ?? 0
@@ -70,7 +70,7 @@ final class MQTTSharedQuota: Sendable {
             state.members[owner, default: [:]][text] = known + 1
             return true
         }
-        return isIn ? Place(self, text, owner) : nil
+        return isIn ? Membership(self, text, owner) : nil
     }
 
     /// The number of groups; a group counts once for each of its owners.

@@ -4,43 +4,6 @@
 import HermesCore
 import HermesWire
 
-/// The topic filter of a subscription: as the client wrote it, and as it is matched (4.7, 4.8.2).
-struct MQTTFilter {
-    /// The client's text, with the group of a shared subscription.
-    let text: TopicText
-    let filter: TopicFilter
-    /// The group of a shared subscription.
-    let group: String?
-    let shape: TopicShape
-
-    /// Creates a filter; nil if the text is not a valid filter, is too long or has too many levels.
-    init?(_ text: String) {
-        let shared = MQTTTopic.sharedParts(of: text)
-        guard let (filter, shape) = TopicFilter.withShape(shared.map { String($0.filter) } ?? text) else { return nil }
-        self.text = TopicText(text)
-        self.filter = filter
-        group = shared.map { String($0.group) }
-        self.shape = shared == nil ? shape : shape.shared
-    }
-}
-
-/// One of a client's subscriptions.
-struct MQTTHeldSubscription {
-    /// The subscription on the loop's topics; nil for a shared subscription.
-    var live: TopicSubscription?
-    /// The client's part in a shared subscription; nil for other subscriptions, and for a shared one without a
-    /// membership in the quota.
-    var shared: SharedSubscription?
-    /// The membership of a shared subscription in the quota; nil for other subscriptions, and if the quota had no room.
-    var place: MQTTSharedQuota.Place?
-    var options: SubscriptionOptions {
-        didSet {
-            live?.options = options
-            shared?.options = options
-        }
-    }
-}
-
 /// The subscriptions of one client, and their costs. Does no I/O.
 ///
 /// The shape of a filter (``TopicShape``) is the set of positions of its wildcards. The shape of a new subscription is

@@ -9,9 +9,11 @@ enum StoreSchema {
     /// "Hrms": identifies a file of Hermes (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4872_6D73
 
+    typealias Migration = (name: String, migrate: @Sendable (Database) throws -> Void)
+
     /// The migrations in the order in which they are applied. The file's `PRAGMA user_version` is the number of
     /// migrations that were applied to it.
-    static let migrations: [(name: String, migrate: @Sendable (Database) throws -> Void)] = [
+    static let migrations: [Migration] = [
         ("001 accounts, inboxes and messages", createFirstTables),
         ("002 contacts and groups", createSocialTables),
         ("003 durable sessions and retained publications", createSessionTables),
@@ -44,21 +46,52 @@ enum StoreSchema {
 
     static var version: Int { migrations.count }
 
-    /// Applies the migrations that the file lacks. Some take minutes in a large file, so the log shows each one, except
-    /// in a new file.
-    static func migrate(_ writer: some DatabaseWriter, _ logger: Logger) throws {
+    /// Applies the migrations that the file lacks. Some take minutes in a large file. So the log shows the beginning of
+    /// each one and the time every five seconds, except in a new file.
+    ///
+    /// - Parameters:
+    ///   - progress: gets the same.
+    ///   - migrations: all migrations.
+    ///   - interval: the interval of the reports, in seconds.
+    static func migrate(
+        _ writer: some DatabaseWriter,
+        _ logger: Logger,
+        _ progress: @escaping @Sendable (OpeningProgress) -> Void = { _ in },
+        migrations: [Migration] = StoreSchema.migrations,
+        every interval: Double = LongStep.interval
+    ) throws {
         let version = try writer.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         var migrator = DatabaseMigrator()
         for (index, migration) in migrations.enumerated() {
             migrator.registerMigration(migration.name) { db in
                 if version > 0 {
                     logger.notice("bringing the database to this version", metadata: ["step": "\(migration.name)"])
+                    progress(.migrating(name: migration.name))
+                    try LongStep.run(every: interval, reporter(of: migration.name, logger, progress)) {
+                        try migration.migrate(db)
+                    }
+                } else {
+                    try migration.migrate(db)
                 }
-                try migration.migrate(db)
                 try db.execute(sql: "PRAGMA application_id = \(applicationID)")
                 try db.execute(sql: "PRAGMA user_version = \(index + 1)")
             }
         }
         try migrator.migrate(writer)
+    }
+
+    /// Returns the function that reports that a migration still runs.
+    static func reporter(
+        of name: String,
+        _ logger: Logger,
+        _ progress: @escaping @Sendable (OpeningProgress) -> Void
+    ) -> @Sendable (_ seconds: Int64) -> Void {
+        { seconds in
+            logger.notice(
+                "still bringing the database to this version",
+                metadata: ["step": "\(name)", "seconds": "\(seconds)"]
+            )
+            progress(.working)
+        }
     }
 }

@@ -44,12 +44,12 @@ struct OpenStore: Sendable {
     ///
     /// - Parameters:
     ///   - memory: an existing store in memory, which is used instead of a new one.
-    ///   - checking: called before a check of the whole database file, which takes time.
+    ///   - progress: gets the steps that may take long: a check of the whole database file, and migrations.
     static func open(
         _ settings: ServerSettings,
         memory: MemoryStore? = nil,
         logger: Logger,
-        checking: @Sendable () -> Void = {}
+        progress: @escaping @Sendable (OpeningProgress) -> Void = { _ in }
     ) throws(ServerFailure) -> OpenStore {
         let kept = StoreSettings(settings)
         switch settings.store {
@@ -65,7 +65,7 @@ struct OpenStore: Sendable {
                     durability: settings.durability == .full ? .full : .normal,
                     settings: kept,
                     logger: logger,
-                    checking: checking,
+                    progress: progress,
                     damaged: { damagedRows.increment() }
                 )
                 return OpenStore(store, close: { try store.close() }, tryWrite: { store.tryWrite($0) })

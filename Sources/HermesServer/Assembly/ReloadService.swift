@@ -15,15 +15,19 @@ struct ReloadService: Service {
     let settingsFile: SettingsFile?
     /// The SIGHUPs, including those that arrived during the start (see ``EarlySignals``).
     let hangups: AsyncStream<Void>
+    /// Tells the service manager when the files are read; nil if nobody is told.
+    var health: HealthState?
 
     func run() async throws {
         certificates.warn()
         await cancelWhenGracefulShutdown {
             for await _ in hangups {
+                health?.reloading()
                 certificates.reload()
                 files.reload()
                 await pushKeys()
                 report()
+                health?.reloaded()
             }
         }
     }

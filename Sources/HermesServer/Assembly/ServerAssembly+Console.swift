@@ -11,7 +11,9 @@ import Synchronization
 extension ServerAssembly {
     /// Creates the console's operations. The tests use the same list.
     func consoleCore(_ port: ConsolePort) -> ConsoleCore {
-        ConsoleCore(
+        var loginLogger = logger
+        loginLogger[metadataKey: "gateway"] = "console"
+        return ConsoleCore(
             api: core,
             administrators: administrators,
             cookie: ConsoleCookie(isEncrypted: port.tls != nil),
@@ -19,7 +21,9 @@ extension ServerAssembly {
             log: tail,
             outbound: outbound,
             configuration: settings.inForce,
-            listeners: { [self] in opened.withLock { $0 } }
+            listeners: { [self] in opened.withLock { $0 } },
+            logins: logins,
+            loginLogger: loginLogger
         )
     }
 

@@ -41,6 +41,8 @@ package final class ServerAssembly: Sendable {
     private let health: HealthState
     private let counter: ConnectionCounter
     let logger: Logger
+    /// The log of failed logins.
+    let logins: LoginLog
     /// The last lines of the log; nil if they are not kept.
     let tail: LogTail?
     /// The addresses of the listeners; empty until all are open.
@@ -68,8 +70,10 @@ package final class ServerAssembly: Sendable {
         api: API?,
         outbound: OutboundServices,
         logger: Logger,
+        logins: LoginLog,
         tail: LogTail?
     ) {
+        self.logins = logins
         self.files = files
         self.tail = tail
         self.memory = memory
@@ -133,18 +137,20 @@ package final class ServerAssembly: Sendable {
     ///   - tail: keeps the last of these lines for the console; nil if they are not kept.
     ///   - time: the clocks.
     ///   - memory: the store to use if `store.kind` is `memory`; nil for a new one.
+    ///   - environment: the environment of the process, which may name the socket of a service manager.
     package static func start(
         _ settings: ServerSettings,
         logger: Logger,
         tail: LogTail? = nil,
         time: any TimeSource = SystemTime(),
-        memory: MemoryStore? = nil
+        memory: MemoryStore? = nil,
+        environment: [String: String] = [:]
     ) async throws(ServerFailure) -> ServerAssembly {
         _ = MetricsRegistry.installed
         let loops = settings.eventLoops > 0 ? settings.eventLoops : System.coreCount
         let ticks = LoopTicks()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops, metricsDelegate: ticks)
-        let health = HealthState()
+        let health = HealthState(manager: ServiceManager(environment: environment, logger: logger))
         let counter = ConnectionCounter(settings.gateways.limits)
         let http: HTTPPort?
         let store: OpenStore
@@ -152,9 +158,7 @@ package final class ServerAssembly: Sendable {
             http = try await HTTPPort.open(settings, health: health, counter: counter, group: group, logger)
             health.starting("opening the store")
             do throws(ServerFailure) {
-                store = try OpenStore.open(settings, memory: memory, logger: logger) {
-                    health.starting("checking the database, which the last run did not close")
-                }
+                store = try OpenStore.open(settings, memory: memory, logger: logger) { health.note($0) }
             } catch {
                 await http?.listener.stop(within: .zero)
                 throw error
@@ -270,6 +274,7 @@ package final class ServerAssembly: Sendable {
                         ? API(settings.api, core: core, logins: environment.logins, logger: logger) : nil,
                     outbound: outbound,
                     logger: logger,
+                    logins: environment.logins,
                     tail: tail
                 )
                 running.assembled(assembly)
@@ -384,7 +389,8 @@ package final class ServerAssembly: Sendable {
                     files: files,
                     pushKeys: reloadPushKeys,
                     settingsFile: settingsFile,
-                    hangups: signals.hangups
+                    hangups: signals.hangups,
+                    health: health
                 )
             )
             services.append(WatchdogService(patience: settings.shutdownDeadline + .seconds(10), logger: logger))

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesSQLite
 import Logging
 import Synchronization
 
@@ -44,6 +45,17 @@ final class StartProgress: Sendable {
                 "read the \(ended.name)",
                 metadata: ["count": "\(count)", "seconds": "\((now - ended.begunAt).components.seconds)"]
             )
+        }
+    }
+}
+
+extension HealthState {
+    /// Shows what the opening of the database is doing.
+    func note(_ progress: OpeningProgress) {
+        switch progress {
+        case .checking: starting("checking the database, which the last run did not close")
+        case .migrating(let name): starting("bringing the database to this version (\(name))")
+        case .working: working()
         }
     }
 }

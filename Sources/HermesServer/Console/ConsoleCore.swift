@@ -4,7 +4,9 @@
 #if Pages
 import HTTPTypes
 import HermesCore
+import HermesGateways
 import HermesWire
+import Logging
 
 /// The operations of the console: logging in, the console's own views, and the operations of the HTTP API that
 /// administrators may use.
@@ -21,6 +23,11 @@ struct ConsoleCore: Sendable {
     let configuration: [ConfiguredValue]
     /// The open listeners; empty until all are open.
     let listeners: @Sendable () -> [BoundAddress]
+    /// Logs failed logins, as those of other listeners are logged.
+    let logins: LoginLog
+    /// Names the console in each line.
+    let loginLogger: Logger
+    let loginMetrics = LoginMetrics(gateway: "console")
 
     /// All operations of the console.
     var routes: [ConsoleRoute] {
@@ -112,13 +119,24 @@ struct ConsoleCore: Sendable {
     }
 
     private func logIn(_ call: APICall) async throws -> APIAnswer {
-        let result = try await administrators.logIn(
-            name: call.body["name"]?.string ?? "",
-            password: call.body["password"]?.string ?? "",
-            code: call.body["code"]?.string,
-            address: call.console?.address ?? "",
-            replacing: call.console?.token
-        )
+        let name = call.body["name"]?.string ?? ""
+        let address = call.console?.address ?? ""
+        let result: AdministratorService.LoginResult
+        do {
+            result = try await administrators.logIn(
+                name: name,
+                password: call.body["password"]?.string ?? "",
+                code: call.body["code"]?.string,
+                address: address,
+                replacing: call.console?.token
+            )
+        } catch {
+            if let failure = LoginFailure(error.code) {
+                loginMetrics.failed(failure)
+                logins.failed(failure, address: address, user: name, to: loginLogger)
+            }
+            throw error
+        }
         switch result {
         case .codeNeeded: return APIAnswer(["code_needed": .boolean(true)])
         case .session(let token, let session):

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// The server's state for `/readyz`.
+/// The server's state for `/readyz` and for the service manager.
 final class HealthState: Sendable {
     enum State: String, Sendable {
         case starting
@@ -12,6 +12,12 @@ final class HealthState: Sendable {
     }
 
     private let state = Mutex((state: State.starting, detail: String?.none))
+    /// Learns each change; nil if there is no manager.
+    let manager: ServiceManager?
+
+    init(manager: ServiceManager? = nil) {
+        self.manager = manager
+    }
 
     var current: State { state.withLock { $0.state } }
 
@@ -22,16 +28,45 @@ final class HealthState: Sendable {
 
     /// Sets what the start is waiting for.
     func starting(_ detail: String) {
-        state.withLock { now in if now.state == .starting { now.detail = detail } }
+        let isStarting = state.withLock { now -> Bool in
+            if now.state == .starting { now.detail = detail }
+            return now.state == .starting
+        }
+        if isStarting { manager?.starting("starting: \(detail)") }
+    }
+
+    /// Tells the service manager that the present step of the start is not stuck.
+    func working() {
+        if current == .starting { manager?.starting(nil) }
+    }
+
+    /// Tells the service manager that the server begins to read its files again; ``reloaded()`` follows. During the start
+    /// and while the server drains, the manager is told nothing: it would take the end of the reading for the end of the
+    /// start.
+    func reloading() {
+        if current == .ready { manager?.reloading() }
+    }
+
+    /// Tells the service manager that the files were read again.
+    func reloaded() {
+        if current == .ready { manager?.ready() }
     }
 
     /// Moves on to a later state; there is no way back to an earlier one.
     func advance(to next: State) {
-        state.withLock { now in
+        let hasChanged = state.withLock { now -> Bool in
             switch (now.state, next) {
-            case (.starting, .ready), (.starting, .draining), (.ready, .draining): now = (next, nil)
-            case (.starting, .starting), (.ready, _), (.draining, _): break
+            case (.starting, .ready), (.starting, .draining), (.ready, .draining):
+                now = (next, nil)
+                return true
+            case (.starting, .starting), (.ready, _), (.draining, _): return false
             }
+        }
+        guard hasChanged else { return }
+        switch next {
+        case .starting: break
+        case .ready: manager?.ready()
+        case .draining: manager?.stopping()
         }
     }
 }

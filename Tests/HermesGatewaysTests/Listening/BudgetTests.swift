@@ -204,7 +204,7 @@ import Testing
         fixture.loop.run()
         // A turn has time for two looks at the clock.
         var looks: UInt64 = 0
-        fixture.context.replacedClock = {
+        fixture.context.replacedTurnClock = {
             looks += 1
             return .uptimeNanoseconds(looks * 15_000_000)
         }
@@ -414,7 +414,7 @@ import Testing
         fixture.loop.run()
         // A turn has time for two looks at the clock.
         var looks: UInt64 = 0
-        fixture.context.replacedClock = {
+        fixture.context.replacedTurnClock = {
             looks += 1
             return .uptimeNanoseconds(looks * 15_000_000)
         }

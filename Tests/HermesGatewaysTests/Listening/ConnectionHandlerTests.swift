@@ -148,7 +148,7 @@ import Testing
     /// A hundred frames in one read, on a loop on which a look at the clock takes 10 ms.
     private func busy(_ fixture: Fixture) throws {
         var looks: Int64 = 0
-        fixture.connection.loop.replacedClock = {
+        fixture.connection.loop.replacedTurnClock = {
             looks += 1
             return .uptimeNanoseconds(UInt64(looks) * 10_000_000)
         }

@@ -51,7 +51,7 @@ import Testing
         let link = InboxLink(principal: reader, connection: connection, messenger: messenger) { written.append($0.seq) }
         // Each look at the time finds much of it gone.
         var time = NIODeadline.uptimeNanoseconds(1_000_000_000)
-        connection.loop.replacedClock = {
+        connection.loop.replacedTurnClock = {
             time = time + .milliseconds(15)
             return time
         }

@@ -58,7 +58,7 @@ import Testing
                 }
                 // Each look at the time finds 5 ms gone.
                 var time = NIODeadline.now()
-                context.replacedClock = {
+                context.replacedTurnClock = {
                     time = time + .milliseconds(5)
                     return time
                 }

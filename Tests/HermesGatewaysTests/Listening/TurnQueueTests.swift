@@ -63,7 +63,7 @@ struct TurnQueueTests {
         let context = try #require(LoopContexts(group)[loop])
         let durations = try await loop.submit { () -> [TimeAmount] in
             var now = at(1_000)
-            context.replacedClock = { now }
+            context.replacedTurnClock = { now }
             // It has sent before.
             var busy = at(999)
             var found: [TimeAmount] = []
@@ -110,7 +110,7 @@ struct TurnQueueTests {
             loop.execute {
                 // A turn has time for one work.
                 var time = NIODeadline.now()
-                context.replacedClock = {
+                context.replacedTurnClock = {
                     time = time + .milliseconds(15)
                     return time
                 }
@@ -153,7 +153,7 @@ struct TurnQueueTests {
             loop.execute {
                 // There is time for one event.
                 var time = NIODeadline.now()
-                context.replacedClock = {
+                context.replacedTurnClock = {
                     time = time + .milliseconds(15)
                     return time
                 }
@@ -174,7 +174,7 @@ struct TurnQueueTests {
         let context = try #require(LoopContexts(group, ticks: ticks)[loop])
         let answers = try await loop.submit { () -> [Bool] in
             var time = NIODeadline.now()
-            context.replacedClock = {
+            context.replacedTurnClock = {
                 time = time + .milliseconds(15)
                 return time
             }

@@ -11,24 +11,36 @@ import Testing
 
 /// Retained messages and live messages of one topic: the newest comes last, and none is missed.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTRetainedOrderTests {
+    /// A client that accepts ten messages without having acknowledged them, and has got ten of the retained ones.
+    private func fullReader(
+        _ harness: GatewayHarness
+    ) async throws -> (client: MQTTTestClient, unacknowledged: [MQTTPublish]) {
+        let reader = try await harness.mqtt("reader", .v5, properties: [.receiveMaximum(10)])
+        _ = try await reader.subscribe("r/#", qos: .atLeastOnce)
+        var unacknowledged: [MQTTPublish] = []
+        for _ in 0..<10 { unacknowledged.append(try await reader.publication()) }
+        return (reader, unacknowledged)
+    }
+
+    private func acknowledge(_ publications: [MQTTPublish], by reader: MQTTTestClient) async throws {
+        for publish in publications {
+            let packetID = try #require(publish.packetID)
+            try await reader.send(.puback(MQTTAcknowledgement(packetID: packetID)))
+        }
+    }
+
     @Test(arguments: [false, true])
     func `no retained message comes after a newer message of its topic`(isRemoved: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
             let topics = (0..<50).map { "r/\($0)" }
             for topic in topics { try await publisher.publish(topic, "old", retain: true) }
-            let reader = try await harness.mqtt("reader", .v5, properties: [.receiveMaximum(10)])
-            _ = try await reader.subscribe("r/#", qos: .atLeastOnce)
-            var unacknowledged: [MQTTPublish] = []
-            for _ in 0..<10 { unacknowledged.append(try await reader.publication()) }
+            let (reader, unacknowledged) = try await fullReader(harness)
             let sent = Set(unacknowledged.map(\.topic))
             let changed = try #require(topics.first(where: { !sent.contains($0) }))
             try await publisher.publish(changed, isRemoved ? "" : "new", retain: true)
             #expect(try await reader.untilPong().isEmpty)
-            for publish in unacknowledged {
-                let packetID = try #require(publish.packetID)
-                try await reader.send(.puback(MQTTAcknowledgement(packetID: packetID)))
-            }
+            try await acknowledge(unacknowledged, by: reader)
             var texts: [String: [String]] = [:]
             // The change comes live, and then what is retained: the new message, or none.
             for _ in 0..<(isRemoved ? 40 : 41) {
@@ -50,20 +62,14 @@ import Testing
             // More than one search finds at once.
             let topics = (0..<2 * MQTTRetainedQueue.pageSize).map { "r/\($0)" }
             for topic in topics { try await publisher.publish(topic, "old", retain: true) }
-            let reader = try await harness.mqtt("reader", .v5, properties: [.receiveMaximum(10)])
-            _ = try await reader.subscribe("r/#", qos: .atLeastOnce)
-            var unacknowledged: [MQTTPublish] = []
-            for _ in 0..<10 { unacknowledged.append(try await reader.publication()) }
+            let (reader, unacknowledged) = try await fullReader(harness)
             let sent = Set(unacknowledged.map(\.topic))
             let left = Set(topics).subtracting(sent)
             for topic in topics where left.contains(topic) { try await publisher.publish(topic, "new", retain: true) }
             // The live copies have come, and found room for one.
             _ = try await publisher.untilPong()
             #expect(try await reader.untilPong().isEmpty)
-            for publish in unacknowledged {
-                let packetID = try #require(publish.packetID)
-                try await reader.send(.puback(MQTTAcknowledgement(packetID: packetID)))
-            }
+            try await acknowledge(unacknowledged, by: reader)
             var came: Set<String> = []
             // One of them comes live, too.
             for _ in 0...left.count {

@@ -23,6 +23,21 @@ import Testing
         return try #require(await box.reason)
     }
 
+    /// Connects eight clients of the account ann, each with a kept session and a will.
+    private func annsClients(_ harness: GatewayHarness, will: (Int) -> MQTTWill) async throws -> [MQTTTestClient] {
+        var clients: [MQTTTestClient] = []
+        for number in 0..<8 {
+            var connect = MQTTConnect(version: .v5, clientID: "c\(number)", properties: [.sessionExpiryInterval(600)])
+            connect.userName = "ann"
+            connect.password = ByteBuffer(string: "correct horse")
+            connect.will = will(number)
+            let (client, connack) = try await harness.apply(connect)
+            #expect(connack.reason == .success)
+            clients.append(client)
+        }
+        return clients
+    }
+
     private actor Mailbox {
         private(set) var reason: MQTTReasonCode?
         func put(_ reason: MQTTReasonCode) { self.reason = reason }
@@ -316,19 +331,8 @@ import Testing
             let kept = try await harness.mqtt("kept", .v5, durable: true)
             _ = try await kept.subscribe("t")
             try await kept.disconnect()
-            var clients: [MQTTTestClient] = []
-            for number in 0..<8 {
-                var connect = MQTTConnect(
-                    version: .v5,
-                    clientID: "c\(number)",
-                    properties: [.sessionExpiryInterval(600)]
-                )
-                connect.userName = "ann"
-                connect.password = ByteBuffer(string: "correct horse")
-                connect.will = MQTTWill(topic: "t", payload: ByteBuffer(string: "\(number)"), qos: .atLeastOnce)
-                let (client, connack) = try await harness.apply(connect)
-                #expect(connack.reason == .success)
-                clients.append(client)
+            let clients = try await annsClients(harness) { number in
+                MQTTWill(topic: "t", payload: ByteBuffer(string: "\(number)"), qos: .atLeastOnce)
             }
             store.close()
             for client in clients { try await client.drop() }
@@ -352,19 +356,8 @@ import Testing
         let settings = DurableSettings(commit: CommitLimits(maxWaiting: 16))
         try await GatewayHarness.withMQTT(sessionStore: store, durableSettings: settings) { harness in
             let ann = try await harness.register("ann").principal.user
-            var clients: [MQTTTestClient] = []
-            for number in 0..<8 {
-                var connect = MQTTConnect(
-                    version: .v5,
-                    clientID: "c\(number)",
-                    properties: [.sessionExpiryInterval(600)]
-                )
-                connect.userName = "ann"
-                connect.password = ByteBuffer(string: "correct horse")
-                connect.will = MQTTWill(topic: "user/ann/\(number)", payload: ByteBuffer(string: "gone"), retain: true)
-                let (client, connack) = try await harness.apply(connect)
-                #expect(connack.reason == .success)
-                clients.append(client)
+            let clients = try await annsClients(harness) { number in
+                MQTTWill(topic: "user/ann/\(number)", payload: ByteBuffer(string: "gone"), retain: true)
             }
             store.close()
             for client in clients { try await client.drop() }

@@ -1,0 +1,48 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import Foundation
+import HermesServer
+
+/// `hermes health`.
+struct HealthCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "health",
+        abstract: "Ask the server of this machine whether it is ready.",
+        discussion: """
+            Asks the HTTP port of the configuration for /readyz, and prints the answer. Exit code 0: the server is ready; \
+            1: it is not, with the reason; 69: it does not answer; 78: the configuration is wrong, or it has no HTTP port \
+            that can be asked. The certificate of the port is not checked.
+
+            Examples:
+              hermes health
+              hermes health --config /etc/hermes/hermes.yaml
+            """
+    )
+
+    @Option(name: .long, help: ArgumentHelp("The configuration file of the server.", valueName: "file"))
+    var config: String?
+
+    @Argument(parsing: .allUnrecognized, help: ArgumentHelp("Settings, as --KEY VALUE.", valueName: "setting"))
+    var settings: [String] = []
+
+    func run() async throws {
+        let address: String
+        do throws(ServerFailure) {
+            address = try HermesServer.httpAddress(arguments: settings, file: config)
+        } catch {
+            throw Report.failure(error)
+        }
+        let answer: HTTPEndpoint.Answer
+        do throws(ClientFailure) {
+            answer = try await HTTPEndpoint(address, path: "/readyz", checksCertificate: false).get()
+        } catch {
+            throw Report.failure("no server answers at \(address)", code: 69)
+        }
+        let body = String(decoding: answer.body, as: UTF8.self)
+        let text = body.trimmingCharacters(in: .whitespacesAndNewlines).printable
+        guard answer.status == 200 else { throw Report.failure("\(address): \(text)") }
+        try CommandOutput.print(text)
+    }
+}
