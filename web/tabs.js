@@ -67,7 +67,11 @@ export class SharedClient extends Requests {
     /** @typedef {{ tabs: Set<string>, count: number, entering: Promise<any> | null }} Members */
     /** @type {Map<string, Members>} The tabs in each room, as the leader knows them, and the number of members. */
     #members = new Map();
-    /** @type {Map<number, Set<string>>} The tabs that watch each account, as the leader knows them. */
+    /**
+     * @typedef {{ isGranted: boolean, unanswered: number }} Watch Whether the server granted a request of this session,
+     *   and the number of requests without an answer.
+     */
+    /** @type {Map<number, Map<string, Watch>>} The tabs that watch each account, as the leader knows them. */
     #watchers = new Map();
     /** @type {(() => void)[]} Called when this tab has a handler of entries. */
     #handlerWaiters = [];
@@ -369,14 +373,19 @@ export class SharedClient extends Requests {
      *
      * @param {any} session
      */
-    #belongsTo({ uid }) {
-        if (uid === this.#uid) return;
-        this.#uid = uid;
+    #belongsTo(session) {
+        if (session.uid === this.#uid) return;
+        this.#uid = session.uid;
         this.#rooms.clear();
         this.#watched.clear();
-        this.#watchers.clear();
-        // What is being entered was asked for after the connection of the other account.
+        // What has no answer yet was asked for after the connection of the other account.
         for (const [room, { entering }] of this.#members) if (!entering) this.#members.delete(room);
+        for (const [uid, tabs] of this.#watchers) {
+            for (const [tab, watch] of tabs) {
+                watch.isGranted = false;
+                this.#endUnlessWatched(tab, uid);
+            }
+        }
     }
 
     /** Asks a new leader for the rooms and the watched accounts of this tab. */
@@ -458,7 +467,7 @@ export class SharedClient extends Requests {
         const client = /** @type {any} */ (this.#client);
         try {
             if (!methods.includes(method)) throw new HermesError(ErrorCode.unsupported, `no method ${method}`);
-            const { room, presence } = method === "request" ? args[0] : {};
+            const { room, presence } = /** @type {any} */ (method === "request" ? args[0] : {});
             const { enter, leave } = room ?? {};
             if (presence) return { value: plain(await this.#watch(tab, args)) };
             if (enter) return { value: plain(await this.#enterRoom(tab, args)) };
@@ -509,28 +518,47 @@ export class SharedClient extends Requests {
      */
     async #watch(tab, [{ presence, ...rest }, ...options]) {
         const { watchUids = [], unwatchUids = [] } = presence;
-        const added = watchUids.filter((/** @type {number} */ uid) => this.#addWatcher(tab, uid));
+        // The server, too, ends the watching first.
         const unwatched = unwatchUids.filter((/** @type {number} */ uid) => this.#removeWatcher(tab, uid));
+        const watches = watchUids.map((/** @type {number} */ uid) => this.#addWatcher(tab, uid));
         const body = { ...rest, presence: { ...presence, unwatchUids: unwatched } };
         if (!unwatched.length) delete body.presence.unwatchUids;
         if (!Object.keys(body.presence).length) return {};
         try {
-            return await /** @type {HermesClient} */ (this.#client).request(body, ...options);
-        } catch (error) {
-            for (const uid of added) this.#removeWatcher(tab, uid);
-            throw error;
+            const result = await /** @type {HermesClient} */ (this.#client).request(body, ...options);
+            for (const watch of watches) watch.isGranted = true;
+            return result;
+        } finally {
+            for (const watch of watches) watch.unanswered -= 1;
+            for (const uid of watchUids) this.#endUnlessWatched(tab, uid);
         }
     }
 
     /**
+     * A tab asks to watch an account.
+     *
      * @param {string} tab
      * @param {number} uid
-     * @returns {boolean} Whether the tab did not watch the account before.
      */
     #addWatcher(tab, uid) {
-        const tabs = this.#watchers.get(uid) ?? new Set();
+        const tabs = this.#watchers.get(uid) ?? new Map();
         this.#watchers.set(uid, tabs);
-        return !tabs.has(tab) && !!tabs.add(tab);
+        /** @type {Watch} */
+        const watch = tabs.get(tab) ?? { isGranted: false, unanswered: 0 };
+        tabs.set(tab, watch);
+        watch.unanswered += 1;
+        return watch;
+    }
+
+    /**
+     * Forgets that a tab watches an account, if no request for this was granted or waits for its answer.
+     *
+     * @param {string} tab
+     * @param {number} uid
+     */
+    #endUnlessWatched(tab, uid) {
+        const watch = this.#watchers.get(uid)?.get(tab);
+        if (watch && !watch.isGranted && !watch.unanswered) this.#removeWatcher(tab, uid);
     }
 
     /**

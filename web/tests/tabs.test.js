@@ -119,6 +119,8 @@ function answerRooms(answer) {
     };
 }
 
+const unwatched = () => server.packets.flatMap((packet) => packet.presence?.unwatchUids ?? []);
+
 const enters = () => server.packets.filter((packet) => packet.room?.enter).map((packet) => packet.room.enter);
 
 /** A page around the tabs, whose events the test sends. */
@@ -244,7 +246,6 @@ describe("a page without Web Locks", () => {
         const [first, second, third] = [await open(), await open(), await open()];
         answerRooms(() => ({}));
         await first.logIn({ nickName: "ann", password: "secret" });
-        const unwatched = () => server.packets.flatMap((packet) => packet.presence?.unwatchUids ?? []);
         for (const tab of [first, second, third]) await tab.watchPresence([7, 8]);
         await first.unwatchPresence([7]);
         await first.unwatchPresence([7, 8, 9]);
@@ -255,22 +256,6 @@ describe("a page without Web Locks", () => {
         await second.close();
         await server.until(() => unwatched().includes(7));
         assert.deepEqual(unwatched(), [9, 8, 7]);
-    });
-
-    test("a refused request to watch does not keep an account watched", async () => {
-        const open = browser();
-        const [first, second] = [await open(), await open()];
-        answerRooms(() => ({}));
-        await first.logIn({ nickName: "ann", password: "secret" });
-        const answer = server.handler;
-        await first.watchPresence([7]);
-        server.handler = (packet, connection) =>
-            packet.presence?.watchUids
-                ? connection.send({ id: packet.id, result: { error: { code: 2003, message: "no" } } })
-                : answer(packet, connection);
-        await assert.rejects(second.watchPresence([7]));
-        await first.unwatchPresence([7]);
-        assert.deepEqual(server.packets.at(-1).presence, { unwatchUids: [7] });
     });
 
     test("tells that its databases fail, and takes part again when they work", async () => {
@@ -405,6 +390,59 @@ describe("tabs", () => {
         await server.until(() => server.packets.filter((packet) => packet.room?.enter).length === 2);
         await second.leaveRoom("lobby");
         assert.equal(server.packets.filter((packet) => packet.room?.leave).length, 1);
+    });
+
+    test("a refused request to watch does not keep an account watched", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        answerRooms(() => ({}));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        const answer = server.handler;
+        await first.watchPresence([7]);
+        server.handler = (packet, connection) =>
+            packet.presence?.watchUids
+                ? connection.send({ id: packet.id, result: { error: { code: 2003, message: "no" } } })
+                : answer(packet, connection);
+        await assert.rejects(second.watchPresence([7]));
+        await first.unwatchPresence([7]);
+        assert.deepEqual(server.packets.at(-1).presence, { unwatchUids: [7] });
+    });
+
+    test("an account that a tab asked to watch during the login stays watched when another tab ends this", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        answerRooms(() => ({}));
+        const login = first.logIn({ nickName: "ann", password: "secret" });
+        await Promise.all([login, first.watchPresence([7])]);
+        await second.watchPresence([7]);
+        await second.unwatchPresence([7]);
+        assert.deepEqual(unwatched(), []);
+        await first.unwatchPresence([7]);
+        assert.deepEqual(unwatched(), [7]);
+    });
+
+    test("a request that ends the watching of an account and begins it again leaves it watched", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        answerRooms(() => ({}));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await first.request({ presence: { watchUids: [7], unwatchUids: [7] } });
+        await second.watchPresence([7]);
+        await second.unwatchPresence([7]);
+        assert.deepEqual(unwatched(), [7]);
+    });
+
+    test("no tab watches an account after the login to another account", async () => {
+        const open = browser();
+        const [first, second] = [await open(), await open()];
+        twoAccounts();
+        answerRooms(() => ({}));
+        await first.logIn({ nickName: "ann", password: "secret" });
+        await second.watchPresence([7]);
+        await first.logIn({ nickName: "bob", password: "secret" });
+        await first.watchPresence([7]);
+        await first.unwatchPresence([7]);
+        assert.deepEqual(unwatched(), [7]);
     });
 
     test("the inbox of another account arrives, although its seqs are those of the account before", async () => {

@@ -145,10 +145,11 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         arrivals.tells(topics.audience(of: room), in: room, by: source, now: uptime)
     }
 
-    // MARK: From other threads
-
-    /// Returns a reference that other threads may pass back to the loop. Only the loop may read its value.
+    /// Returns a reference that other threads may pass back to the loop. Only the loop may call this function and read
+    /// the value.
     func bound<Value>(_ value: Value) -> NIOLoopBound<Value> { NIOLoopBound(value, eventLoop: eventLoop) }
+
+    // MARK: From other threads
 
     /// Posts an event to the loop. Several posts in quick succession wake the loop only once. Callable on any thread.
     package func post(_ event: LoopEvent) { mailbox.post(event) }

@@ -3,15 +3,16 @@
 
 import NIOCore
 
-/// The pauses in which a connection is not read from: it exceeds its budgets, or others are behind with its
-/// publications. Pauses for exceeded budgets form series. Does no I/O. Owner: the connection's event loop.
+/// The pauses in which the server does not read from a connection. A pause begins when the connection exceeds a budget,
+/// or when another loop is far behind with the connection's publications. Only pauses for exceeded budgets form series.
+/// Does no I/O. Owner: the connection's event loop.
 struct Throttle {
     /// The time without a pause after which the next pause begins a new series.
     private static let respite = TimeAmount.seconds(30)
 
     /// The beginning of the present series; nil if there is none.
     private var since: NIODeadline?
-    /// The beginning of the last pause of a series.
+    /// The beginning of the newest pause for an exceeded budget.
     private var lastAt = NIODeadline.distantPast
     /// The end of the present pause.
     private(set) var until = NIODeadline.uptimeNanoseconds(0)

@@ -6,7 +6,7 @@ import Synchronization
 
 /// The core's attachment for a connection with a session. The connection's loop owns its mutable state.
 final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confined, except the calls below.
-    /// The connection. Other threads only pass it to its loop.
+    /// The client's connection. Other threads only post to its loop.
     private let owner: MQTTConnection
     /// The session's id; nil until the session is attached.
     var id: DurableSessionID?

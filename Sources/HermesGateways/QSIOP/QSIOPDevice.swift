@@ -115,7 +115,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
         let accounts = gateway.environment.messenger.accounts
         let loop = connection.loop
         let address = connection.remoteHost
-        let device = NIOLoopBound(self, eventLoop: loop.eventLoop)
+        let device = loop.bound(self)
         // This needs a task, because the event loop cannot wait. The connection has at most one such task, because it
         // has at most one report that is being checked.
         Task {
