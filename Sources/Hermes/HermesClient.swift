@@ -405,7 +405,7 @@ extension ConnectionDriver where Link == DelimitedLink {
     /// - Parameter event: the event that counts as taken if it is still the last one; nil: none.
     func close(taking event: DelimitedLink.Event?) async {
         take(event)
-        await close(takesLast: false, returnsLast: false)
+        await close(lastEvent: .kept)
     }
 
     /// Takes the event that the app got last, if it is this one.

@@ -57,7 +57,7 @@ extension SQLiteStore: MessageStore {
 
     package func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         let purged = try await write { [self] (db, users) in
-            var changes: [(unread: [UserID: Int], inboxes: InboxLedger.Changes)] = []
+            var effects: [CommitEffects] = []
             var removals: [UserID: InboxRemoval] = [:]
             let count = try Self.inSteps(limit, purgeStep, TimeSlice(clock, slice)) { rows in
                 var purger = Purger(
@@ -70,17 +70,14 @@ extension SQLiteStore: MessageStore {
                 )
                 defer { users += purger.users }
                 let count = try purger.run()
-                changes.append((purger.unreadChanges, purger.inboxChanges))
+                effects.append(purger.effects)
                 removals.merge(purger.removals) { $0 + $1 }
                 return count
             }
             keepInboxes(removals, after: db)
-            return (count: count, changes: changes)
+            return (count: count, effects: effects)
         }
-        for changes in purged.changes {
-            inboxes.apply(changes.inboxes)
-            unread.apply(changes.unread)
-        }
+        for effects in purged.effects { apply(effects) }
         return purged.count
     }
 

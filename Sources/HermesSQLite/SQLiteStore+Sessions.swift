@@ -139,7 +139,6 @@ extension SQLiteStore: SessionStore {
                 return isolating ? cache : taken
             }
             var outcomes: [SessionOutcome] = []
-            outcomes.reserveCapacity(operations.count)
             var changes = OwnerTally()
             var refused = 0
             try db.inTransaction(.immediate) {
@@ -152,15 +151,7 @@ extension SQLiteStore: SessionStore {
                     sweepRows: sweepRows
                 )
                 taken = SessionCache()
-                for operation in operations {
-                    guard isolating else {
-                        outcomes.append(try writer.apply(operation))
-                        continue
-                    }
-                    let outcome = try isolated(db, &writer) { try $0.apply(operation) }
-                    outcomes.append(outcome ?? .refused(Damage.refusal))
-                }
-                try writer.apply(taking: next, slice: slice, unless: isAwaited, &operations, &outcomes)
+                outcomes = try apply(&operations, taking: next, isolating: isolating, with: &writer, in: db)
                 changes = writer.queueChanges
                 refused = writer.refused
                 taken = try writer.finish()

@@ -13,11 +13,7 @@ struct ConversationListTests {
     @Test(arguments: ConversationReader.Query.all)
     func `no query reads other accounts' rows or sorts`(sql: String) async throws {
         let directory = try TemporaryDirectory()
-        try directory.openStore().close()
-        let plan = try await DatabaseQueue(path: directory.database).read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql.replacing("?1", with: "1").replacing("?2", with: "2"))
-                .map { $0["detail"] as String }
-        }
+        let plan = try await directory.queryPlan(of: sql)
         #expect(!plan.isEmpty)
         for step in plan { #expect(step.hasPrefix("SEARCH "), "\(plan)") }
         // The first walks in the order of the list.

@@ -330,10 +330,7 @@ struct InboxCountsTests {
     @Test(arguments: FreshTables.inbox.both.map(UnreadLedger.entriesSQL) + [SQLiteStore.deletionsSQL])
     func `no statement of the start sorts rows, or reads all accounts`(sql: String) async throws {
         let directory = try TemporaryDirectory()
-        try directory.openStore().close()
-        let plan = try await DatabaseQueue(path: directory.database).read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql)").map { $0["detail"] as String }
-        }
+        let plan = try await directory.queryPlan(of: sql)
         #expect(!plan.isEmpty && !plan.contains { $0.contains("TEMP B-TREE") }, "\(plan)")
         for step in plan where step.contains("account") { #expect(step.contains("account_leaving"), "\(step)") }
     }

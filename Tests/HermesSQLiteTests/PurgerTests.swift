@@ -14,11 +14,7 @@ struct PurgerTests {
     @Test(arguments: Purger.Query.all)
     func `no query reads what it does not delete`(sql: String) async throws {
         let directory = try TemporaryDirectory()
-        try directory.openStore().close()
-        let plan = try await DatabaseQueue(path: directory.database).read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql.replacing("?", with: "1"))")
-                .map { $0["detail"] as String }
-        }
+        let plan = try await directory.queryPlan(of: sql)
         #expect(!plan.isEmpty)
         for step in plan where !step.hasPrefix("LIST SUBQUERY") {
             let isIndexOfWork = step.hasPrefix("SCAN inbox_head USING") && step.hasSuffix("INDEX inbox_purgeable")

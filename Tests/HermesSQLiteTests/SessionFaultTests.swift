@@ -139,11 +139,7 @@ struct SessionFaultTests {
     @Test(arguments: SessionPurger.Query.all)
     func `purge finds its work by an index`(_ sql: String) async throws {
         let directory = try TemporaryDirectory()
-        try directory.openStore().close()
-        let plan = try await DatabaseQueue(path: directory.database).read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN \(sql.replacing("?", with: "1"))")
-                .map { $0["detail"] as String }
-        }
+        let plan = try await directory.queryPlan(of: sql)
         #expect(!plan.isEmpty)
         // The subquery's own steps follow it.
         for step in plan where !step.hasPrefix("CORRELATED SCALAR SUBQUERY") {

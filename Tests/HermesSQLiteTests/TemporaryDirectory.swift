@@ -43,6 +43,17 @@ final class TemporaryDirectory: Sendable {
         )
     }
 
+    /// The steps in which SQLite would carry out a statement in a new store.
+    ///
+    /// - Parameter sql: a statement; its parameters count as 1.
+    func queryPlan(of sql: String) async throws -> [String] {
+        try openStore().close()
+        return try await DatabaseQueue(path: database).write { db in
+            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql.replacing(/[?][0-9]*/, with: "1"))
+                .map { $0["detail"] as String }
+        }
+    }
+
     static var silent: Logger { Logger(label: "test") { _ in SwiftLogNoOpLogHandler() } }
 }
 

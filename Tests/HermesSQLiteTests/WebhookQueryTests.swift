@@ -14,11 +14,7 @@ struct WebhookQueryTests {
     @Test(arguments: [SQLiteStore.WebhookQuery.due, SQLiteStore.WebhookQuery.line, SQLiteStore.WebhookQuery.next])
     func `no query reads what is not due`(sql: String) async throws {
         let directory = try TemporaryDirectory()
-        try directory.openStore().close()
-        let plan = try await DatabaseQueue(path: directory.database).read { db in
-            try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql.replacing(/[?][0-9]/, with: "1"))
-                .map { $0["detail"] as String }
-        }
+        let plan = try await directory.queryPlan(of: sql)
         #expect(!plan.isEmpty)
         for step in plan { #expect(step.hasPrefix("SEARCH "), "\(step)") }
     }

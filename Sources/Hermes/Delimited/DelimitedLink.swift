@@ -387,21 +387,7 @@ extension DelimitedLink {
         registerIsUnanswered = false
         strayLogins.answered()
         guard !result.hasError, case .session(let session) = result.value else {
-            let error = HermesClientError(result.error)
-            if case .register(let nickName, let password, _) = credential {
-                if error.code == .nameTaken, mayBeRegistered {
-                    credential = .password(nickName: nickName, password: password)
-                    // Over MQTT the refusal ends the connection, so the next connection logs in with the password.
-                    guard carrier == nil else { return effects.append(.refused(error.retried(after: .zero))) }
-                    strayLogins.began()
-                    isAuthenticating = true
-                    effects.append(authenticate { $0.password = Self.wire(nickName, password) })
-                    return
-                }
-                mayBeRegistered = false
-            }
-            effects.append(.refused(error))
-            return
+            return authenticationRefused(HermesClientError(result.error), effects: &effects)
         }
         if !session.token.isEmpty { credential = .token(session.token) }
         mayBeRegistered = false
@@ -431,6 +417,23 @@ extension DelimitedLink {
                     ? nil : .seconds(Int64(session.heartbeatPriorSeconds))
             )
         )
+    }
+
+    private mutating func authenticationRefused(_ error: HermesClientError, effects: inout Effects) {
+        guard case .register(let nickName, let password, _) = credential else {
+            return effects.append(.refused(error))
+        }
+        guard error.code == .nameTaken, mayBeRegistered else {
+            mayBeRegistered = false
+            return effects.append(.refused(error))
+        }
+        // An earlier try, whose answer was lost, may have registered the account.
+        credential = .password(nickName: nickName, password: password)
+        // Over MQTT the refusal ends the connection, so the next connection logs in with the password.
+        guard carrier == nil else { return effects.append(.refused(error.retried(after: .zero))) }
+        strayLogins.began()
+        isAuthenticating = true
+        effects.append(authenticate { $0.password = Self.wire(nickName, password) })
     }
 
     /// The longest heartbeat interval that stays below the server's idle timeout; nil if there is no timeout.

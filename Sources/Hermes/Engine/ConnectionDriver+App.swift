@@ -31,7 +31,7 @@ extension ConnectionDriver {
             case .connecting, .authenticating, .live, .lost, .waiting:
                 if isSame(link) { return try await waitUntilLive() }
                 // The app goes on with the last event.
-                await close(takesLast: false, returnsLast: false)
+                await close(lastEvent: .kept)
                 continue
             }
             break
@@ -56,13 +56,10 @@ extension ConnectionDriver {
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
-                liveWaiters.append((id, continuation))
+                liveWaiters.append(continuation, id: id)
             }
         } onCancel: {
-            onLoop { driver in
-                guard let index = driver.liveWaiters.firstIndex(where: { $0.id == id }) else { return }
-                driver.liveWaiters.remove(at: index).1.resume(throwing: CancellationError())
-            }
+            onLoop { $0.liveWaiters.remove(id)?.resume(throwing: CancellationError()) }
         }
     }
 
@@ -75,14 +72,11 @@ extension ConnectionDriver {
             await withCheckedContinuation { continuation in
                 if case .stopped = machine.state { return continuation.resume() }
                 guard !Task.isCancelled else { return continuation.resume() }
-                stopWaiters.append((id, continuation))
+                stopWaiters.append(continuation, id: id)
             }
             try Task.checkCancellation()
         } onCancel: {
-            onLoop { driver in
-                guard let index = driver.stopWaiters.firstIndex(where: { $0.id == id }) else { return }
-                driver.stopWaiters.remove(at: index).1.resume()
-            }
+            onLoop { $0.stopWaiters.remove(id)?.resume() }
         }
         if case .stopped(let reason?) = machine.state { throw reason }
     }
@@ -103,25 +97,30 @@ extension ConnectionDriver {
     ///
     /// - Parameter takesLast: whether the last event counts as taken. If not, the next start delivers it again, unless
     ///   the app has asked for the next event by then.
-    package func close(takesLast: Bool) async { await close(takesLast: takesLast, returnsLast: !takesLast) }
+    package func close(takesLast: Bool) async { await close(lastEvent: takesLast ? .taken : .returned) }
+
+    /// What becomes of the event that the app got last, when the client is closed.
+    enum LastEvent {
+        /// The event counts as taken now.
+        case taken
+        /// The next start delivers the event again, unless the app has asked for the next event by then.
+        case returned
+        /// The event counts as taken when the app asks for the next event.
+        case kept
+    }
 
     /// Closes the connection; see ``close(takesLast:)``.
-    ///
-    /// - Parameters:
-    ///   - takesLast: whether the last event counts as taken now.
-    ///   - returnsLast: whether the next start delivers the last event again. If both are false, the last event counts
-    ///     as taken when the app asks for the next event.
-    func close(takesLast: Bool, returnsLast: Bool) async {
-        self.returnsLast = returnsLast && handedOver != nil
-        beginClosing(takesLast: takesLast)
+    func close(lastEvent: LastEvent) async {
+        returnsLast = lastEvent == .returned && handedOver != nil
+        if lastEvent == .taken { takeHandedOver() }
+        beginClosing()
         await waitUntilClosed()
     }
 
     /// Closes the connection without waiting, because the client is being deinitialized.
-    package nonisolated func abandon() { onLoop { $0.beginClosing(takesLast: false) } }
+    package nonisolated func abandon() { onLoop { $0.beginClosing() } }
 
-    private func beginClosing(takesLast: Bool) {
-        if takesLast { takeHandedOver() }
+    private func beginClosing() {
         takeLeave()
         perform(machine.stopRequested())
         if case .stopped(let reason) = machine.state { stopped(reason) }
@@ -138,7 +137,7 @@ extension ConnectionDriver {
     private func waitUntilClosed() async {
         await withCheckedContinuation { continuation in
             if case .stopped = machine.state { return continuation.resume() }
-            stopWaiters.append((nextWaiterID(), continuation))
+            stopWaiters.append(continuation, id: nextWaiterID())
         }
     }
 
@@ -301,13 +300,10 @@ extension ConnectionDriver {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 guard !Task.isCancelled else { return continuation.resume(returning: nil) }
-                eventWaiters.append((id, continuation))
+                eventWaiters.append(continuation, id: id)
             }
         } onCancel: {
-            onLoop { driver in
-                guard let index = driver.eventWaiters.firstIndex(where: { $0.id == id }) else { return }
-                driver.eventWaiters.remove(at: index).1.resume(returning: nil)
-            }
+            onLoop { $0.eventWaiters.remove(id)?.resume(returning: nil) }
         }
     }
 
@@ -317,7 +313,7 @@ extension ConnectionDriver {
         if !eventWaiters.isEmpty, skipRepeat(event) { return }
         if let waiter = eventWaiters.popFirst() {
             handedOver = event
-            waiter.1.resume(returning: event)
+            waiter.resume(returning: event)
         } else {
             events.append(event)
             eventBytes += link.bytes(of: event)
@@ -357,10 +353,5 @@ extension ConnectionDriver {
         guard let event = handedOver else { return }
         handedOver = nil
         withLink { link, effects in link.taken(event, now: eventLoop.now, effects: &effects) }
-    }
-
-    func endEvents() {
-        for waiter in eventWaiters { waiter.1.resume(returning: nil) }
-        eventWaiters.removeAll()
     }
 }

@@ -70,7 +70,7 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     var events = Deque<Link.Event>()
     /// The memory that the events take, by the link's estimate.
     var eventBytes = 0
-    var eventWaiters = Deque<(id: UInt64, CheckedContinuation<Link.Event?, Never>)>()
+    var eventWaiters = Waiters<Link.Event?, Never>()
     var lastWaiterID: UInt64 = 0
     /// The event that the app is handling. The app has not asked for the next event yet.
     var handedOver: Link.Event?
@@ -78,8 +78,8 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     /// again.
     var returnsLast = false
 
-    var liveWaiters: [(id: UInt64, CheckedContinuation<Link.Login, any Error>)] = []
-    var stopWaiters: [(id: UInt64, CheckedContinuation<Void, Never>)] = []
+    var liveWaiters = Waiters<Link.Login, any Error>()
+    var stopWaiters = Waiters<Void, Never>()
     var observers: [UInt64: AsyncStream<ConnectionState>.Continuation] = [:]
     var publishedState = ConnectionState.idle
 
@@ -272,10 +272,7 @@ extension ConnectionDriver {
         guard case .live = machine.state else { return }
         // If a request cannot be written, its waiter has got the error.
         for (id, request) in requests.unwritten() { try? write(request, id: id) }
-        if let session {
-            for waiter in liveWaiters { waiter.1.resume(returning: session) }
-            liveWaiters = []
-        }
+        if let session { liveWaiters.resume(returning: session) }
     }
 
     /// Closes the connection if the server does not read the replies that it makes the client send.
@@ -363,11 +360,9 @@ extension ConnectionDriver {
         let error = reason ?? HermesClientError(.closed, "the client is closed")
         for entry in requests.removeAll() { entry.waiter.resume(throwing: error) }
         failWriteWaiters(error)
-        for waiter in liveWaiters { waiter.1.resume(throwing: error) }
-        liveWaiters = []
-        for waiter in stopWaiters { waiter.1.resume() }
-        stopWaiters = []
-        endEvents()
+        liveWaiters.resume(throwing: error)
+        stopWaiters.resume()
+        eventWaiters.resume(returning: nil)
         link.stopped()
         schedule()
     }
@@ -440,18 +435,4 @@ extension ConnectionDriver {
         for observer in observers.values { observer.finish() }
         observers = [:]
     }
-}
-
-/// The waiter for a request's outcome. It is resumed once.
-package struct RequestWaiter<Answer: Sendable>: Sendable {
-    private let complete: @Sendable (Result<Answer, any Error>) -> Void
-
-    init(_ complete: @escaping @Sendable (Result<Answer, any Error>) -> Void) { self.complete = complete }
-
-    init(_ continuation: CheckedContinuation<Answer, any Error>) {
-        complete = { continuation.resume(with: $0) }
-    }
-
-    func resume(with result: Result<Answer, any Error>) { complete(result) }
-    func resume(throwing error: any Error) { complete(.failure(error)) }
 }

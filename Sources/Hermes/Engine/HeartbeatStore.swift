@@ -1,15 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Dispatch
-import NIOConcurrencyHelpers
-
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 /// Keeps the heartbeats that were learned for networks.
 ///
 /// The methods are called on the event loops of connections, so they must not block.
@@ -19,102 +10,4 @@ package protocol HeartbeatStore: Sendable {
 
     /// Keeps the heartbeat learned for the network with this label.
     func remember(_ learned: LearnedHeartbeat, of network: String)
-}
-
-/// Keeps learned heartbeats in memory, for the 20 most recent networks.
-package final class MemoryHeartbeatStore: HeartbeatStore {
-    /// The largest number of networks: as many as a phone meets in a week.
-    static let maxNetworks = 20
-
-    private let networks: NIOLockedValueBox<[String: LearnedHeartbeat]>
-
-    /// Creates a store.
-    ///
-    /// - Parameter networks: learned heartbeats by network label.
-    package init(_ networks: [String: LearnedHeartbeat] = [:]) { self.networks = NIOLockedValueBox(networks) }
-
-    /// Returns the heartbeat learned for the network with this label; nil if none.
-    package func learned(of network: String) -> LearnedHeartbeat? { networks.withLockedValue { $0[network] } }
-
-    /// Keeps the heartbeat learned for the network with this label.
-    package func remember(_ learned: LearnedHeartbeat, of network: String) {
-        networks.withLockedValue { networks in
-            networks[network] = learned
-            guard networks.count > Self.maxNetworks else { return }
-            let others = networks.filter { $0.key != network }
-            if let oldest = others.min(by: { $0.value.changedAt < $1.value.changedAt }) { networks[oldest.key] = nil }
-        }
-    }
-
-    var all: [String: LearnedHeartbeat] { networks.withLockedValue { $0 } }
-}
-
-/// Keeps learned heartbeats in a small JSON file. An unreadable file counts as empty, because everything can be learned
-/// again.
-package final class FileHeartbeatStore: HeartbeatStore {
-    private struct Record: Codable {
-        var intervalMilliseconds: Int64
-        var isStable: Bool
-        var successes: Int
-        var failures: Int
-        var changedAt: Int64
-    }
-
-    private let file: URL
-    private let memory: MemoryHeartbeatStore
-    /// The queue that writes one change after another, away from the event loops.
-    private let queue = DispatchQueue(label: "hermes.heartbeats")
-
-    /// Creates a store and reads its file, if there is one.
-    ///
-    /// - Parameter path: the file; its folder must exist.
-    package init(path: String) {
-        file = URL(filePath: path)
-        let data = (try? Data(contentsOf: file)) ?? Data()
-        let records = (try? JSONDecoder().decode([String: Record].self, from: data)) ?? [:]
-        memory = MemoryHeartbeatStore(
-            records.mapValues { record in
-                LearnedHeartbeat(
-                    interval: .milliseconds(record.intervalMilliseconds),
-                    isStable: record.isStable,
-                    successes: max(0, min(record.successes, HeartbeatAdaptation.successesBeforeStep)),
-                    failures: max(0, min(record.failures, HeartbeatAdaptation.failuresBeforeRetreat)),
-                    changedAt: max(0, record.changedAt)
-                )
-            }
-        )
-    }
-
-    /// Returns the heartbeat learned for the network with this label; nil if none.
-    package func learned(of network: String) -> LearnedHeartbeat? { memory.learned(of: network) }
-
-    /// Keeps the heartbeat learned for the network with this label.
-    package func remember(_ learned: LearnedHeartbeat, of network: String) {
-        memory.remember(learned, of: network)
-        queue.async { self.write() }
-    }
-
-    /// Waits until everything is in the file.
-    package func flush() { queue.sync {} }
-
-    private func write() {
-        let records = memory.all.mapValues { learned in
-            Record(
-                intervalMilliseconds: learned.interval.wholeMilliseconds,
-                isStable: learned.isStable,
-                successes: learned.successes,
-                failures: learned.failures,
-                changedAt: learned.changedAt
-            )
-        }
-        // Values that cannot be written are learned again at the next launch.
-        guard let data = try? JSONEncoder().encode(records) else { return }
-        try? data.write(to: file, options: .atomic)
-    }
-}
-
-extension Duration {
-    fileprivate var wholeMilliseconds: Int64 {
-        components.seconds * 1000 + components.attoseconds / 1_000_000_000_000_000
-    }
 }

@@ -87,25 +87,31 @@ public actor Outbox {
             try await waitForWrite(number)
             return sent
         }
+        try await storeNew(entry.item)
+        tell(entry.item.entry(.queued))
+        pump()
+        return sent
+    }
+
+    /// Stores a new message. If this fails, the message leaves the queue.
+    private func storeNew(_ item: OutboxItem) async throws {
+        let number = item.number
         writes[number] = []
         do {
-            let record = try entry.item.record()
-            expect(send.clientID, true)
+            let record = try item.record()
+            expect(item.send.clientID)
             // The store writes in the order of the calls, and the event loop keeps this order for the results.
             try await store.write([record], durably: true)
         } catch {
             queue.removed(number)
             let failure = error as? HermesClientError ?? HermesClientError(.storeFailed, explain(error), cause: error)
             promises.removeValue(forKey: number)?.resolve(.failure(failure))
-            expect(send.clientID, false)
+            expectNoMore(item.send.clientID)
             endWrite(number, .failure(error))
             throw error
         }
         queue.stored(number)
         endWrite(number, .success(()))
-        tell(entry.item.entry(.queued))
-        pump()
-        return sent
     }
 
     /// Waits for the first write of a message if it is under way.
@@ -194,7 +200,7 @@ public actor Outbox {
         let discarded = HermesClientError(.discarded, "the app discarded the message before it was sent")
         promises.removeValue(forKey: entry.item.number)?.resolve(.failure(discarded))
         try await store.write([LocalChange(key: entry.item.key, value: nil)], durably: true)
-        expect(clientID, false)
+        expectNoMore(clientID)
         tell(entry.item.entry(.discarded))
         pump()
         return true
@@ -258,29 +264,34 @@ extension Outbox {
 
     private func answered(_ number: UInt64, _ result: Result<DelimitedLink.Answer, any Error>) {
         defer { pump() }
-        let failure: HermesClientError
         switch result {
         case .success(.result(let result)):
             guard case .receipt(let receipt) = result.value else {
-                failure = HermesClientError(.protocolViolation, "the server's answer holds no receipt")
-                break
+                let failure = HermesClientError(.protocolViolation, "the server's answer holds no receipt")
+                return refused(number, failure)
             }
-            guard let entry = queue.removed(number) else { return }
-            var changes = [LocalChange(key: entry.item.key, value: nil)]
-            if receipt.inboxSeq > 0 { changes += noteSent(entry.item, seq: receipt.inboxSeq) }
-            // If this removal is lost, the client sends the message again. For a day, the server recognizes the
-            // repetition.
-            owed.insert(entry.item.key)
-            writeLater(changes)
-            expect(entry.item.send.clientID, false)
-            let committed = Receipt(receipt)
-            promises.removeValue(forKey: number)?.resolve(.success(committed))
-            return tell(entry.item.entry(.sent(committed)))
+            committed(number, receipt)
         case .success(.pong):
-            failure = HermesClientError(.protocolViolation, "the server answered a message with a pong")
+            refused(number, HermesClientError(.protocolViolation, "the server answered a message with a pong"))
         case .failure(let error):
-            failure = error as? HermesClientError ?? HermesClientError(.connectionLost, explain(error))
+            refused(number, error as? HermesClientError ?? HermesClientError(.connectionLost, explain(error)))
         }
+    }
+
+    private func committed(_ number: UInt64, _ receipt: Hermes_V1_Receipt) {
+        guard let entry = queue.removed(number) else { return }
+        var changes = [LocalChange(key: entry.item.key, value: nil)]
+        if receipt.inboxSeq > 0 { changes += noteSent(entry.item, seq: receipt.inboxSeq) }
+        // If this removal is lost, the client sends the message again. For a day, the server recognizes the repetition.
+        owed.insert(entry.item.key)
+        writeLater(changes)
+        expectNoMore(entry.item.send.clientID)
+        let committed = Receipt(receipt)
+        promises.removeValue(forKey: number)?.resolve(.success(committed))
+        tell(entry.item.entry(.sent(committed)))
+    }
+
+    private func refused(_ number: UInt64, _ failure: HermesClientError) {
         guard isStarted else {
             // The client was closed or kicked, which does not mean that the message was refused.
             queue.interrupted(number)
@@ -329,15 +340,14 @@ extension Outbox {
         }
     }
 
-    /// Tells the link whether an inbox entry with this client id is this device's own message.
-    private func expect(_ clientID: String, _ isExpected: Bool) {
-        driver.assumeIsolated { driver in
-            if isExpected {
-                driver.link.outgoing.insert(ExactText(clientID))
-            } else {
-                driver.link.outgoing.remove(ExactText(clientID))
-            }
-        }
+    /// Tells the link that an inbox entry with this client id is this device's own message.
+    private func expect(_ clientID: String) {
+        driver.assumeIsolated { _ = $0.link.outgoing.insert(ExactText(clientID)) }
+    }
+
+    /// Tells the link that no inbox entry with this client id is awaited any more.
+    private func expectNoMore(_ clientID: String) {
+        driver.assumeIsolated { _ = $0.link.outgoing.remove(ExactText(clientID)) }
     }
 
     private func tell(_ entry: OutboxEntry) {

@@ -3,52 +3,6 @@
 
 import HermesWire
 
-/// The reason why a connection ended.
-package enum ConnectionEnd: Hashable, Sendable {
-    /// The server closed the connection.
-    case closed
-    /// The network broke the connection.
-    case reset
-    /// Heartbeats were not answered.
-    case heartbeatTimeout
-    /// The device changed its network.
-    case networkChanged
-}
-
-/// A count in a client's reports. All counts are changed through these cases. So ``DeliveryCounter/restore(_:)``, which
-/// iterates over all cases, leaves no count out.
-enum ReportedCount: CaseIterable {
-    case received, duplicates, gaps, repaired, lost
-    case within1s, within10s, later
-    case closed, resets, heartbeatTimeouts, networkChanges
-    case topicMissed
-
-    fileprivate var field: WritableKeyPath<Hermes_V1_NetworkStatistics, UInt64> {
-        switch self {
-        case .received: \.received
-        case .duplicates: \.duplicates
-        case .gaps: \.gaps
-        case .repaired: \.repaired
-        case .lost: \.lost
-        case .within1s: \.within1S
-        case .within10s: \.within10S
-        case .later: \.later
-        case .closed: \.closed
-        case .resets: \.resets
-        case .heartbeatTimeouts: \.heartbeatTimeouts
-        case .networkChanges: \.networkChanges
-        case .topicMissed: \.topicMissed
-        }
-    }
-}
-
-extension Hermes_V1_NetworkStatistics {
-    fileprivate subscript(count: ReportedCount) -> UInt64 {
-        get { self[keyPath: count.field] }
-        set { self[keyPath: count.field] = newValue }
-    }
-}
-
 /// Counts deliveries and connection ends per kind of network, and keeps the counts until the server has them.
 struct DeliveryCounter: Sendable {
     /// The counts that are not being uploaded, by kind of network.
@@ -185,14 +139,36 @@ struct DeliveryCounter: Sendable {
     }
 }
 
-/// The tracker's counts of seqs.
-struct InboxCounts: Hashable, Sendable {
-    /// Entries that arrived again.
-    var duplicates: UInt64 = 0
-    /// Missing seqs that had to be requested, or that the server reported as gone.
-    var gaps: UInt64 = 0
-    /// Missing seqs that arrived later.
-    var repaired: UInt64 = 0
-    /// Missing seqs that will not arrive.
-    var lost: UInt64 = 0
+/// A count in a client's reports. All counts are changed through these cases. So ``DeliveryCounter/restore(_:)``, which
+/// iterates over all cases, leaves no count out.
+enum ReportedCount: CaseIterable {
+    case received, duplicates, gaps, repaired, lost
+    case within1s, within10s, later
+    case closed, resets, heartbeatTimeouts, networkChanges
+    case topicMissed
+
+    fileprivate var field: WritableKeyPath<Hermes_V1_NetworkStatistics, UInt64> {
+        switch self {
+        case .received: \.received
+        case .duplicates: \.duplicates
+        case .gaps: \.gaps
+        case .repaired: \.repaired
+        case .lost: \.lost
+        case .within1s: \.within1S
+        case .within10s: \.within10S
+        case .later: \.later
+        case .closed: \.closed
+        case .resets: \.resets
+        case .heartbeatTimeouts: \.heartbeatTimeouts
+        case .networkChanges: \.networkChanges
+        case .topicMissed: \.topicMissed
+        }
+    }
+}
+
+extension Hermes_V1_NetworkStatistics {
+    fileprivate subscript(count: ReportedCount) -> UInt64 {
+        get { self[keyPath: count.field] }
+        set { self[keyPath: count.field] = newValue }
+    }
 }

@@ -9,98 +9,13 @@ import NIOCore
 ///
 /// State: behind a lock, and in the store.
 final class InboxJournal: Sendable {
-    /// The account that logged in last.
-    struct Account: Hashable, Sendable {
-        var uid: UInt32
-        var nickName: String
-        /// The hash of the last token, which recognizes the token without storing it.
-        var tokenHash: UInt64
-
-        init(uid: UInt32, nickName: String, tokenHash: UInt64) {
-            self.uid = uid
-            self.nickName = nickName
-            self.tokenHash = tokenHash
-        }
-
-        init(_ session: Session) {
-            self.init(
-                uid: session.uid.rawValue,
-                nickName: session.nickName,
-                tokenHash: Self.hash(session.token)
-            )
-        }
-
-        /// Whether the credential seems to be this account's. A name and a password may belong to another account, if
-        /// that account has the name now.
-        func mayOwn(_ credential: Credential) -> Bool {
-            guard case .password(let nickName, _) = credential else { return owns(credential) }
-            return nickName.lowercased() == self.nickName.lowercased()
-        }
-
-        /// Whether the credential is certainly this account's.
-        func owns(_ credential: Credential) -> Bool {
-            switch credential {
-            // Another account may have the name now.
-            case .register, .password: false
-            case .token(let token): Self.hash(token) == tokenHash
-            }
-        }
-
-        /// Returns the FNV-1a hash of a token. The hash distinguishes random tokens, and a token cannot be recovered
-        /// from it.
-        static func hash(_ token: String) -> UInt64 {
-            token.utf8.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x0000_0100_0000_01B3 }
-        }
-    }
-
-    fileprivate struct Kept: Sendable {
-        /// The entry's number, in the order in which the app took the entries.
-        var ordinal: UInt64
-        var event: Hermes_V1_Event
-    }
-
-    fileprivate struct State: Sendable {
-        var account: Account?
-        var cursor: Cursor?
-        /// Whether the app has not taken the last event `inboxReset` yet.
-        var owesReset = false
-        /// The kept entries by place. An entry's place is its ordinal modulo the largest number of entries.
-        var recent: [UInt64: Kept] = [:]
-        var lastOrdinal: UInt64 = 0
-        /// The keys whose records in the store are out of date.
-        var dirty: Set<String> = []
-        /// The number of writes that have not ended.
-        var writes = 0
-        /// Called when no write is in flight any more.
-        var waiters: [@Sendable () -> Void] = []
-        /// The error of the last write; nil if it succeeded.
-        var failure: HermesClientError?
-        /// The counts that an earlier run did not upload.
-        var statistics: Hermes_V1_Statistics?
-        var logins: [Int64] = []
-    }
-
     /// The next step until everything is stored.
-    fileprivate enum Step {
+    private enum Step {
         case write([LocalChange])
         /// The last changes are being written. If that fails, they must be written again.
         case wait
         case done
     }
-
-    fileprivate enum Key {
-        static let account = "account"
-        static let cursor = "cursor"
-        static let reset = "reset"
-        static let recent = "taken/"
-        /// The key prefix of an earlier version, with epoch and seq in place of the ordinal.
-        static let outdated = "inbox/"
-        static let statistics = "statistics"
-        static let logins = "logins"
-    }
-
-    /// The largest entry that is kept, in bytes. For a longer entry, only the cursor is stored.
-    fileprivate static let maxEntryBytes = 65_536
 
     private let store: any LocalStore
     private let maxEntries: UInt64
@@ -121,29 +36,7 @@ final class InboxJournal: Sendable {
     init(store: any LocalStore, records: [LocalRecord], maxEntries: Int) {
         self.store = store
         self.maxEntries = UInt64(max(0, maxEntries))
-        var state = State()
-        var kept: [(key: String, Kept?)] = []
-        for record in records {
-            let value = ByteBuffer(bytes: record.value)
-            if record.key == Key.account {
-                state.account = Account(value)
-            } else if record.key == Key.cursor {
-                state.cursor = Cursor(value)
-            } else if record.key == Key.reset {
-                state.owesReset = true
-            } else if record.key == Key.statistics {
-                state.statistics = try? Hermes_V1_Statistics(wire: value, maxParts: nil)
-            } else if record.key == Key.logins {
-                var value = value
-                while let login = value.readInteger(as: Int64.self) { state.logins.append(login) }
-            } else if record.key.hasPrefix(Key.recent) {
-                kept.append((record.key, Kept(value)))
-            } else if record.key.hasPrefix(Key.outdated) {
-                state.dirty.insert(record.key)
-            }
-        }
-        state.restore(kept, maxEntries: self.maxEntries)
-        self.state = NIOLockedValueBox(state)
+        state = NIOLockedValueBox(State(records: records, maxEntries: self.maxEntries))
     }
 
     var account: Account? { state.withLockedValue { $0.account } }
@@ -330,143 +223,5 @@ final class InboxJournal: Sendable {
             store.write([LocalChange(key: Key.statistics, value: nil)], durably: false) { _ in }
         }
         return statistics
-    }
-}
-
-extension InboxJournal.State {
-    /// Notes the result of a write.
-    ///
-    /// - Returns: whether the write succeeded.
-    fileprivate mutating func written(_ changes: [LocalChange], _ result: Result<Void, any Error>) -> Bool {
-        switch result {
-        case .success:
-            failure = nil
-            // If a value changed meanwhile, this write may have replaced a newer record, so the value is written again.
-            for change in changes where value(of: change.key) != change.value { dirty.insert(change.key) }
-            return true
-        case .failure(let error):
-            failure = error as? HermesClientError ?? HermesClientError(.storeFailed, explain(error), cause: error)
-            dirty.formUnion(changes.map(\.key))
-            return false
-        }
-    }
-
-    /// Notes the account that logged in; forgets the inbox of another account.
-    fileprivate mutating func begin(_ session: Session) {
-        let new = InboxJournal.Account(session)
-        let isOther = new.uid != account?.uid
-        if isOther {
-            dirty.formUnion(recent.keys.map { InboxJournal.Key.recent + "\($0)" })
-            recent = [:]
-            settleReset()
-        }
-        if isOther || session.epoch != cursor?.epoch, cursor != nil {
-            cursor = nil
-            dirty.insert(InboxJournal.Key.cursor)
-        }
-        guard new != account else { return }
-        account = new
-        dirty.insert(InboxJournal.Key.account)
-    }
-
-    /// Notes that no event `inboxReset` is left for the app.
-    fileprivate mutating func settleReset() {
-        guard owesReset else { return }
-        owesReset = false
-        dirty.insert(InboxJournal.Key.reset)
-    }
-
-    /// Keeps an entry, which replaces the oldest one if there are too many.
-    fileprivate mutating func keep(_ event: Hermes_V1_Event, maxEntries: UInt64) {
-        let kept = InboxJournal.Kept(ordinal: lastOrdinal &+ 1, event: event)
-        guard let stored = kept.stored, stored.count <= InboxJournal.maxEntryBytes else { return }
-        lastOrdinal = kept.ordinal
-        let place = lastOrdinal % maxEntries
-        recent[place] = kept
-        dirty.insert(InboxJournal.Key.recent + "\(place)")
-    }
-
-    /// Takes over the entries of an earlier run, which may have kept a different number of entries.
-    fileprivate mutating func restore(_ records: [(key: String, kept: InboxJournal.Kept?)], maxEntries: UInt64) {
-        for record in records where record.kept == nil { dirty.insert(record.key) }
-        let ordered = records.compactMap { record in record.kept.map { (key: record.key, kept: $0) } }
-            .sorted { $0.kept.ordinal < $1.kept.ordinal }
-        lastOrdinal = ordered.last?.kept.ordinal ?? 0
-        let last = ordered.suffix(Int(clamping: maxEntries))
-        for record in last {
-            let place = record.kept.ordinal % maxEntries
-            recent[place] = record.kept
-            if record.key != InboxJournal.Key.recent + "\(place)" {
-                dirty.formUnion([record.key, InboxJournal.Key.recent + "\(place)"])
-            }
-        }
-        for record in ordered.dropLast(last.count) { dirty.insert(record.key) }
-    }
-
-    /// Returns the value to store under a key; nil if the record is to be removed.
-    fileprivate func value(of key: String) -> [UInt8]? {
-        switch key {
-        case InboxJournal.Key.account: return account?.stored
-        case InboxJournal.Key.cursor: return cursor?.stored
-        case InboxJournal.Key.reset: return owesReset ? [1] : nil
-        default:
-            guard key.hasPrefix(InboxJournal.Key.recent),
-                let place = UInt64(key.dropFirst(InboxJournal.Key.recent.count))
-            else { return nil }
-            return recent[place]?.stored
-        }
-    }
-}
-
-extension InboxJournal.Account {
-    fileprivate init?(_ buffer: ByteBuffer) {
-        var buffer = buffer
-        guard let uid = buffer.readInteger(as: UInt32.self), let hash = buffer.readInteger(as: UInt64.self),
-            let name = buffer.readString(length: buffer.readableBytes)
-        else { return nil }
-        self.init(uid: uid, nickName: name, tokenHash: hash)
-    }
-
-    fileprivate var stored: [UInt8] {
-        var buffer = ByteBuffer()
-        buffer.writeInteger(uid)
-        buffer.writeInteger(tokenHash)
-        buffer.writeString(nickName)
-        return Array(buffer.readableBytesView)
-    }
-}
-
-extension Cursor {
-    fileprivate init?(_ buffer: ByteBuffer) {
-        var buffer = buffer
-        self.init(reading: &buffer)
-    }
-
-    fileprivate init?(reading buffer: inout ByteBuffer) {
-        guard let epoch = buffer.readInteger(as: UInt64.self), let seq = buffer.readInteger(as: UInt64.self)
-        else { return nil }
-        self.init(epoch: epoch, seq: seq)
-    }
-
-    fileprivate var stored: [UInt8] {
-        var buffer = ByteBuffer()
-        buffer.writeInteger(epoch)
-        buffer.writeInteger(seq)
-        return Array(buffer.readableBytesView)
-    }
-}
-
-extension InboxJournal.Kept {
-    fileprivate init?(_ buffer: ByteBuffer) {
-        var buffer = buffer
-        guard let ordinal = buffer.readInteger(as: UInt64.self),
-            let event = try? Hermes_V1_Event(wire: buffer, maxParts: nil)
-        else { return nil }
-        self.init(ordinal: ordinal, event: event)
-    }
-
-    fileprivate var stored: [UInt8]? {
-        guard let event = try? event.wireBytes(as: [UInt8].self) else { return nil }
-        return Array(ByteBuffer(integer: ordinal).readableBytesView) + event
     }
 }

@@ -1,9 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesWire
-import NIOConcurrencyHelpers
-
 /// Keeps the data that a client needs between two runs of the app: the outbox, the cursor and the last entries.
 ///
 /// A store is for one client at a time. It holds message contents: keep it where only the app can read it.
@@ -55,59 +52,5 @@ package struct LocalChange: Hashable, Sendable {
     package init(key: String, value: [UInt8]?) {
         self.key = key
         self.value = value
-    }
-}
-
-/// A store that keeps records in memory while it exists.
-package final class MemoryLocalStore: LocalStore {
-    private let table = NIOLockedValueBox(RecordTable())
-
-    /// Creates an empty store.
-    package init() {}
-
-    /// Returns all records.
-    package func records() -> [LocalRecord] { table.withLockedValue { $0.records } }
-
-    /// Carries out changes.
-    package func write(
-        _ changes: [LocalChange],
-        durably: Bool,
-        completion: @escaping @Sendable (Result<Void, any Error>) -> Void
-    ) {
-        table.withLockedValue { $0.apply(changes) }
-        completion(.success(()))
-    }
-}
-
-/// A table of records by key, in the order in which the keys were first written.
-struct RecordTable: Sendable {
-    private var values: [ExactText: (ordinal: UInt64, value: [UInt8])] = [:]
-    private var lastOrdinal: UInt64 = 0
-    /// The size of the records in a log, in bytes.
-    private(set) var bytes = 0
-
-    var records: [LocalRecord] {
-        values.sorted { $0.value.ordinal < $1.value.ordinal }
-            .map { LocalRecord(key: $0.key.text, value: $0.value.value) }
-    }
-
-    /// Returns the size after the changes. No two changes may have the same key.
-    func bytes(after changes: [LocalChange]) -> Int {
-        changes.reduce(bytes) { sum, change in
-            let old = values[ExactText(change.key)].map { RecordLog.bytes(key: change.key, value: $0.value) } ?? 0
-            return sum - old + (change.value.map { RecordLog.bytes(key: change.key, value: $0) } ?? 0)
-        }
-    }
-
-    mutating func apply(_ changes: [LocalChange]) {
-        for change in changes {
-            let key = ExactText(change.key)
-            let old = values.removeValue(forKey: key)
-            if let old { bytes -= RecordLog.bytes(key: change.key, value: old.value) }
-            guard let value = change.value else { continue }
-            bytes += RecordLog.bytes(key: change.key, value: value)
-            if old == nil { lastOrdinal &+= 1 }
-            values[key] = (old?.ordinal ?? lastOrdinal, value)
-        }
     }
 }

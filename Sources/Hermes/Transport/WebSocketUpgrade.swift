@@ -6,13 +6,6 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// The WebSocket that a client requests.
-struct WebSocketTarget: Sendable {
-    /// The path, from the slash on.
-    var path: String
-    var subprotocol: String
-}
-
 /// Turns an HTTP connection into a WebSocket whose payload the next handler gets as a stream of bytes (RFC 6455;
 /// section 6 of the MQTT standards).
 struct WebSocketUpgrade: Sendable {

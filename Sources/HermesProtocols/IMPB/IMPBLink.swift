@@ -153,73 +153,89 @@ struct IMPBLink: ConnectionLink {
         effects: inout Effects
     ) throws {
         switch id {
-        case ID.registration:
-            guard registerIsUnanswered else { return }
-            registerIsUnanswered = false
-            guard case .register(let nickName, let password, _) = credential else { return }
-            guard reply.isSuc || mayBeRegistered && HermesClientError(reply).code == .nameTaken else {
-                mayBeRegistered = false
-                return effects.append(.refused(HermesClientError(reply)))
-            }
-            mayBeRegistered = true
-            // The reply has a token, but the client logs in, because only a login tells the server about the device.
-            try logIn(nickName, password: password, effects: &effects)
-        case ID.login:
-            // Each login has one answer; further answers are ignored.
-            guard isAuthenticating else { return }
-            isAuthenticating = false
-            strayLogins.answered()
-            guard reply.isSuc else { return effects.append(.refused(HermesClientError(reply))) }
-            let login = try IMPB_login_response(wire: [UInt8](reply.respon), maxParts: nil)
-            if uid != 0, uid != login.uid {
-                inbox = InboxTracker()
-                incarnation &+= 1
-                effects.append(.forgetEvents)
-            }
-            uid = login.uid
-            passed = min(login.acknowledgedSeq, .max - 1)
-            mayBeRegistered = false
-            if !login.token.isEmpty { credential = .token(login.token) }
-            let resumption = inbox.resumed(
-                epoch: login.epoch,
-                serverAcknowledged: login.acknowledgedSeq,
-                head: login.headSeq,
-                now: now
-            )
-            switch resumption {
-            case .goesOn: break
-            case .newInbox, .rewound:
-                incarnation &+= 1
-                effects.append(.event(Event(epoch: 0, seq: 0, event: .inboxReset)))
-            }
-            var token = ""
-            if case .token(let known) = credential { token = known }
-            effects.append(.authenticated(IMPBLogin(uid: UserID(rawValue: login.uid), token: token)))
-        case ID.pull:
-            guard reply.isSuc else { return }
-            let answer = try IMPB_pull_response(wire: [UInt8](reply.respon), maxParts: nil)
-            inbox.synchronized(
-                epoch: answer.epoch,
-                head: answer.headSeq,
-                oldest: answer.oldestSeq,
-                now: now,
-                output: &outputs
-            )
-            try drain(&effects)
-        case 16...:
-            let wasMessage = sending.remove(id) != nil
-            guard reply.isSuc else { return effects.append(.answer(id: id, .failure(HermesClientError(reply)))) }
-            if wasMessage,
-                let receipt = try? IMPB_Message_receipt(wire: [UInt8](reply.respon), maxParts: nil), receipt.seq > 0
-            {
-                // The client's own message is also an entry of the inbox, but this device gets only the receipt for it.
-                inbox.arrived(nil, seq: receipt.seq, to: receipt.seq, now: now, output: &outputs)
-                try drain(&effects)
-            }
-            effects.append(.answer(id: id, .success([UInt8](reply.respon))))
-        default:
-            return
+        case ID.registration: try registrationReplied(reply, effects: &effects)
+        case ID.login: try loginReplied(reply, now: now, effects: &effects)
+        case ID.pull: try pullReplied(reply, now: now, effects: &effects)
+        case 16...: try requestReplied(reply, id: id, now: now, effects: &effects)
+        default: return
         }
+    }
+
+    private mutating func registrationReplied(_ reply: IMPB_CommonRespon, effects: inout Effects) throws {
+        guard registerIsUnanswered else { return }
+        registerIsUnanswered = false
+        guard case .register(let nickName, let password, _) = credential else { return }
+        guard reply.isSuc || mayBeRegistered && HermesClientError(reply).code == .nameTaken else {
+            mayBeRegistered = false
+            return effects.append(.refused(HermesClientError(reply)))
+        }
+        mayBeRegistered = true
+        // The reply has a token, but the client logs in, because only a login tells the server about the device.
+        try logIn(nickName, password: password, effects: &effects)
+    }
+
+    private mutating func loginReplied(_ reply: IMPB_CommonRespon, now: NIODeadline, effects: inout Effects) throws {
+        // Each login has one answer; further answers are ignored.
+        guard isAuthenticating else { return }
+        isAuthenticating = false
+        strayLogins.answered()
+        guard reply.isSuc else { return effects.append(.refused(HermesClientError(reply))) }
+        let login = try IMPB_login_response(wire: [UInt8](reply.respon), maxParts: nil)
+        if uid != 0, uid != login.uid {
+            inbox = InboxTracker()
+            incarnation &+= 1
+            effects.append(.forgetEvents)
+        }
+        uid = login.uid
+        passed = min(login.acknowledgedSeq, .max - 1)
+        mayBeRegistered = false
+        if !login.token.isEmpty { credential = .token(login.token) }
+        let resumption = inbox.resumed(
+            epoch: login.epoch,
+            serverAcknowledged: login.acknowledgedSeq,
+            head: login.headSeq,
+            now: now
+        )
+        switch resumption {
+        case .goesOn: break
+        case .newInbox, .rewound:
+            incarnation &+= 1
+            effects.append(.event(Event(epoch: 0, seq: 0, event: .inboxReset)))
+        }
+        var token = ""
+        if case .token(let known) = credential { token = known }
+        effects.append(.authenticated(IMPBLogin(uid: UserID(rawValue: login.uid), token: token)))
+    }
+
+    private mutating func pullReplied(_ reply: IMPB_CommonRespon, now: NIODeadline, effects: inout Effects) throws {
+        guard reply.isSuc else { return }
+        let answer = try IMPB_pull_response(wire: [UInt8](reply.respon), maxParts: nil)
+        inbox.synchronized(
+            epoch: answer.epoch,
+            head: answer.headSeq,
+            oldest: answer.oldestSeq,
+            now: now,
+            output: &outputs
+        )
+        try drain(&effects)
+    }
+
+    private mutating func requestReplied(
+        _ reply: IMPB_CommonRespon,
+        id: UInt64,
+        now: NIODeadline,
+        effects: inout Effects
+    ) throws {
+        let wasMessage = sending.remove(id) != nil
+        guard reply.isSuc else { return effects.append(.answer(id: id, .failure(HermesClientError(reply)))) }
+        if wasMessage,
+            let receipt = try? IMPB_Message_receipt(wire: [UInt8](reply.respon), maxParts: nil), receipt.seq > 0
+        {
+            // The client's own message is also an entry of the inbox, but this device gets only the receipt for it.
+            inbox.arrived(nil, seq: receipt.seq, to: receipt.seq, now: now, output: &outputs)
+            try drain(&effects)
+        }
+        effects.append(.answer(id: id, .success([UInt8](reply.respon))))
     }
 
     private mutating func messaged(_ message: IMPB_base_msg, now: NIODeadline, effects: inout Effects) {

@@ -110,15 +110,3 @@ public final class QSIOPClient: Sendable {
     /// The connection's states from now on, the present one first. The stream ends when the device next stops.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 }
-
-/// A push to a device.
-public struct QSIOPPush: Hashable, Sendable {
-    /// The push's id.
-    public var id: String
-    /// The title; may be empty.
-    public var title: String
-    /// The text; may be empty.
-    public var body: String
-    /// All keys and values, including id, title and body.
-    public var values: [String: String]
-}

@@ -161,6 +161,20 @@ extension SessionWriter {
         return key
     }
 
+    /// Binds the columns that come first in each row of a queue.
+    private func bind(
+        _ publication: StoredPublication,
+        for target: PublicationTarget,
+        seq: UInt64,
+        to insert: PreparedStatement
+    ) {
+        insert.bind(target.session.rawValue, at: 1)
+        insert.bind(seq, at: 2)
+        insert.bind(PublicationCoding.flags(qos: target.qos, retain: target.retain, publication), at: 3)
+        insert.bind(Int64(target.weight(of: publication)), at: 4)
+        insert.bind(publication.details?.expiresAt?.rawValue, at: 5)
+    }
+
     private func insertShared(
         _ publication: StoredPublication,
         key: Int64,
@@ -168,11 +182,7 @@ extension SessionWriter {
         seq: UInt64,
         _ insert: PreparedStatement
     ) throws {
-        insert.bind(target.session.rawValue, at: 1)
-        insert.bind(seq, at: 2)
-        insert.bind(PublicationCoding.flags(qos: target.qos, retain: target.retain, publication), at: 3)
-        insert.bind(Int64(target.weight(of: publication)), at: 4)
-        insert.bind(publication.details?.expiresAt?.rawValue, at: 5)
+        bind(publication, for: target, seq: seq, to: insert)
         insert.bind(key, at: 6)
         try insert.bind(PublicationCoding.encode(target.identifiers), at: 7) {
             try insert.bind(target.share, at: 8) { try insert.run() }
@@ -185,11 +195,7 @@ extension SessionWriter {
         seq: UInt64,
         _ insert: PreparedStatement
     ) throws {
-        insert.bind(target.session.rawValue, at: 1)
-        insert.bind(seq, at: 2)
-        insert.bind(PublicationCoding.flags(qos: target.qos, retain: target.retain, publication), at: 3)
-        insert.bind(Int64(target.weight(of: publication)), at: 4)
-        insert.bind(publication.details?.expiresAt?.rawValue, at: 5)
+        bind(publication, for: target, seq: seq, to: insert)
         insert.bind(publication.publishedAt, at: 6)
         try insert.bind(PublicationCoding.encode(target.identifiers), at: 7) {
             try insert.bind(publication.topic.rawValue, at: 8) {

@@ -68,6 +68,8 @@ struct SessionWriter: SlicedWriter {
     /// Whether the transaction already writes enough, even if it has time left.
     var isFull: Bool { publicationBytes >= Self.maxPublicationBytes }
 
+    static var refusedForDamage: SessionOutcome { .refused(Damage.refusal) }
+
     /// - Throws: errors that fail the whole batch. A refused operation is an outcome, not an error.
     mutating func apply(_ operation: SessionOperation) throws -> SessionOutcome {
         switch operation {

@@ -145,13 +145,13 @@ extension BatchWriter {
             try select.forEachRow { row in
                 sessions.append(row.integer(0))
                 let holding = Holding(entries: row.amount(1), bytes: row.amount(2))
-                removedQueues.add(-holding, of: .account(user))
+                effects.queues.add(-holding, of: .account(user))
             }
         }
         for id in sessions {
             try SessionWriter.removeRows(db, of: id)
             rows -= 3
-            removedSessions.append(DurableSessionID(rawValue: id))
+            effects.removedSessions.append(DurableSessionID(rawValue: id))
         }
         if sessions.count == limit { rows = 0 }
     }

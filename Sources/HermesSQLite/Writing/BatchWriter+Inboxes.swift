@@ -133,7 +133,7 @@ extension BatchWriter {
         if hasRoom, let actor, settings.inbox.isClosedToStrangers(use, adding: weight) {
             hasRoom = try !isStranger(actor, to: user)
         }
-        if !hasRoom { inboxChanges.refused += 1 }
+        if !hasRoom { effects.inboxes.refused += 1 }
         return hasRoom
     }
 
@@ -141,9 +141,9 @@ extension BatchWriter {
     mutating func count(_ weight: Int, from source: EntrySource, in user: UserID) {
         guard let index = cache.inboxes.index(forKey: user) else { return }
         cache.inboxes.values[index].use.add(weight)
-        inboxChanges.came(weight, into: cache.inboxes.values[index].use)
+        effects.inboxes.came(weight, into: cache.inboxes.values[index].use)
         cache.countShare(weight, from: source.number, at: index)
-        if case .user(let sender) = source, sender != user { unreadChanges[sender, default: 0] += weight }
+        if case .user(let sender) = source, sender != user { effects.unread[sender, default: 0] += weight }
     }
 
     /// Advances an inbox's head and returns it, as the seq of a new entry.

@@ -257,7 +257,7 @@ extension BatchWriter {
                 delete.bind(user, at: 1)
                 delete.bind(old, at: 2)
                 guard let (source, weight) = try delete.first({ ($0.integer(0), $0.amount(1)) }) else { continue }
-                inboxChanges.went(weight)
+                effects.inboxes.went(weight)
                 cache.inboxes[user]?.use.subtract(weight)
                 cache.inboxes[user]?.shares?.remove(Holding(entries: 1, bytes: weight), from: source)
             }

@@ -76,11 +76,7 @@ extension SQLiteStore {
             return isolating ? cache : taken
         }
         var outcomes: [WriteOutcome] = []
-        var removedSessions: [DurableSessionID] = []
-        var removedQueues = OwnerTally()
-        var inboxChanges = InboxLedger.Changes()
-        var unreadChanges: [UserID: Int] = [:]
-        outcomes.reserveCapacity(operations.count)
+        var effects = CommitEffects()
         try db.inTransaction(.immediate) {
             var writer = try BatchWriter(
                 db,
@@ -94,45 +90,55 @@ extension SQLiteStore {
                 damage: damage
             )
             taken = WriterCache()
-            for operation in operations {
-                guard isolating else {
-                    outcomes.append(try writer.apply(operation))
-                    continue
-                }
-                let outcome = try isolated(db, &writer) { try $0.apply(operation) }
-                outcomes.append(outcome ?? .refused(Damage.refusal))
-            }
-            try writer.apply(taking: next, slice: slice, unless: isAwaited, &operations, &outcomes)
-            removedSessions = writer.removedSessions
-            removedQueues = writer.removedQueues
-            inboxChanges = writer.inboxChanges
-            unreadChanges = writer.unreadChanges
+            outcomes = try apply(&operations, taking: next, isolating: isolating, with: &writer, in: db)
+            effects = writer.effects
             taken = try writer.finish()
             return .commit
         }
         cache.withLock { $0 = taken }
-        unread.apply(unreadChanges)
-        queues.apply(removedQueues)
-        inboxes.apply(inboxChanges)
-        if !removedSessions.isEmpty {
-            sessionCache.withLock { cache in for id in removedSessions { cache.forget(id) } }
+        apply(effects)
+        return outcomes
+    }
+
+    /// Applies the operations, and then further ones while `next` gives some and the transaction has time.
+    ///
+    /// - Parameters:
+    ///   - operations: all of them are applied; the operations that `next` gives are appended.
+    ///   - isolating: whether an operation that meets a damaged row is rolled back and refused, instead of failing the
+    ///     transaction.
+    func apply<Writer: SlicedWriter>(
+        _ operations: inout [Writer.Operation],
+        taking next: (_ isLong: Bool) -> Writer.Operation?,
+        isolating: Bool,
+        with writer: inout Writer,
+        in db: Database
+    ) throws -> [Writer.Outcome] {
+        var outcomes: [Writer.Outcome] = []
+        outcomes.reserveCapacity(operations.count)
+        for operation in operations {
+            guard isolating else {
+                outcomes.append(try writer.apply(operation))
+                continue
+            }
+            outcomes.append(try isolated(operation, with: &writer, in: db) ?? Writer.refusedForDamage)
         }
+        try writer.apply(taking: next, slice: slice, unless: isAwaited, &operations, &outcomes)
         return outcomes
     }
 
     /// Applies one operation, and rolls it back if it meets a damaged row.
     ///
     /// - Returns: nil if the operation met a damaged row.
-    func isolated<Writer, Outcome>(
-        _ db: Database,
-        _ writer: inout Writer,
-        _ apply: (inout Writer) throws -> Outcome
-    ) throws -> Outcome? {
+    private func isolated<Writer: SlicedWriter>(
+        _ operation: Writer.Operation,
+        with writer: inout Writer,
+        in db: Database
+    ) throws -> Writer.Outcome? {
         let before = writer
-        var outcome: Outcome?
+        var outcome: Writer.Outcome?
         try db.inSavepoint {
             do {
-                outcome = try apply(&writer)
+                outcome = try writer.apply(operation)
                 return .commit
             } catch let error as DatabaseError where StoreFailure.isDamage(error) {
                 damage.found("a row needed by a commit: \(error.message ?? "no message")")
@@ -166,13 +172,7 @@ struct BatchWriter: SlicedWriter {
     var dirtyInboxes: [UserID] = []
     var dirtyConversations: [ConversationID] = []
     var dirtyCursors: Set<DeviceKey> = []
-    /// Sessions that were deleted with their accounts.
-    var removedSessions: [DurableSessionID] = []
-    var inboxChanges = InboxLedger.Changes()
-    /// The entries in the queues of ``removedSessions``, as a negative amount.
-    var removedQueues = OwnerTally()
-    /// The changes of each account's unread bytes by this batch.
-    var unreadChanges: [UserID: Int] = [:]
+    var effects = CommitEffects()
     let unread: UnreadLedger
     /// A buffer that is reused for each message.
     var deliveryBytes: [UInt8] = []
@@ -214,6 +214,8 @@ struct BatchWriter: SlicedWriter {
         let isLate = cache.freshEntries >= 4 * sweepRows
         return time.elapsed < FreshSweep.share(of: time, beside: cache.sweep, isLate: isLate)
     }
+
+    static var refusedForDamage: WriteOutcome { .refused(Damage.refusal) }
 
     /// - Throws: errors that fail the whole batch. A refused operation is an outcome, not an error.
     mutating func apply(_ operation: WriteOperation) throws -> WriteOutcome {
@@ -318,10 +320,10 @@ extension BatchWriter {
     ///
     /// Checks, in this order: whether the sender may write to the conversation (``recipients(of:)``); whether the
     /// client id is new; which inboxes have room for the message; for a 1:1 message, whether the sender's budget of
-    /// unread messages has room for it (``admitted(_:for:from:_:)``). A repetition (a message with a known client id,
-    /// and with the same conversation and content) gets the receipt of the first message, and is not appended again. A
-    /// message with a known client id but another conversation or content is refused with `.clientIDConflict`. A
-    /// group's message is not added to inboxes without room, but the heads of these inboxes still advance.
+    /// unread messages has room for it (``admitted(_:for:)``). A repetition (a message with a known client id, and with
+    /// the same conversation and content) gets the receipt of the first message, and is not appended again. A message
+    /// with a known client id but another conversation or content is refused with `.clientIDConflict`. A group's message
+    /// is not added to inboxes without room, but the heads of these inboxes still advance.
     ///
     /// Writes one row for the message, with the list of its recipients (`message`), one row for its client id
     /// (`client_id_fresh`), and one row for each inbox (`inbox_fresh`). ``finish()`` writes the heads of the inboxes
@@ -339,79 +341,35 @@ extension BatchWriter {
             guard let clientID = draft.clientID, let first = try claimed(clientID, of: sender) else { throw refusal }
             return try repetition(of: append, key: first)
         }
-        var key = Int64(bitPattern: append.id.high)
-        if let clientID = draft.clientID, let first = try claim(clientID, of: sender, for: key) {
+        let firstKey = Int64(bitPattern: append.id.high)
+        if let clientID = draft.clientID, let first = try claim(clientID, of: sender, for: firstKey) {
             return try repetition(of: append, key: first)
         }
 
-        let source = EntrySource(append)
-        let weight = InboxBudget.weight(ofContent: draft.content.bytes.count)
-        let taking: [UserID]
+        let admission: Admission
         do {
-            taking = try admitted(recipients, for: append, from: source, weight)
+            admission = try admitted(recipients, for: append)
         } catch let refusal as HermesError {
             try changeClaim(of: append, to: nil)
             throw refusal
         }
         let conversation = try loadConversation(draft.conversation)
-        let conversationSeq = conversation.lastSeq + 1
-        deliveryBytes.removeAll(keepingCapacity: true)
-        var senderSeq: UInt64 = 0
-        var left = taking[...]
-        for user in recipients {
-            let seq = (cache.inboxes[user]?.head ?? 0) + 1
-            if user == sender { senderSeq = seq }
-            guard left.first == user else { continue }
-            left.removeFirst()
-            DeliveryList.append(user, seq, to: &deliveryBytes)
-        }
-        let place = Place(conversation: conversation.key, seq: conversationSeq, references: taking.count)
-        if try !insert(append, key: key, at: place) {
-            guard let free = try freeKey(for: append.id), try insert(append, key: free, at: place) else {
-                try changeClaim(of: append, to: nil)
-                return .refused(StoreRefusals.messageIDTaken)
-            }
-            try changeClaim(of: append, to: free)
-            key = free
-        }
-
-        try advance(append)
-        let message = Message(
-            id: append.id,
-            conversation: draft.conversation,
-            conversationSeq: conversationSeq,
-            sender: sender,
-            senderName: append.sender.nickName.rawValue,
-            senderDevice: append.sender.device,
-            clientID: draft.clientID,
-            content: draft.content,
-            sentAt: append.sentAt,
-            expiresAt: append.expiresAt
+        let place = Place(
+            conversation: conversation.key,
+            seq: conversation.lastSeq + 1,
+            references: admission.taking.count
         )
-        var deliveries: [InboxDelivery] = []
-        deliveries.reserveCapacity(taking.count)
-        var rows: [(owner: Int64, seq: UInt64)] = []
-        rows.reserveCapacity(taking.count)
-        left = taking[...]
-        for user in recipients {
-            let seq = advanceInbox(of: user)
-            guard left.first == user else { continue }
-            left.removeFirst()
-            rows.append((Int64(user.rawValue), seq))
-            count(weight, from: source, in: user)
-            let entry = InboxEntry(seq: seq, committedAt: now, event: .message(message))
-            deliveries.append(InboxDelivery(user: user, entry: entry))
+        let senderSeq = listDeliveries(to: admission, from: sender)
+        guard let key = try insert(append, preferring: firstKey, at: place) else {
+            try changeClaim(of: append, to: nil)
+            return .refused(StoreRefusals.messageIDTaken)
         }
-        try statements.insertEntry.run(rows) { insert in
-            insert.bind(InboxReader.messageKind, at: 1)
-            insert.bind(key, at: 2)
-            insert.bind(source.number, at: 3)
-            insert.bind(Int64(weight), at: 4)
-        }
+        try advance(append)
+        let deliveries = try deliver(Message(append, conversationSeq: place.seq), key: key, to: admission)
         let receipt = SendReceipt(
             messageID: append.id,
             clientID: draft.clientID,
-            conversationSeq: conversationSeq,
+            conversationSeq: place.seq,
             inboxSeq: senderSeq,
             sentAt: append.sentAt,
             isDuplicate: false
@@ -445,42 +403,86 @@ extension BatchWriter {
         }
     }
 
-    /// Returns the recipients that have room for a message, in their order. Throws if the message would reach nobody
-    /// but the sender, or if too many of the sender's messages are unread.
-    private mutating func admitted(
-        _ recipients: [UserID],
-        for append: MessageAppend,
-        from source: EntrySource,
-        _ weight: Int
-    ) throws -> [UserID] {
+    /// Who gets a message, and what the message takes from an inbox.
+    private struct Admission {
+        /// The accounts whose inboxes advance.
+        let recipients: [UserID]
+        /// The recipients whose inboxes have room for the message, in the order of ``recipients``.
+        let taking: [UserID]
+        let source: EntrySource
+        let weight: Int
+    }
+
+    /// Finds the recipients that have room for a message. Throws if the message would reach nobody but the sender, or
+    /// if too many of the sender's messages are unread.
+    private mutating func admitted(_ recipients: [UserID], for append: MessageAppend) throws -> Admission {
         let sender = append.sender.user
+        let source = EntrySource(append)
+        let weight = InboxBudget.weight(ofContent: append.draft.content.bytes.count)
         var taking: [UserID] = []
         taking.reserveCapacity(recipients.count)
         var countable = Self.maxCounted
         for user in recipients
         where try hasRoom(in: user, from: source, by: sender, weight, countable: &countable) { taking.append(user) }
-        let left = recipients.count - taking.count
         guard !InboxBudget.reachesNobody(taking, of: recipients, from: sender) else {
-            inboxChanges.refused += 1
+            effects.inboxes.refused += 1
             throw InboxBudget.isFull
         }
-        guard case .direct = append.draft.conversation else {
-            inboxChanges.refused += left
-            return taking
-        }
-        let unread = self.unread[sender] + unreadChanges[sender, default: 0]
-        let peer = recipients.first { $0 != sender }
-        let hasRoom = try peer.map { peer in
-            try InboxBudget.leavesOthers(weight, unread: unread, of: settings.maxUnreadBytes) {
+        // A group's message does not count for the sender's budget of unread messages.
+        if case .direct = append.draft.conversation, let peer = recipients.first(where: { $0 != sender }) {
+            let unread = self.unread[sender] + effects.unread[sender, default: 0]
+            let hasRoom = try InboxBudget.leavesOthers(weight, unread: unread, of: settings.maxUnreadBytes) {
                 try share(of: source, in: peer).bytes
             }
+            guard hasRoom else {
+                effects.inboxes.refusedUnread += 1
+                throw InboxBudget.tooMuchUnread
+            }
         }
-        guard hasRoom ?? true else {
-            inboxChanges.refusedUnread += 1
-            throw InboxBudget.tooMuchUnread
+        effects.inboxes.refused += recipients.count - taking.count
+        return Admission(recipients: recipients, taking: taking, source: source, weight: weight)
+    }
+
+    /// Collects in ``deliveryBytes`` who gets a message under which seq, for the message's row.
+    ///
+    /// - Returns: the seq that the message has in the sender's inbox; 0 if the sender is no recipient.
+    private mutating func listDeliveries(to admission: Admission, from sender: UserID) -> UInt64 {
+        deliveryBytes.removeAll(keepingCapacity: true)
+        var senderSeq: UInt64 = 0
+        var left = admission.taking[...]
+        for user in admission.recipients {
+            let seq = (cache.inboxes[user]?.head ?? 0) + 1
+            if user == sender { senderSeq = seq }
+            guard left.first == user else { continue }
+            left.removeFirst()
+            DeliveryList.append(user, seq, to: &deliveryBytes)
         }
-        inboxChanges.refused += left
-        return taking
+        return senderSeq
+    }
+
+    /// Advances the inboxes, and adds an inserted message to those that have room for it.
+    private mutating func deliver(_ message: Message, key: Int64, to admission: Admission) throws -> [InboxDelivery] {
+        var deliveries: [InboxDelivery] = []
+        deliveries.reserveCapacity(admission.taking.count)
+        var rows: [(owner: Int64, seq: UInt64)] = []
+        rows.reserveCapacity(admission.taking.count)
+        var left = admission.taking[...]
+        for user in admission.recipients {
+            let seq = advanceInbox(of: user)
+            guard left.first == user else { continue }
+            left.removeFirst()
+            rows.append((Int64(user.rawValue), seq))
+            count(admission.weight, from: admission.source, in: user)
+            let entry = InboxEntry(seq: seq, committedAt: now, event: .message(message))
+            deliveries.append(InboxDelivery(user: user, entry: entry))
+        }
+        try statements.insertEntry.run(rows) { insert in
+            insert.bind(InboxReader.messageKind, at: 1)
+            insert.bind(key, at: 2)
+            insert.bind(admission.source.number, at: 3)
+            insert.bind(Int64(admission.weight), at: 4)
+        }
+        return deliveries
     }
 
     /// A message's place in its conversation, and the number of inboxes that get the message.
@@ -488,6 +490,16 @@ extension BatchWriter {
         let conversation: Int64
         let seq: UInt64
         let references: Int
+    }
+
+    /// Inserts the message's row under this key or, if the key is taken, under another one.
+    ///
+    /// - Returns: the key; nil if the message's id exists, or no key is left.
+    private func insert(_ append: MessageAppend, preferring first: Int64, at place: Place) throws -> Int64? {
+        if try insert(append, key: first, at: place) { return first }
+        guard let free = try freeKey(for: append.id), try insert(append, key: free, at: place) else { return nil }
+        try changeClaim(of: append, to: free)
+        return free
     }
 
     /// Inserts the message's row.
@@ -527,5 +539,23 @@ extension BatchWriter {
         statements.noteOwn.bind(Int64(group.rawValue), at: 2)
         statements.noteOwn.bind(sender, at: 3)
         try statements.noteOwn.run()
+    }
+}
+
+extension Message {
+    /// The message that an append adds to its conversation.
+    fileprivate init(_ append: MessageAppend, conversationSeq: UInt64) {
+        self.init(
+            id: append.id,
+            conversation: append.draft.conversation,
+            conversationSeq: conversationSeq,
+            sender: append.sender.user,
+            senderName: append.sender.nickName.rawValue,
+            senderDevice: append.sender.device,
+            clientID: append.draft.clientID,
+            content: append.draft.content,
+            sentAt: append.sentAt,
+            expiresAt: append.expiresAt
+        )
     }
 }

@@ -20,9 +20,7 @@ struct Purger {
     private(set) var users: Set<UserID> = []
     /// The entries that these users' inboxes lost.
     private(set) var removals: [UserID: InboxRemoval] = [:]
-    /// The changes of each account's unread bytes, as negative numbers.
-    private(set) var unreadChanges: [UserID: Int] = [:]
-    private(set) var inboxChanges = InboxLedger.Changes()
+    private(set) var effects = CommitEffects()
     /// The number of removed references to each message.
     private var released: [Int64: Int64] = [:]
 
@@ -102,10 +100,10 @@ struct Purger {
     }
 
     private mutating func uncount(source: Int64, weight: Int, of user: UserID) {
-        inboxChanges.went(weight)
+        effects.inboxes.went(weight)
         removals[user, default: InboxRemoval()].bySource[source, default: Holding()].add(weight)
         guard let sender = Int32(exactly: source).flatMap(UserID.init(rawValue:)), sender != user else { return }
-        unreadChanges[sender, default: 0] -= weight
+        effects.unread[sender, default: 0] -= weight
     }
 
     private mutating func count(_ rows: Int) {
@@ -328,25 +326,6 @@ struct Purger {
             if try correction.correctMessage(key, storedAt: storedAt) { count(1) } else { keys.append(key) }
         }
         return keys
-    }
-}
-
-/// The entries that a purge removed from an inbox.
-struct InboxRemoval {
-    /// The removed entries by source, in the stored form of ``EntrySource``.
-    var bySource: [Int64: Holding] = [:]
-    /// The seq of the inbox's oldest entry from now on; nil if the inbox is gone.
-    var oldest: UInt64?
-    /// The entries that stay in the inbox.
-    var use = Holding()
-
-    /// - Parameter right: the later removal.
-    static func + (left: Self, right: Self) -> Self {
-        var sum = left
-        for (source, holding) in right.bySource { sum.bySource[source, default: Holding()] += holding }
-        sum.oldest = right.oldest
-        sum.use = right.use
-        return sum
     }
 }
 

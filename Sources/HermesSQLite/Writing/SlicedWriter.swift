@@ -11,6 +11,8 @@ protocol SlicedWriter {
     var hasTime: Bool { get }
     /// Whether the transaction already writes enough, even if it has time left.
     var isFull: Bool { get }
+    /// The outcome of an operation that met a damaged row.
+    static var refusedForDamage: Outcome { get }
 
     mutating func apply(_ operation: Operation) throws -> Outcome
 }

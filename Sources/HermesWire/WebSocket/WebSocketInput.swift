@@ -3,25 +3,6 @@
 
 package import NIOCore
 
-/// Turns a client's WebSocket frames into the bytes of the protocol that they carry.
-package protocol WebSocketReading: Sendable {
-    /// Reads until a control frame arrives or the bytes run out.
-    ///
-    /// - Parameters:
-    ///   - bytes: the received bytes. An incomplete header or control frame stays in the buffer.
-    ///   - data: gets the protocol's bytes.
-    /// - Returns: the control frame, after which the buffer may hold further frames; nil if more bytes are needed.
-    /// - Throws: an error that ends the connection. The bytes that were appended to `data` before it are valid.
-    mutating func take(
-        from bytes: inout ByteBuffer,
-        into data: inout ByteBuffer
-    ) throws(WebSocketInput.Failure) -> WebSocketInput.Control?
-
-    /// Returns the number of extra frames since the last call: empty frames, control frames, and all frames of a
-    /// message except its last, because a message needs only one frame.
-    mutating func takeFurtherFrames() -> Int
-}
-
 /// Reads a client's WebSocket frames (RFC 6455). The payloads of its binary messages are one stream of bytes.
 ///
 /// A stream protocol such as MQTT ignores message boundaries, so payload is passed on as it arrives. Frames may have
@@ -229,42 +210,6 @@ package struct WebSocketInput: WebSocketReading {
                 return count
             }
             return count
-        }
-    }
-}
-
-/// Writes the server's WebSocket frames. They are not masked, and each message is one frame.
-package enum WebSocketOutput {
-    /// The longest header of a frame, in bytes.
-    package static let maxHeaderBytes = 10
-
-    /// Appends the header of a message; the caller appends the payload.
-    package static func writeHeader(of length: Int, isText: Bool = false, into bytes: inout ByteBuffer) {
-        writeHeader(isText ? 0x81 : 0x82, length, into: &bytes)
-    }
-
-    /// Appends the answer to a ping.
-    package static func writePong(_ payload: ByteBuffer, into bytes: inout ByteBuffer) {
-        writeHeader(0x8A, payload.readableBytes, into: &bytes)
-        bytes.writeImmutableBuffer(payload)
-    }
-
-    /// Appends a close frame.
-    package static func writeClose(_ code: UInt16, into bytes: inout ByteBuffer) {
-        writeHeader(0x88, 2, into: &bytes)
-        bytes.writeInteger(code)
-    }
-
-    private static func writeHeader(_ first: UInt8, _ length: Int, into bytes: inout ByteBuffer) {
-        bytes.writeInteger(first)
-        switch length {
-        case ...125: bytes.writeInteger(UInt8(truncatingIfNeeded: length))
-        case 126...65_535:
-            bytes.writeInteger(UInt8(126))
-            bytes.writeInteger(UInt16(truncatingIfNeeded: length))
-        default:
-            bytes.writeInteger(UInt8(127))
-            bytes.writeInteger(UInt64(length))
         }
     }
 }

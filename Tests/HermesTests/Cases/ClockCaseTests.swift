@@ -7,12 +7,7 @@ import Testing
 
 /// The estimate of the server's clock against `web/cases/clock.json`.
 @Suite struct ClockCaseTests {
-    struct Case: MachineCase {
-        enum CodingKeys: String, CodingKey, CaseIterable { case name, steps }
-
-        let name: String
-        let steps: [Step]
-    }
+    typealias Case = StepsCase<Step>
 
     struct Step: CaseStep {
         enum CodingKeys: String, CodingKey, CaseIterable {

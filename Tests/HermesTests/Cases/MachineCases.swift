@@ -57,6 +57,14 @@ extension MachineCase {
     var testDescription: String { name }
 }
 
+/// A case that says nothing but its steps.
+struct StepsCase<Step: CaseStep>: MachineCase {
+    enum CodingKeys: String, CodingKey, CaseIterable { case name, steps }
+
+    let name: String
+    let steps: [Step]
+}
+
 /// A step of a case: an event, and what is expected after it.
 protocol CaseStep: Decodable, Sendable {
     associatedtype CodingKeys: CodingKey, CaseIterable

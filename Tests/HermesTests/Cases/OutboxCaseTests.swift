@@ -9,12 +9,7 @@ import Testing
 
 /// The outbox's queue against `web/cases/outbox.json`.
 @Suite struct OutboxCaseTests {
-    struct Case: MachineCase {
-        enum CodingKeys: String, CodingKey, CaseIterable { case name, steps }
-
-        let name: String
-        let steps: [Step]
-    }
+    typealias Case = StepsCase<Step>
 
     struct Step: CaseStep {
         enum CodingKeys: String, CodingKey, CaseIterable {

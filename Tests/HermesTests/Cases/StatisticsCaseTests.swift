@@ -8,12 +8,7 @@ import Testing
 
 /// The delivery statistics against `web/cases/statistics.json`.
 @Suite struct StatisticsCaseTests {
-    struct Case: MachineCase {
-        enum CodingKeys: String, CodingKey, CaseIterable { case name, steps }
-
-        let name: String
-        let steps: [Step]
-    }
+    typealias Case = StepsCase<Step>
 
     struct Step: CaseStep {
         enum CodingKeys: String, CodingKey, CaseIterable {

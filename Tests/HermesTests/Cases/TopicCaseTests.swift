@@ -7,12 +7,7 @@ import Testing
 
 /// The tracking of topics against `web/cases/topics.json`.
 @Suite struct TopicCaseTests {
-    struct Case: MachineCase {
-        enum CodingKeys: String, CodingKey, CaseIterable { case name, steps }
-
-        let name: String
-        let steps: [Step]
-    }
+    typealias Case = StepsCase<Step>
 
     struct Step: CaseStep {
         enum CodingKeys: String, CodingKey, CaseIterable {

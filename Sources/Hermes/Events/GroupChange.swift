@@ -3,22 +3,6 @@
 
 import HermesWire
 
-/// A change of a contact, made by the other account. Newer versions add kinds, so a `switch` over them needs a
-/// `default`.
-#if hasAttribute(nonexhaustive)
-@nonexhaustive
-#endif
-public enum ContactChange: Hashable, Sendable {
-    /// The account asked for contact.
-    case requested
-    /// The account accepted.
-    case accepted
-    /// The account declined.
-    case declined
-    /// The account ended the contact.
-    case removed
-}
-
 /// A change of a group. Newer versions add kinds, so a `switch` over them needs a `default`.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
@@ -34,18 +18,6 @@ public enum GroupChange: Hashable, Sendable {
     case membersRemoved([UserID])
     /// The group was dissolved.
     case dissolved
-}
-
-extension ContactChange {
-    init?(_ kind: Hermes_V1_ContactEvent.Kind) {
-        switch kind {
-        case .requested: self = .requested
-        case .accepted: self = .accepted
-        case .declined: self = .declined
-        case .removed: self = .removed
-        case .unspecified, .UNRECOGNIZED: return nil
-        }
-    }
 }
 
 extension GroupChange {

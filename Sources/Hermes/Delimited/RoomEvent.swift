@@ -9,23 +9,6 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A user as the others in a room see it.
-public struct RoomUser: Hashable, Sendable {
-    /// The application's own ranking.
-    public var level: Int
-    /// The name that the others see.
-    public var name: String
-    /// The user's picture; nil if there is none.
-    public var iconURL: URL?
-
-    /// Creates a user.
-    public init(name: String, level: Int = 1, iconURL: URL? = nil) {
-        self.name = name
-        self.level = level
-        self.iconURL = iconURL
-    }
-}
-
 /// An event in a room.
 public struct RoomEvent: Hashable, Sendable {
     /// A kind of event, with its values. Newer versions add kinds, so a `switch` over them needs a `default`.
@@ -77,22 +60,6 @@ extension RoomEvent {
         case .gift(let name, _, let url): user + name.utf8.count + (url?.absoluteString.utf8.count ?? 0)
         case .custom(_, let data): user + data.count
         }
-    }
-}
-
-// MARK: - From the schema
-
-extension RoomUser {
-    init(_ user: Hermes_V1_RoomUser) {
-        self.init(name: user.name, level: Int(user.level), iconURL: URL(wire: user.iconURL))
-    }
-
-    var wire: Hermes_V1_RoomUser {
-        var user = Hermes_V1_RoomUser()
-        user.name = name
-        user.level = Int32(clamping: level)
-        user.iconURL = iconURL?.absoluteString ?? ""
-        return user
     }
 }
 

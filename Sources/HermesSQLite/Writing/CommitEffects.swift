@@ -1,0 +1,27 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesCore
+import Synchronization
+
+/// What a transaction on inboxes changes in the store's counts and caches. The changes are made only if it commits.
+struct CommitEffects {
+    /// The changes of each account's unread bytes.
+    var unread: [UserID: Int] = [:]
+    var inboxes = InboxLedger.Changes()
+    /// Sessions that were deleted with their accounts.
+    var removedSessions: [DurableSessionID] = []
+    /// The entries in the queues of ``removedSessions``, as a negative amount.
+    var queues = OwnerTally()
+}
+
+extension SQLiteStore {
+    /// Makes the changes of a transaction that has committed.
+    func apply(_ effects: CommitEffects) {
+        unread.apply(effects.unread)
+        queues.apply(effects.queues)
+        inboxes.apply(effects.inboxes)
+        guard !effects.removedSessions.isEmpty else { return }
+        sessionCache.withLock { cache in for id in effects.removedSessions { cache.forget(id) } }
+    }
+}
