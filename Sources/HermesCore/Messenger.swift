@@ -149,7 +149,10 @@ package final class Messenger: Sendable {
             clearTopics: { [durable] in await durable.clear($0, isLate: $1) }
         )
         devices.nameChanged.observe { [durable] in durable.rename($0.user, to: $0.name) }
-        deletions.finished.observe { [pushTokens] in pushTokens.forget($0) }
+        deletions.finished.observe { [pushTokens, accounts] user in
+            pushTokens.forget(user)
+            accounts.deleted(user)
+        }
         topicLinks = roster.map { TopicLinks($0) }
         wills = roster.map { WillLedger($0) }
         if let roster, let topicLinks, let wills, let placeStore {
@@ -263,6 +266,8 @@ package final class Messenger: Sendable {
         retained.expire(now: purgeTime)
         await accounts.writeTraces()
         await accounts.freeNames()
+        accounts.forgetDeleted()
+        await pushTokens.forgetSurplus()
         let purged = await purge(now: purgeTime, batch: batch, maxSteps: maxSteps)
         if let failure = purged.failure ?? failure { throw failure }
         return purged.count

@@ -18,7 +18,7 @@ extension SQLiteStore: MessageStore {
         }
     }
 
-    package func history(_ query: HistoryQuery) async throws(HermesError) -> [Message] {
+    package func history(_ query: HistoryQuery) async throws(HermesError) -> StoredHistory {
         let jumps = clockJumps.withLock { $0 }
         return try await read { [epoch, damage] db in
             try InboxReader(db: db, epoch: epoch, damage: damage, jumps: jumps).history(query)

@@ -5,8 +5,10 @@ internal import GRDB
 package import HermesCore
 
 extension SQLiteStore: PushTokenStore {
-    /// The change that takes a token from its former device; a test checks its plan for full scans.
+    /// The statements whose plans a test checks for full scans.
     enum PushTokenQuery {
+        static let devicesOfUser = "SELECT user, device_id FROM push_token WHERE user = ?"
+        /// The change that takes a token from its former device.
         static let takeAway = """
             DELETE FROM push_token WHERE identity = ? AND service = ? AND NOT (user = ? AND device_id = ?)
             """
@@ -133,6 +135,19 @@ extension SQLiteStore: PushTokenStore {
                     read: Self.tokenOwner
                 )
             }
+        }
+    }
+
+    package func devicesWithPushTokens(of user: UserID) async throws(HermesError) -> Set<DeviceID> {
+        try await read { [damage] db in
+            let query = try PreparedStatement(db, PushTokenQuery.devicesOfUser)
+            query.bind(user, at: 1)
+            let owners = try damage.list(
+                query,
+                name: { _ in "a push token of user \(user.rawValue)" },
+                read: Self.tokenOwner
+            )
+            return Set(owners.map(\.device))
         }
     }
 

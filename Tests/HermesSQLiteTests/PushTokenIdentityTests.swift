@@ -19,15 +19,17 @@ struct PushTokenIdentityTests {
     @Test
     func `the former device of a token is found without a look at all tokens`() async throws {
         let directory = try TemporaryDirectory()
-        try directory.openStore().close()
-        let plan = try await DatabaseQueue(path: directory.database).write { db in
-            try Row.fetchAll(
-                db,
-                sql: "EXPLAIN QUERY PLAN " + SQLiteStore.PushTokenQuery.takeAway.replacing("?", with: "1")
-            ).map { $0["detail"] as String }
-        }
+        let plan = try await directory.queryPlan(of: SQLiteStore.PushTokenQuery.takeAway)
         #expect(!plan.isEmpty)
         for step in plan { #expect(step.hasPrefix("SEARCH ") && step.contains("push_token_identity"), "\(step)") }
+    }
+
+    @Test
+    func `the devices of a user are found without a look at all tokens`() async throws {
+        let directory = try TemporaryDirectory()
+        let plan = try await directory.queryPlan(of: SQLiteStore.PushTokenQuery.devicesOfUser)
+        #expect(!plan.isEmpty)
+        for step in plan { #expect(step.hasPrefix("SEARCH ") && step.contains("user=?"), "\(step)") }
     }
 
     @Test

@@ -172,6 +172,31 @@ import Testing
     }
     #endif
 
+    /// The number of each port's handshakes is in the metric of the HTTP port.
+    @Test(.enabled(if: TestCertificate.canBeMade), arguments: WebPages.areBuiltIn ? ["http", "console"] : ["http"])
+    func `a client that does not speak TLS to the HTTP port or the console is counted and logged`(
+        name: String
+    ) async throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        func encrypted(_ settings: inout ServerSettings) {
+            if name == "http" {
+                settings.http.tls = files.settings
+            } else {
+                settings.console.listener.tls = files.settings
+            }
+        }
+        try await withServer(store: .sqlite, configure: encrypted) { server in
+            let metric = "hermes_tls_handshakes_failed_total{gateway=\"http\"}"
+            let before = value(metric)
+            _ = try? await HTTPProbe.get("/healthz", port: server.port(name))
+            let line = try await lines(of: server, label: name, message: "TLS handshake failed").first ?? ""
+            #expect(line.contains("address=127.0.0.1"), "\(line)")
+            #expect(line.contains("reason=") && !line.contains(".cc"), "\(line)")
+            #expect(value(metric) > before)
+        }
+    }
+
     @Test func `a bad API key is counted and logged without the key`() async throws {
         try await withServer { server in
             let metric = "hermes_logins_failed_total{gateway=\"http\",reason=\"bad_credentials\"}"

@@ -132,6 +132,36 @@ import Testing
         }
     }
 
+    #if Pages
+    @Test(.timeLimit(.minutes(1)), arguments: [false, true])
+    func `a server whose only listener is the console does not start without the console's port`(
+        hasOthers: Bool
+    ) async throws {
+        try await withServer { other in
+            try await withDirectory { directory in
+                var settings = try TestServer.settings(store: .sqlite, directory: directory)
+                settings.http.isEnabled = hasOthers
+                for (name, _, _) in settings.gateways.listeners {
+                    settings.gateways[listener: name]?.isEnabled = false
+                }
+                settings.console.listener.port = other.port("delimited")
+                if hasOthers {
+                    // The server runs without the console.
+                    do {
+                        let unexpected = try await self.failure(settings)
+                        Issue.record("\(unexpected)")
+                    } catch is NothingFailed {}
+                } else {
+                    let failure = try await self.failure(settings)
+                    #expect(failure.exitCode == .addressUnavailable)
+                    #expect(failure.message.contains("listeners.console.port"))
+                    #expect(failure.message.contains("127.0.0.1:\(other.port("delimited"))"))
+                }
+            }
+        }
+    }
+    #endif
+
     @Test func `an address of another machine is told`() async throws {
         var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
         settings.gateways[listener: "delimited"]?.host = "192.0.2.1"

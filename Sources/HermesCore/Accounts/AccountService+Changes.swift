@@ -136,8 +136,13 @@ extension AccountService {
         let change = suspended.withLock { $0.changeEnded(user, isDisabled: isStored ? isDisabled : nil) }
         if isDisabled, case .success(let account) = result { end(account, .accountDisabled, .all) }
         // If changes overlap, only the store shows which of them was the last.
-        if let change, let stored = (try? await store.find(.id(user))) ?? nil {
-            suspended.withLock { $0.read(user, isDisabled: stored.account.isDisabled, after: change) }
+        if let change {
+            do throws(HermesError) {
+                let stored = try await store.find(.id(user))
+                suspended.withLock { $0.read(user, isDisabled: stored?.account.isDisabled, after: change) }
+            } catch {
+                // The next change of the account reads the store again.
+            }
         }
         if case .failure(let error) = result { throw error }
         if !isDisabled { enabled(user) }
@@ -146,6 +151,18 @@ extension AccountService {
     /// Whether an account was disabled since the start of the process and is still disabled. Does not read the store.
     /// Meant for objects that the account left in memory, such as wills.
     package func isSuspended(_ user: UserID) -> Bool { suspended.withLock { $0.users.contains(user) } }
+
+    /// Takes note that an account is deleted, and that its kept sessions have ended.
+    func deleted(_ user: UserID) {
+        let now = time.uptime()
+        suspended.withLock { $0.deleted(user, now: now) }
+    }
+
+    /// Forgets what is kept in memory about accounts that were deleted a while ago; called about once a second.
+    func forgetDeleted() {
+        let now = time.uptime()
+        suspended.withLock { $0.forget(now: now) }
+    }
 
     /// Disables an account before its deletion and ends its connections. Nobody can log in to it from now on.
     ///

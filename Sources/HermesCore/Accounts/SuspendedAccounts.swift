@@ -3,7 +3,8 @@
 
 /// The accounts that were disabled since the start of the process and still are. If calls that change the same account
 /// overlap, the store may make the changes in a different order than the one in which the calls end. In that case the
-/// state is read from the store. Does no I/O; owner: ``AccountService``.
+/// state is read from the store. A deleted account is forgotten after ``memory``. Does no I/O; owner:
+/// ``AccountService``.
 struct SuspendedAccounts: Sendable {
     private struct Changes: Sendable {
         var running = 0
@@ -13,7 +14,14 @@ struct SuspendedAccounts: Sendable {
         var last: UInt64 = 0
     }
 
+    /// The time for which a deleted account is remembered. Its kept sessions have ended with the deletion. What may still
+    /// be published is a will of its last connections, and a will for which the store had no room. Both take minutes at
+    /// most.
+    static let memory = Duration.seconds(3600)
+
     private(set) var users: Set<UserID> = []
+    /// The deleted accounts, with the uptime at which they are forgotten.
+    private var forgottenAt: [UserID: Duration] = [:]
     /// The changes of accounts that are being changed, or whose state must be read from the store.
     private var changes: [UserID: Changes] = [:]
     private var lastChange: UInt64 = 0
@@ -42,10 +50,25 @@ struct SuspendedAccounts: Sendable {
 
     /// Records the state that was read from the store after a change. If another change has begun since, the state is
     /// ignored, because it will be read again.
-    mutating func read(_ user: UserID, isDisabled: Bool, after change: UInt64) {
+    ///
+    /// - Parameter isDisabled: the stored state; nil: there is no such account.
+    mutating func read(_ user: UserID, isDisabled: Bool?, after change: UInt64) {
         guard let own = changes[user], own.running == 0, own.last == change else { return }
         changes[user] = nil
-        set(user, isDisabled)
+        if let isDisabled { set(user, isDisabled) }
+    }
+
+    /// Takes note that an account is deleted.
+    mutating func deleted(_ user: UserID, now: Duration) {
+        if users.contains(user) { forgottenAt[user] = now + Self.memory }
+    }
+
+    /// Forgets the accounts that were deleted a while ago.
+    mutating func forget(now: Duration) {
+        for (user, due) in forgottenAt where due <= now {
+            forgottenAt[user] = nil
+            users.remove(user)
+        }
     }
 
     private mutating func set(_ user: UserID, _ isDisabled: Bool) {

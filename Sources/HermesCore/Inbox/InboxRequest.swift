@@ -49,7 +49,8 @@ package enum InboxAnswer: Sendable, Hashable {
 package struct HistoryPage: Sendable, Hashable {
     /// The messages, in ascending order of their conversation seqs.
     package let messages: [Message]
-    /// Whether older messages follow.
+    /// Whether older messages follow: those before the first message of this page. A page without messages is the last
+    /// one.
     package let hasMore: Bool
 
     package init(messages: [Message], hasMore: Bool) {
@@ -91,6 +92,10 @@ package struct ChangeReach: Sendable, Hashable {
 
 /// The amount that was read from the store.
 package struct ReadCost: Sendable, Hashable {
+    /// The messages that were left out of a page of history and cost as much as one entry: the server looks at each of
+    /// them, but does not read its content.
+    static let passedPerEntry = 16
+
     /// The number of entries, messages or conversations.
     package let entries: Int
     /// The bytes of the contents of the entries or messages; 0 for conversations.

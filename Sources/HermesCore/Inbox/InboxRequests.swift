@@ -64,9 +64,14 @@ package final class InboxRequests: Sendable {
             } catch {
                 return completion(.failure(error))
             }
-            read(source, completion) { () async throws(HermesError) in
-                try await self.history(of: conversation, before: seq, limit: limit, maxBytes: maxBytes, reader: user)
-            }
+            let reading = HistoryReading(
+                conversation: conversation,
+                before: seq.map(Self.storable),
+                limit: PageLimit.history.applied(to: limit),
+                maxBytes: maxBytes,
+                reader: user
+            )
+            if !readHistory(reading, source, completion) { completion(.failure(ReadGate.tooManyReads)) }
         case .conversations(let place, let limit):
             read(source, completion) { () async throws(HermesError) in
                 try await self.conversations(of: user, after: place, limit: limit, maxBytes: maxBytes)
@@ -141,38 +146,90 @@ package final class InboxRequests: Sendable {
         return InboxReply(answer: .page(page.cut(toBytes: maxBytes)), cost: cost)
     }
 
+    /// A reading of history that is under way. It may take several reads.
+    private struct HistoryReading: Sendable {
+        let conversation: ConversationID
+        /// The conversation seq above which messages are read; nil: not known yet.
+        var after: UInt64?
+        /// The conversation seq below which the next read goes on; nil: at the newest message.
+        var before: UInt64?
+        let limit: Int
+        let maxBytes: Int
+        let reader: UserID
+        /// The number of messages that were left out so far.
+        var passed = 0
+    }
+
     /// Reads stored messages. In a group, the reader gets only messages that were sent after it joined, unless the
     /// group's history is open (``GroupSummary/isHistoryOpen``).
-    private func history(
-        of conversation: ConversationID,
-        before seq: UInt64?,
-        limit: Int,
-        maxBytes: Int,
-        reader: UserID
-    ) async throws(HermesError) -> InboxReply {
-        var start: UInt64 = 0
-        if case .group(let group) = conversation {
-            guard let first = try await social.readableAfter(reader, in: group) else { throw Group.notAMember }
-            start = first
+    ///
+    /// Messages that have expired stay in the store until the next purge. They are left out, and each read passes over a
+    /// bounded number of them. If a read finds nothing else, the request takes another turn to read on, so that a page
+    /// without messages is always the last one.
+    ///
+    /// - Returns: false if too many reads wait already; then the completion is not called.
+    private func readHistory(
+        _ reading: HistoryReading,
+        _ source: CommitSource,
+        _ completion: @escaping @Sendable (Result<InboxReply, HermesError>) -> Void
+    ) -> Bool {
+        reads.run(for: source) { [self] in
+            var reading = reading
+            do throws(HermesError) {
+                while true {
+                    if let reply = try await step(&reading) { return completion(.success(reply)) }
+                    // Without room for another turn, the read goes on in this one: its work must be charged.
+                    if readHistory(reading, source, completion) { return }
+                }
+            } catch {
+                completion(.failure(error))
+            }
         }
-        let limit = PageLimit.history.applied(to: limit)
+    }
+
+    /// Reads a part of the history.
+    ///
+    /// - Returns: the reply; nil if the reading must go on.
+    private func step(_ reading: inout HistoryReading) async throws(HermesError) -> InboxReply? {
+        let start = try await firstSeq(of: reading)
+        reading.after = start
         // One message more than requested shows whether more follow.
         let found = try await store.history(
             HistoryQuery(
-                of: conversation,
+                of: reading.conversation,
                 after: start,
-                before: seq.map(Self.storable),
-                limit: limit + 1,
-                maxBytes: maxBytes,
-                // Messages that have expired can still be stored until the next purge.
+                before: reading.before,
+                limit: reading.limit + 1,
+                maxBytes: max(1, reading.maxBytes),
                 unexpiredAt: time.expiryTime()
             )
         )
-        let bytes = found.reduce(0) { $0 + $1.content.bytes.count }
-        // The store itself ends a page that has so many bytes, so more messages may follow.
-        let isCut = bytes >= min(maxBytes, StoreSettings.maxPageBytes)
-        let history = HistoryPage(newestOf: found, limit: limit, maxBytes: maxBytes, isFoundCut: isCut)
-        return InboxReply(answer: .history(history), cost: ReadCost(entries: found.count, bytes: bytes))
+        reading.passed += found.passed
+        let messages = found.messages
+        if let next = found.next, messages.isEmpty, reading.before.map({ next < $0 }) ?? true {
+            reading.before = next
+            return nil
+        }
+        let bytes = messages.reduce(0) { $0 + $1.content.bytes.count }
+        // The store itself ends a page that has so many bytes, or after many messages that it has left out. Then more
+        // messages may follow.
+        let isCut = bytes >= min(reading.maxBytes, StoreSettings.maxPageBytes) || found.next != nil
+        let history = HistoryPage(
+            newestOf: messages,
+            limit: reading.limit,
+            maxBytes: reading.maxBytes,
+            isFoundCut: isCut && !messages.isEmpty
+        )
+        let entries = messages.count + reading.passed / ReadCost.passedPerEntry
+        return InboxReply(answer: .history(history), cost: ReadCost(entries: entries, bytes: bytes))
+    }
+
+    /// Returns the conversation seq above which the reader may read.
+    private func firstSeq(of reading: HistoryReading) async throws(HermesError) -> UInt64 {
+        if let known = reading.after { return known }
+        guard case .group(let group) = reading.conversation else { return 0 }
+        guard let first = try await social.readableAfter(reading.reader, in: group) else { throw Group.notAMember }
+        return first
     }
 
     private func conversations(

@@ -109,6 +109,8 @@ extension MemoryState {
         return Array(later.prefix(StoreSettings.pageLimit(limit)))
     }
 
+    func devicesWithPushTokens(of user: UserID) -> Set<DeviceID> { Set((pushRows[user] ?? [:]).keys) }
+
     func usersToPush(after user: UserID?, limit: Int) -> [UserID] {
         let users = pushRows.keys.filter { user in
             pushTargets(of: user).contains { (records[user]?.inbox.head ?? 0) > max($0.cursor, $0.pushedUpTo) }

@@ -35,21 +35,31 @@ extension MemoryState {
         return page.finish(position(of: user))
     }
 
-    func history(_ query: HistoryQuery) -> [Message] {
-        guard let known = conversations[query.conversation]?.messages else { return [] }
+    func history(_ query: HistoryQuery) -> StoredHistory {
+        let known = conversations[query.conversation]?.messages ?? [:]
         let wanted = known.filter { $0.key > query.after && $0.key < query.before ?? .max }
         var messages: [Message] = []
         var bytes = 0
-        for (_, id) in wanted.sorted(by: { $0.key > $1.key }) {
-            guard messages.count < query.limit, bytes < query.maxBytes else { break }
+        var passed = 0
+        var next: UInt64?
+        for (seq, id) in wanted.sorted(by: { $0.key > $1.key }) {
             guard let stored = self.messages[id], stored.hasContent, stored.contentKeptUntil.rawValue > 0,
-                let message = current(id),
-                query.time?.isOver(corrected(stored.contentKeptUntil, of: stored), storedAt: message.sentAt) != true
+                let message = current(id)
             else { continue }
+            guard messages.count < query.limit, bytes < query.maxBytes else { break }
+            guard passed < query.maxPassed else {
+                next = seq + 1
+                break
+            }
+            let end = corrected(stored.contentKeptUntil, of: stored)
+            guard query.time?.isOver(end, storedAt: message.sentAt) != true else {
+                passed += 1
+                continue
+            }
             bytes += message.content.bytes.count
             messages.append(message)
         }
-        return messages.reversed()
+        return StoredHistory(messages: messages.reversed(), passed: passed, next: next)
     }
 
     func conversations(of user: UserID, after: ConversationPlace?, limit: Int) -> [ConversationSummary] {

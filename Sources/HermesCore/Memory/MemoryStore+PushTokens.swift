@@ -26,6 +26,10 @@ extension MemoryStore: PushTokenStore {
         try read { (state) throws(HermesError) in state.devicesWithPushTokens(after: owner, limit: limit) }
     }
 
+    package func devicesWithPushTokens(of user: UserID) async throws(HermesError) -> Set<DeviceID> {
+        try read { (state) throws(HermesError) in state.devicesWithPushTokens(of: user) }
+    }
+
     package func usersToPush(after user: UserID?, limit: Int) async throws(HermesError) -> [UserID] {
         try read { (state) throws(HermesError) in state.usersToPush(after: user, limit: limit) }
     }

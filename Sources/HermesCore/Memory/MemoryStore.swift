@@ -77,7 +77,7 @@ extension MemoryStore: MessageStore {
         try read { (state) throws(HermesError) in state.position(of: user) }
     }
 
-    package func history(_ query: HistoryQuery) async throws(HermesError) -> [Message] {
+    package func history(_ query: HistoryQuery) async throws(HermesError) -> StoredHistory {
         try read { (state) throws(HermesError) in state.history(query) }
     }
 

@@ -38,7 +38,10 @@ package protocol MessageStore: Sendable {
     ///
     /// Returns only what history keeps (``StoreSettings/historyPeriod``); nothing while history is off, because waiting
     /// messages arrive through the inbox. Recalled messages are included, without content.
-    func history(_ query: HistoryQuery) async throws(HermesError) -> [Message]
+    ///
+    /// One read passes over at most ``HistoryQuery/maxPassed`` messages that it leaves out. If more of them follow, the
+    /// result says where the next read goes on.
+    func history(_ query: HistoryQuery) async throws(HermesError) -> StoredHistory
 
     /// Reads the conversations of an account after `place` (nil: from the first), in the order of
     /// ``ConversationPlace``: 1:1 conversations with messages, and the groups that the account is a member of. The cost
@@ -233,13 +236,13 @@ package enum WriteOutcome: Sendable {
 extension MessageStore {
     package var inboxes: InboxLedger { InboxLedger() }
 
-    /// Reads the messages of a conversation before `seq` (nil: up to the newest), as ``history(_:)`` does.
+    /// Reads the messages of a conversation before `seq` (nil: up to the newest), as one call of ``history(_:)`` does.
     package func history(
         of conversation: ConversationID,
         before seq: UInt64?,
         limit: Int
     ) async throws(HermesError) -> [Message] {
-        try await history(HistoryQuery(of: conversation, before: seq, limit: limit))
+        try await history(HistoryQuery(of: conversation, before: seq, limit: limit)).messages
     }
 }
 
@@ -258,6 +261,8 @@ package struct HistoryQuery: Sendable {
     /// The time by which the store decides which messages are too old for the history. These are left out even if they
     /// are not purged yet; nil: they are included until they are purged.
     package let time: ExpiryTime?
+    /// The most messages that the read looks at and leaves out; at least 1.
+    package let maxPassed: Int
 
     package init(
         of conversation: ConversationID,
@@ -265,7 +270,8 @@ package struct HistoryQuery: Sendable {
         before: UInt64? = nil,
         limit: Int,
         maxBytes: Int = .max,
-        unexpiredAt time: ExpiryTime? = nil
+        unexpiredAt time: ExpiryTime? = nil,
+        maxPassed: Int = StoreSettings.maxPageEntries
     ) {
         self.conversation = conversation
         self.after = after
@@ -273,6 +279,24 @@ package struct HistoryQuery: Sendable {
         self.limit = StoreSettings.pageLimit(limit)
         self.maxBytes = min(maxBytes, StoreSettings.maxPageBytes)
         self.time = time
+        self.maxPassed = max(1, maxPassed)
+    }
+}
+
+/// The part of a conversation's history that one read has found.
+package struct StoredHistory: Sendable, Hashable {
+    /// The messages, in ascending order of their conversation seqs.
+    package let messages: [Message]
+    /// The number of messages that were left out, because they are too old or damaged.
+    package let passed: Int
+    /// The conversation seq below which the next read goes on, if this read has ended because it had passed over
+    /// ``HistoryQuery/maxPassed`` messages; otherwise nil.
+    package let next: UInt64?
+
+    package init(messages: [Message], passed: Int, next: UInt64?) {
+        self.messages = messages
+        self.passed = passed
+        self.next = next
     }
 }
 

@@ -33,6 +33,9 @@ package protocol PushTokenStore: Sendable {
     /// Returns devices that have a token and come after `owner` (nil: from the first), ordered by user and device id.
     func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) async throws(HermesError) -> [TokenOwner]
 
+    /// Returns the devices of a user that have a token, even while the account is disabled.
+    func devicesWithPushTokens(of user: UserID) async throws(HermesError) -> Set<DeviceID>
+
     /// Returns users with an id above `user`, ascending, that have an entry after both the cursor and
     /// ``PushTarget/pushedUpTo`` of a device with a token. A page may have fewer than `limit` users although there are
     /// more users. It is empty only after the last user.

@@ -9,7 +9,7 @@ import Synchronization
 /// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the hosts that are
 /// allowed. The devices in memory may include some whose tokens are gone; the store is authoritative. Such devices are
 /// forgotten when a login is revoked here, when there is nothing to push to, and when an account seems to have too many
-/// devices.
+/// devices. So memory holds at most as many devices of an account as it may have, and for a moment a few more.
 package final class PushTokenService: Sendable {
     /// The rule for the hosts to which Web Push is sent.
     private struct Hosts {
@@ -88,10 +88,31 @@ package final class PushTokenService: Sendable {
         overlooked([key])
     }
 
-    /// Records that a device on another node has a token. The removal of a token shows only when the store is read.
+    /// Records that a device on another node has a token. The removal of a token shows only when the store is read. If
+    /// the account now seems to have too many devices, ``forgetSurplus()`` reads the store.
     ///
     /// - Returns: whether the device was not known to have one.
-    func heard(of key: DeviceKey) -> Bool { devices.withLock { $0.add(key.device, of: key.user) } }
+    func heard(of key: DeviceKey) -> Bool {
+        devices.withLock { devices in
+            let isNew = devices.add(key.device, of: key.user)
+            devices.noteIfCrowded(key.user, most: maxDevices)
+            return isNew
+        }
+    }
+
+    /// Forgets the devices without tokens of accounts that seem to have too many devices; called about once a second.
+    func forgetSurplus() async {
+        for user in devices.withLock({ $0.takeCrowded(Self.readsPerRound) }) {
+            do throws(HermesError) {
+                try await forgetGone(of: user)
+            } catch {
+                devices.withLock { $0.noteIfCrowded(user, most: maxDevices) }
+            }
+        }
+    }
+
+    /// The most accounts whose devices one call of ``forgetSurplus()`` reads.
+    private static let readsPerRound = 64
 
     /// Forgets a deleted account.
     func forget(_ user: UserID) { devices.withLock { $0.remove(of: user) { _ in true } } }
@@ -121,27 +142,8 @@ package final class PushTokenService: Sendable {
     /// is forgotten.
     func forgetGone(of user: UserID) async throws(HermesError) {
         let mark = mark
-        let stored = try await storedDevices(of: user)
+        let stored = try await store.devicesWithPushTokens(of: user)
         devices.withLock { $0.remove(of: user, since: mark) { !stored.contains($0) } }
-    }
-
-    /// The largest device id.
-    private static let lastDevice = DeviceID(String(repeating: "~", count: DeviceID.maxBytes))
-
-    /// Returns the devices of a user that have tokens, even if the account is disabled.
-    private func storedDevices(of user: UserID) async throws(HermesError) -> Set<DeviceID> {
-        var found: Set<DeviceID> = []
-        var last: TokenOwner?
-        if let before = UserID(rawValue: user.rawValue - 1), let device = Self.lastDevice {
-            last = TokenOwner(user: before, device: device)
-        }
-        while true {
-            let page = try await store.devicesWithPushTokens(after: last, limit: 64)
-            let own = page.prefix { $0.user == user }
-            found.formUnion(own.map(\.device))
-            guard let end = own.last, own.count == page.count else { return found }
-            last = end
-        }
     }
 
     /// Reads which devices have tokens.

@@ -10,6 +10,8 @@ struct TokenDevices {
     }
 
     private var known: [UserID: Known] = [:]
+    /// The users with more devices than an account may have. Some of these devices have no token any more.
+    private var crowded: Set<UserID> = []
     /// The number of additions so far. An addition of a device that is already known counts, too.
     private(set) var additions: UInt64 = 0
 
@@ -26,6 +28,18 @@ struct TokenDevices {
         guard !self[user].contains(device) else { return false }
         known[user]?.devices.append(device)
         return true
+    }
+
+    /// Marks a user that has more than `most` devices here, for ``takeCrowded(_:)``.
+    mutating func noteIfCrowded(_ user: UserID, most: Int) {
+        if self[user].count > most { crowded.insert(user) }
+    }
+
+    /// Returns at most `limit` marked users, and removes their marks.
+    mutating func takeCrowded(_ limit: Int) -> [UserID] {
+        let taken = Array(crowded.prefix(limit))
+        crowded.subtract(taken)
+        return taken
     }
 
     /// Removes devices of a user.

@@ -72,7 +72,7 @@ struct InboxReader {
         let query = try PreparedStatement(
             db,
             """
-            SELECT i.seq, i.kind, i.committed_at, i.payload, \(Self.messageColumns), i.expires_at \
+            SELECT i.seq, i.kind, i.committed_at, i.payload, \(Self.messageColumns()), i.expires_at \
             FROM \(table) i LEFT JOIN message m ON m.key = i.message \(Self.messageJoins) \
             WHERE i.user = ?1 AND i.seq > ?2 ORDER BY i.seq
             """
@@ -113,15 +113,18 @@ struct InboxReader {
         }
     }
 
-    func history(_ query: HistoryQuery) throws -> [Message] {
+    func history(_ query: HistoryQuery) throws -> StoredHistory {
+        // The condition is a column, so that the messages that do not meet it are counted. Their content, which may be
+        // long, is not read.
+        let timeCondition = "(m.content_until > ?6 OR m.committed_at < ?7)"
         let select = try PreparedStatement(
             db,
             """
-            SELECT \(Self.messageColumns) \
-            FROM (SELECT id FROM conversation WHERE kind = ? AND a = ? AND b = ?) this \
+            SELECT \(Self.messageColumns(content: "CASE WHEN \(timeCondition) THEN m.content END")), \(timeCondition) \
+            FROM (SELECT id FROM conversation WHERE kind = ?1 AND a = ?2 AND b = ?3) this \
             JOIN message m ON m.conversation = this.id \(Self.messageJoins) \
-            WHERE m.conversation_seq < ? AND m.conversation_seq > ? AND m.content_until > 0 AND m.content IS NOT NULL \
-            AND (m.content_until > ? OR m.committed_at < ?) ORDER BY m.conversation_seq DESC
+            WHERE m.conversation_seq < ?4 AND m.conversation_seq > ?5 AND m.content_until > 0 \
+            AND m.content IS NOT NULL ORDER BY m.conversation_seq DESC
             """
         )
         // Rows from before a jump of the clock are corrected only when they are purged, so their times cannot be
@@ -137,21 +140,34 @@ struct InboxReader {
         select.bind(time?.storedSince ?? Timestamp(rawValue: .min), at: 7)
         var messages: [Message] = []
         var bytes = 0
+        var passed = 0
+        var next: UInt64?
         try select.forEachRowWhile { row in
             guard messages.count < query.limit, bytes < query.maxBytes else { return false }
-            let found = try damage.skipping("message \(row.integer(0))") { try message(row, from: 0) }
-            guard let found else { return true }
+            guard passed < query.maxPassed else {
+                next = row.unsigned(5) + 1
+                return false
+            }
+            let isKept = row.integer(16) != 0
+            guard isKept, let found = try damage.skipping("message \(row.integer(0))", { try message(row, from: 0) })
+            else {
+                passed += 1
+                return true
+            }
             bytes += found.content.bytes.count
             messages.append(found)
             return true
         }
-        return messages.reversed()
+        return StoredHistory(messages: messages.reversed(), passed: passed, next: next)
     }
 
-    private static let messageColumns = """
-        m.key, m.id_low, c.kind, c.a, c.b, m.conversation_seq, m.sender, a.nick_name, m.sender_device, m.client_id, \
-        m.content, m.committed_at, m.sent_at, m.expires_at, m.is_recalled, m.shift
+    /// - Parameter content: the expression for the message's content.
+    private static func messageColumns(content: String = "m.content") -> String {
         """
+        m.key, m.id_low, c.kind, c.a, c.b, m.conversation_seq, m.sender, a.nick_name, m.sender_device, m.client_id, \
+        \(content), m.committed_at, m.sent_at, m.expires_at, m.is_recalled, m.shift
+        """
+    }
 
     private static let messageJoins = """
         LEFT JOIN conversation c ON c.id = m.conversation LEFT JOIN account a ON a.id = m.sender

@@ -24,8 +24,9 @@ struct ConsolePort: Sendable {
     let tls: TLSContextBox?
 
     /// - Returns: nil if the console is switched off, or if the store is in memory, where there are no administrators.
-    ///   Also nil, with a warning, if the port cannot be opened: the server works without the console.
-    /// - Throws: if its certificate cannot be used.
+    ///   Also nil, with a warning, if the port cannot be opened and the server has other listeners: it works without the
+    ///   console.
+    /// - Throws: if its certificate cannot be used, or if the port cannot be opened and is the only listener.
     static func open(
         _ settings: ServerSettings,
         health: HealthState,
@@ -52,7 +53,9 @@ struct ConsolePort: Sendable {
             forwarded: ForwardedClient(proxies: settings.trustedProxies),
             counter: counter,
             health: health,
-            uptime: { [time = SystemTime()] in time.uptime() }
+            uptime: { [time = SystemTime()] in time.uptime() },
+            name: "console",
+            logger: logger
         )
         do {
             let listener = try await HTTPListener.start(
@@ -66,6 +69,7 @@ struct ConsolePort: Sendable {
             return ConsolePort(listener: listener, tls: tls)
         } catch {
             let failure = ServerFailure.cannotListen("console", console, error)
+            guard settings.enabledListeners.contains(where: { $0.name != "console" }) else { throw failure }
             logger.warning("no console", metadata: ["error": "\(failure.message)"])
             return nil
         }

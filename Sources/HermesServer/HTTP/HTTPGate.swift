@@ -3,6 +3,7 @@
 
 import HermesCore
 import HermesGateways
+import Logging
 import Metrics
 import NIOCore
 import NIOHTTP1
@@ -27,6 +28,9 @@ final class HTTPGate: Sendable {
     /// The keys that the API accepted lately; the API keeps them up to date.
     let knownKeys = KnownKeys()
     private let health: HealthState
+    /// Logs failed TLS handshakes, at most one a second.
+    private let handshakes = LoginLog()
+    private let logger: Logger
     private let strangers = HTTPRateLimit<ConnectionCounter.Address>(rate: 100, burst: 200)
     /// The rate of a key for requests that the API's own rate does not count. These are requests to paths without a
     /// scope or without a route, and requests with keys that were revoked after the API had accepted them. This rate is
@@ -38,14 +42,20 @@ final class HTTPGate: Sendable {
     ///   - api: contains the rate of one key.
     ///   - counter: counts the connections of the listeners that share its limits.
     ///   - uptime: the time of a clock that never goes back.
+    ///   - name: the port's name in the log.
     init(
         limits: HTTPExchange.Limits,
         api: APISettings,
         forwarded: ForwardedClient,
         counter: ConnectionCounter,
         health: HealthState,
-        uptime: @escaping @Sendable () -> Duration
+        uptime: @escaping @Sendable () -> Duration,
+        name: String,
+        logger: Logger
     ) {
+        var logger = logger
+        logger[metadataKey: "gateway"] = "\(name)"
+        self.logger = logger
         self.limits = limits
         keys = HTTPRateLimit(rate: 4 * api.requestsPerSecond, burst: 4 * api.burst)
         self.forwarded = forwarded
@@ -102,6 +112,16 @@ final class HTTPGate: Sendable {
             throw Self.tooManyRequests
         }
         return PassedRequest(client: client, isCounted: isForwarded)
+    }
+
+    /// Counts and logs a failed TLS handshake.
+    ///
+    /// - Parameters:
+    ///   - reason: the reason, for people.
+    ///   - peer: the address of the connection's peer.
+    func handshakeFailed(_ reason: String, from peer: SocketAddress?) {
+        metrics.handshakeFailed()
+        handshakes.handshakeFailed(reason, address: peer?.ipAddress, to: logger)
     }
 
     /// Notes that a request was answered, or that its connection was closed.

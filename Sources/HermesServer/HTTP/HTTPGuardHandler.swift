@@ -121,7 +121,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case is ByteToMessageDecoderError: break
         // After a reset or a failed handshake, nothing more can be said.
         default:
-            if TLSProblem.ofHandshake(error) != nil { gate.metrics.handshakeFailed() }
+            if let reason = TLSProblem.ofHandshake(error) { gate.handshakeFailed(reason, from: peer) }
             context.close(promise: nil)
         }
     }

@@ -36,7 +36,9 @@ struct HTTPPort: Sendable {
             counter: counter,
             health: health,
             // The deadlines of connections use the system's clock, whatever clock the rest of the server uses.
-            uptime: { [time = SystemTime()] in time.uptime() }
+            uptime: { [time = SystemTime()] in time.uptime() },
+            name: "http",
+            logger: logger
         )
         do {
             let listener = try await HTTPListener.start(

@@ -77,7 +77,7 @@ extension MessageStoreConformance {
             // Messages that a member may not read are left out, and a page ends with the message that fills it.
             func seqs(after first: UInt64, maxBytes: Int) async throws -> [UInt64] {
                 let query = HistoryQuery(of: conversation, after: first, limit: 9, maxBytes: maxBytes)
-                return try await world.store.history(query).map(\.conversationSeq)
+                return try await world.store.history(query).messages.map(\.conversationSeq)
             }
             try expectEqual(try await seqs(after: 3, maxBytes: .max), [4, 5])
             try expectEqual(try await seqs(after: 5, maxBytes: .max), [])
@@ -116,7 +116,7 @@ extension MessageStoreConformance {
             }
             func seqs(limit: Int, at time: ExpiryTime) async throws -> [UInt64] {
                 let query = HistoryQuery(of: world.conversation(0, 1), limit: limit, unexpiredAt: time)
-                return try await world.store.history(query).map(\.conversationSeq)
+                return try await world.store.history(query).messages.map(\.conversationSeq)
             }
             let later = StoreWorld.later(.seconds(60))
             try expectEqual(
@@ -138,6 +138,45 @@ extension MessageStoreConformance {
             try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: StoreWorld.later(.seconds(10 * days)))), [])
             // Messages that were stored before the clock could be trusted stay.
             try expectEqual(try await seqs(limit: 9, at: ExpiryTime(now: later, storedSince: later)), [1, 2, 3, 4, 5])
+        },
+        ConformanceCase("A read of history passes over a bounded number of messages, and says where it ended") {
+            makeStore in
+            let world = try await StoreWorld(makeStore, settings: withHistory)
+            for number in 1...7 {
+                try world.send("\(number)", from: 0, to: 1, lifetime: number == 1 || number == 6 ? nil : .seconds(60))
+            }
+            let conversation = world.conversation(0, 1)
+            let later = ExpiryTime(now: StoreWorld.later(.seconds(60)))
+            func check(
+                before seq: UInt64? = nil,
+                limit: Int = 9,
+                maxPassed: Int,
+                _ seqs: [UInt64],
+                passed: Int,
+                next: UInt64? = nil
+            ) async throws {
+                let found = try await world.store.history(
+                    HistoryQuery(
+                        of: conversation,
+                        before: seq,
+                        limit: limit,
+                        unexpiredAt: later,
+                        maxPassed: maxPassed
+                    )
+                )
+                try expectEqual(found.messages.map(\.conversationSeq), seqs)
+                try expectEqual(found.passed, passed)
+                try expectEqual(found.next, next)
+            }
+            try await check(maxPassed: 6, [1, 6], passed: 5)
+            try await check(maxPassed: 5, [6], passed: 5, next: 2)
+            try await check(maxPassed: 1, [], passed: 1, next: 7)
+            try await check(before: 7, maxPassed: 2, [6], passed: 2, next: 4)
+            try await check(before: 4, maxPassed: 3, [1], passed: 2)
+            // A full page ends by itself, and so does the history.
+            try await check(limit: 1, maxPassed: 2, [6], passed: 1)
+            try await check(before: 2, maxPassed: 1, [1], passed: 0)
+            try await check(before: 1, maxPassed: 1, [], passed: 0)
         },
         ConformanceCase("Readers beside a writer see whole prefixes") { makeStore in
             let world = try await StoreWorld(makeStore)

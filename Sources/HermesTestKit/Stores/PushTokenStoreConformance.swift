@@ -26,6 +26,28 @@ package enum PushTokenStoreConformance {
             try expectEqual(try await world.tokens(of: 0), ["b"])
             try expectEqual(try await world.tokens(of: 1), [])
         },
+        ConformanceCase("The devices of one user that have a token are found, disabled or not") { makeStore in
+            let world = try await StoreWorld(makeStore, people: 3, devices: [StoreWorld.phone, StoreWorld.tablet])
+            let users = world.people.map(\.user)
+            for (person, device) in [(0, StoreWorld.phone), (1, StoreWorld.phone), (1, StoreWorld.tablet)] {
+                try await world.set("\(person) \(device.rawValue)", .webPush, of: person, on: device)
+            }
+            func found() async throws -> [Set<DeviceID>] {
+                var found: [Set<DeviceID>] = []
+                for user in users { found.append(try await world.store.devicesWithPushTokens(of: user)) }
+                return found
+            }
+            try expectEqual(try await found(), [[StoreWorld.phone], [StoreWorld.phone, StoreWorld.tablet], []])
+            _ = try await world.store.update(users[1], AccountChange(isDisabled: true))
+            try await world.store.setPushToken(
+                nil,
+                of: StoreWorld.phone,
+                users[1],
+                shown: .other,
+                now: StoreWorld.now
+            )
+            try expectEqual(try await found(), [[StoreWorld.phone], [StoreWorld.tablet], []])
+        },
         ConformanceCase("A device that does not exist has no token") { makeStore in
             let world = try await StoreWorld(makeStore)
             let store = world.store

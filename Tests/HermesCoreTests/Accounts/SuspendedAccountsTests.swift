@@ -1,11 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesTestKit
 import Testing
 
 @testable import HermesCore
 
-@Suite struct SuspendedAccountsTests {
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct SuspendedAccountsTests {
     private let ann: UserID
     private let bob: UserID
 
@@ -62,5 +63,50 @@ import Testing
         #expect(accounts.users == [bob])
         accounts.read(ann, isDisabled: true, after: change)
         #expect(accounts.users == [ann, bob])
+    }
+
+    @Test func `a deleted account is forgotten after a while, the others stay`() {
+        var accounts = SuspendedAccounts()
+        for user in [ann, bob] {
+            accounts.changeStarted(user)
+            _ = accounts.changeEnded(user, isDisabled: true)
+        }
+        accounts.deleted(ann, now: .seconds(5))
+        accounts.forget(now: .seconds(5) + SuspendedAccounts.memory - .nanoseconds(1))
+        #expect(accounts.users == [ann, bob])
+        accounts.forget(now: .seconds(5) + SuspendedAccounts.memory)
+        #expect(accounts.users == [bob])
+        accounts.deleted(ann, now: .seconds(5))
+        accounts.forget(now: .seconds(5) + SuspendedAccounts.memory * 2)
+        #expect(accounts.users == [bob])
+    }
+
+    @Test func `the deletion of a disabled account ends in forgetting it`() async throws {
+        let (store, time) = (MemoryStore(), ManualTime())
+        let messenger = Messenger(store, time: time)
+        var users: [UserID] = []
+        for name in ["ann", "bob"] {
+            let new = NewAccount(nickName: NickName(stored: name, key: name), password: PasswordHash(phc: "$none$"))
+            users.append(try await store.create(new, now: time.now()).id)
+        }
+        for user in users { try await messenger.accounts.setDisabled(user, true) }
+        try await messenger.deleteAccount(users[0])
+        try await messenger.housekeeping(now: time.now())
+        #expect(users.map(messenger.accounts.isSuspended) == [true, true], "a will may still be published")
+        time.advance(by: SuspendedAccounts.memory)
+        try await messenger.housekeeping(now: time.now())
+        #expect(users.map(messenger.accounts.isSuspended) == [false, true])
+        await messenger.shutdown()
+    }
+
+    @Test func `a change of an account that is gone leaves nothing to read`() throws {
+        var accounts = SuspendedAccounts()
+        accounts.changeStarted(ann)
+        let ended = accounts.changeEnded(ann, isDisabled: nil)
+        accounts.read(ann, isDisabled: nil, after: try #require(ended))
+        #expect(accounts.users.isEmpty)
+        // The next change knows of no earlier one.
+        accounts.changeStarted(ann)
+        #expect(accounts.changeEnded(ann, isDisabled: true) == nil)
     }
 }

@@ -27,7 +27,7 @@ private final class UnpurgeableStore: MessageStore {
 
     func position(of user: UserID) async throws(HermesError) -> InboxPosition { try await base.position(of: user) }
 
-    func history(_ query: HistoryQuery) async throws(HermesError) -> [Message] { try await base.history(query) }
+    func history(_ query: HistoryQuery) async throws(HermesError) -> StoredHistory { try await base.history(query) }
 
     func conversations(
         of user: UserID,

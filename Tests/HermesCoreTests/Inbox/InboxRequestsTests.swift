@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesTestKit
+import Synchronization
 import Testing
 
 @testable import HermesCore
@@ -25,11 +26,16 @@ import Testing
     }
 
     @discardableResult
-    private func send(_ text: String = "hi", to conversation: ConversationID) async throws -> SendReceipt {
+    private func send(
+        _ text: String = "hi",
+        to conversation: ConversationID,
+        lifetime: Duration? = nil
+    ) async throws -> SendReceipt {
         let draft = MessageDraft(
             conversation: conversation,
             clientID: nil,
-            content: MessageContent(bytes: Array(text.utf8))
+            content: MessageContent(bytes: Array(text.utf8)),
+            expiresAfter: lifetime
         )
         let sender = try principal(1)
         return try await withCheckedContinuation { continuation in
@@ -175,6 +181,57 @@ import Testing
         #expect(page.messages.count < count && page.hasMore)
         let rest = try await history(.history(pair, before: page.messages[0].conversationSeq, limit: count), for: 2)
         #expect(page.messages.count + rest.messages.count == count && !rest.hasMore)
+        await messenger.shutdown()
+    }
+
+    /// Sends 40 messages and lets them expire.
+    private func sendExpired() async throws {
+        for _ in 0..<40 { try await send(to: pair, lifetime: .seconds(60)) }
+        time.advance(by: .seconds(61))
+    }
+
+    @Test
+    func `expired messages that are not purged are paid for, and do not end the history`() async throws {
+        store.maxPassed.withLock { $0 = 2 }
+        try await send("old", to: pair)
+        try await sendExpired()
+        let reply = try await reply(.history(pair, before: nil, limit: 1), for: 2)
+        guard case .history(let page) = reply.answer else { throw HermesError(.internalError, "not history") }
+        #expect(page.messages.map(\.conversationSeq) == [1] && !page.hasMore)
+        #expect(reply.cost == ReadCost(entries: 1 + 40 / ReadCost.passedPerEntry, bytes: 3))
+        // A page that has a message may end before them.
+        try await send("new", to: pair)
+        let first = try await history(.history(pair, before: nil, limit: 9), for: 2)
+        #expect(first.messages.map(\.conversationSeq) == [42] && first.hasMore)
+        let second = try await history(.history(pair, before: 42, limit: 9), for: 2)
+        #expect(second.messages.map(\.conversationSeq) == [1] && !second.hasMore)
+        let none = try await history(.history(pair, before: 1, limit: 9), for: 2)
+        #expect(none.messages.isEmpty && !none.hasMore)
+        await messenger.shutdown()
+    }
+
+    @Test
+    func `a page without messages is the last one`() async throws {
+        store.maxPassed.withLock { $0 = 2 }
+        try await sendExpired()
+        let reply = try await reply(.history(pair, before: nil, limit: 9), for: 2)
+        #expect(reply.answer == .history(HistoryPage(messages: [], hasMore: false)))
+        #expect(reply.cost == ReadCost(entries: 40 / ReadCost.passedPerEntry, bytes: 0))
+        await messenger.shutdown()
+    }
+
+    @Test
+    func `who reads past many expired messages lets others read in between`() async throws {
+        store.maxPassed.withLock { $0 = 2 }
+        try await sendExpired()
+        let release = store.holdReads()
+        let order = Collector<String>()
+        let (reader, other) = (try user(2), try user(3))
+        // Only one read runs at a time.
+        messenger.inbox.answer(.history(pair, before: nil, limit: 9), for: reader) { _ in order.add("history") }
+        messenger.inbox.answer(.page(after: 0, limit: 1), for: other) { _ in order.add("page") }
+        release()
+        #expect(await order.next(2) == ["page", "history"])
         await messenger.shutdown()
     }
 

@@ -21,7 +21,11 @@ private final class InterruptedStore: PushTokenStore {
     func afterReading(_ body: @escaping @Sendable () async -> Void) { state.withLock { $0.interruption = body } }
 
     func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) async throws(HermesError) -> [TokenOwner] {
-        let found = try await store.devicesWithPushTokens(after: owner, limit: limit)
+        try await store.devicesWithPushTokens(after: owner, limit: limit)
+    }
+
+    func devicesWithPushTokens(of user: UserID) async throws(HermesError) -> Set<DeviceID> {
+        let found = try await store.devicesWithPushTokens(of: user)
         let interruption = state.withLock { state in
             defer { state.interruption = nil }
             return state.interruption
@@ -127,6 +131,21 @@ extension PushHandOffTests {
             #expect(tokens.devices(of: [person.user])[person.user, default: []].count <= 3)
             time.advance(by: .seconds(2))
         }
+    }
+
+    @Test func `of what other nodes tell, no more devices of an account stay in memory than it may have`()
+        async throws
+    {
+        let world = try await World()
+        let tokens = world.messenger.pushTokens
+        let most = world.messenger.accounts.maxDevices
+        for number in 1..<most { #expect(try tokens.heard(of: DeviceKey(user(2), device("other\(number)")))) }
+        try await world.messenger.housekeeping(now: world.time.now())
+        #expect(try tokens.devices(of: [user(2)])[user(2)]?.count == most, "it may have so many")
+        #expect(try tokens.heard(of: DeviceKey(user(2), device("extra"))))
+        try await world.messenger.housekeeping(now: world.time.now())
+        #expect(try tokens.devices(of: [user(2)]) == [user(2): [device("phone")]])
+        await world.messenger.shutdown()
     }
 
     @Test func `a deletion that the server finishes by itself forgets the devices`() async throws {

@@ -149,10 +149,23 @@ final class FakeStore: MessageStore {
 
     func position(of user: UserID) async throws(HermesError) -> InboxPosition { try await base.position(of: user) }
 
-    func history(_ query: HistoryQuery) async throws(HermesError) -> [Message] {
+    func history(_ query: HistoryQuery) async throws(HermesError) -> StoredHistory {
         await waitToRead()
-        return try await base.history(query)
+        return try await base.history(
+            HistoryQuery(
+                of: query.conversation,
+                after: query.after,
+                before: query.before,
+                limit: query.limit,
+                maxBytes: query.maxBytes,
+                unexpiredAt: query.time,
+                maxPassed: min(query.maxPassed, maxPassed.withLock { $0 })
+            )
+        )
     }
+
+    /// The most messages that a read of history leaves out.
+    let maxPassed = Mutex(Int.max)
 
     func conversations(
         of user: UserID,
