@@ -112,13 +112,13 @@ struct DatabaseReplacement {
         if !former.isEmpty { try linkFormer(former) }
         done(.linked)
         guard rename(partial, database) == 0 else { throw Self.failure(database, errno) }
-        Self.flushDirectory(folder)
+        DirectoryFlush.flush(folder)
         done(.placed)
         var kept: String?
         if !former.isEmpty { kept = try nameLinks(now: now) }
         done(.named)
         for ending in Self.logEndings { unlink(database + ending) }
-        Self.flushDirectory(folder)
+        DirectoryFlush.flush(folder)
         done(.cleared)
         return kept
     }
@@ -142,8 +142,8 @@ struct DatabaseReplacement {
                 )
             }
         }
-        Self.flushDirectory(links)
-        Self.flushDirectory(folder)
+        DirectoryFlush.flush(links)
+        DirectoryFlush.flush(folder)
     }
 
     /// If root has created the folder, it belongs to the owner of the directory around it.
@@ -164,7 +164,7 @@ struct DatabaseReplacement {
             path = "\(folder)/replaced-\(time)-\(number)"
         }
         guard rename(links, path) == 0 else { throw Self.failure(links, errno) }
-        Self.flushDirectory(folder)
+        DirectoryFlush.flush(folder)
         return path
     }
 
@@ -220,14 +220,6 @@ struct DatabaseReplacement {
         guard descriptor >= 0 else { throw Self.failure(path, errno) }
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else { throw Self.failure(path, errno) }
-    }
-
-    /// Waits until the names of a directory's files are on the disk.
-    private static func flushDirectory(_ path: String) {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
-        defer { close(descriptor) }
-        fsync(descriptor)
     }
 
     /// Returns the number of a file; 0 if there is no such file.

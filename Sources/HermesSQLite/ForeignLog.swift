@@ -41,7 +41,8 @@ enum ForeignLog {
             guard rename(file, file + ending) == 0 else { throw failure(file, errno) }
             names.append(file + ending)
         }
-        sync(URL(fileURLWithPath: database).deletingLastPathComponent().path)
+        // The new names must be on the disk before SQLite opens the database.
+        DirectoryFlush.flush(URL(fileURLWithPath: database).deletingLastPathComponent().path)
         logger.warning(
             "set aside a log that belongs to another database file; its commits are not in this database",
             metadata: ["files": "\(names.joined(separator: ", "))"]
@@ -67,14 +68,6 @@ enum ForeignLog {
             ending = ".set-aside-\(number)"
         }
         return ending
-    }
-
-    /// Flushes the directory, so that the new names are on the disk before SQLite opens the database.
-    private static func sync(_ directory: String) {
-        let descriptor = open(directory, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
-        defer { close(descriptor) }
-        fsync(descriptor)
     }
 
     private static func failure(_ file: String, _ code: Int32) -> StoreOpenError {

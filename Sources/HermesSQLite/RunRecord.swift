@@ -241,16 +241,8 @@ struct RunRecord {
             }
         }
         for other in markers() where other != marker { unlink(directory + "/" + other.name) }
-        syncDirectory()
+        DirectoryFlush.flush(directory)
         return 0
-    }
-
-    /// Flushes the directory, so that the names of its files are on the disk.
-    private func syncDirectory() {
-        let descriptor = open(directory, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
-        defer { close(descriptor) }
-        fsync(descriptor)
     }
 
     // MARK: Files
@@ -295,7 +287,7 @@ struct RunRecord {
         guard pwrite(descriptor, bytes, bytes.count, 0) == bytes.count else { return errno == 0 ? EIO : errno }
         guard fsync(descriptor) == 0 else { return errno }
         // The record's name may be new in the directory.
-        syncDirectory()
+        DirectoryFlush.flush(directory)
         return 0
     }
 }

@@ -23,14 +23,6 @@ struct CommandLoopbackTests {
         try await body(file.path)
     }
 
-    private static func run(_ arguments: [String]) async throws {
-        guard var command = try HermesCommand.parseAsRoot(arguments) as? any AsyncParsableCommand else {
-            Issue.record("\(arguments) is no command")
-            return
-        }
-        try await command.run()
-    }
-
     @Test func `send sends, once per client id`() async throws {
         try await withServer { server in
             try await Self.withPasswordFile { file in
@@ -46,10 +38,10 @@ struct CommandLoopbackTests {
                     "send", "--from", "ann", "--to", "bob", "--port", "\(port)", "--password-file", file,
                     "--no-cache", "--device", "test", "--client-id", "once",
                 ]
-                try await Self.run(arguments + ["--register", "hello"])
-                try await Self.run(arguments + ["hello"])
-                await #expect(throws: ExitCode.self) { try await Self.run(arguments + ["other"]) }
-                try await Self.run(arguments.dropLast(2) + ["bye"])
+                try await HermesCommand.run(arguments + ["--register", "hello"])
+                try await HermesCommand.run(arguments + ["hello"])
+                await #expect(throws: ExitCode.self) { try await HermesCommand.run(arguments + ["other"]) }
+                try await HermesCommand.run(arguments.dropLast(2) + ["bye"])
                 var texts: [String] = []
                 for await event in bob.events {
                     guard let message = event.message else { continue }
@@ -68,7 +60,7 @@ struct CommandLoopbackTests {
         let port = try #require(silent.localAddress?.port)
         let start = ContinuousClock.now
         await #expect(throws: MQTTCommandRun.timedOut) {
-            try await Self.run(["sub", "-t", "a", "-p", "\(port)", "-W", "0.2", "--quiet"])
+            try await HermesCommand.run(["sub", "-t", "a", "-p", "\(port)", "-W", "0.2", "--quiet"])
         }
         // The client itself waits for ten seconds.
         #expect(ContinuousClock.now - start < .seconds(5))
@@ -107,7 +99,7 @@ struct CommandLoopbackTests {
             .get()
         let port = try #require(broker.localAddress?.port)
         await #expect(throws: MQTTCommandRun.timedOut) {
-            try await Self.run(["sub", "-t", "a", "-p", "\(port)", "-W", "0.5", "--quiet", "-T", "a"])
+            try await HermesCommand.run(["sub", "-t", "a", "-p", "\(port)", "-W", "0.5", "--quiet", "-T", "a"])
         }
         try await broker.close()
     }
@@ -119,16 +111,16 @@ struct CommandLoopbackTests {
                     "--port", "\(server.port("delimited"))", "--password-file", file, "--no-cache", "--device", "t",
                 ]
                 await #expect(throws: ExitCode(77)) {
-                    try await Self.run(["send", "--from", "ann", "--to", "bob", "x"] + login)
+                    try await HermesCommand.run(["send", "--from", "ann", "--to", "bob", "x"] + login)
                 }
                 await #expect(throws: ExitCode.failure) {
-                    try await Self.run(["send", "--from", "ann", "--to", "nobody", "x", "--register"] + login)
+                    try await HermesCommand.run(["send", "--from", "ann", "--to", "nobody", "x", "--register"] + login)
                 }
             }
             return server.port("qsiop")
         }
         // The server is gone.
-        await #expect(throws: ExitCode(69)) { try await Self.run(["qsiop", "ping", "--port", "\(port)"]) }
+        await #expect(throws: ExitCode(69)) { try await HermesCommand.run(["qsiop", "ping", "--port", "\(port)"]) }
     }
 
     @Test func `a server that says nothing ends a ping after the time that was asked for`() async throws {
@@ -139,7 +131,7 @@ struct CommandLoopbackTests {
         let port = try #require(silent.localAddress?.port)
         let began = ContinuousClock.now
         await #expect(throws: ExitCode.self) {
-            try await Self.run(["qsiop", "ping", "--port", "\(port)", "--wait", "0.2"])
+            try await HermesCommand.run(["qsiop", "ping", "--port", "\(port)", "--wait", "0.2"])
         }
         // Less than the fixed time of before.
         #expect(ContinuousClock.now - began < .seconds(14))
@@ -149,23 +141,23 @@ struct CommandLoopbackTests {
     @Test func `room and qsiop run`() async throws {
         try await withServer { server in
             let room = server.port("liveroom")
-            try await Self.run(["room", "lobby", "--name", "ann", "--gift", "rose:2", "--port", "\(room)"])
-            try await Self.run(["qsiop", "ping", "--port", "\(server.port("qsiop"))"])
+            try await HermesCommand.run(["room", "lobby", "--name", "ann", "--gift", "rose:2", "--port", "\(room)"])
+            try await HermesCommand.run(["qsiop", "ping", "--port", "\(server.port("qsiop"))"])
         }
     }
 
     @Test func `pub and sub run`() async throws {
         try await withServer { server in
             let port = ["-h", "127.0.0.1", "-p", "\(server.port("mqtt"))"]
-            try await Self.run(["pub", "-t", "a/b", "-m", "kept", "-r", "-q", "2"] + port)
-            try await Self.run(["sub", "-t", "a/+", "-C", "1", "-q", "1", "-F", "%j"] + port)
-            try await Self.run(["pub", "-t", "a/b", "-n", "-r", "-q", "1", "-V", "311"] + port)
+            try await HermesCommand.run(["pub", "-t", "a/b", "-m", "kept", "-r", "-q", "2"] + port)
+            try await HermesCommand.run(["sub", "-t", "a/+", "-C", "1", "-q", "1", "-F", "%j"] + port)
+            try await HermesCommand.run(["pub", "-t", "a/b", "-n", "-r", "-q", "1", "-V", "311"] + port)
             await #expect(throws: ExitCode(27)) {
-                try await Self.run(["sub", "-t", "a/#", "-W", "0.2", "--quiet"] + port)
+                try await HermesCommand.run(["sub", "-t", "a/#", "-W", "0.2", "--quiet"] + port)
             }
-            try await Self.run(["sub", "-i", "kept", "-c", "-t", "a/b", "-q", "2", "-E"] + port)
-            try await Self.run(["pub", "-t", "a/b", "-m", "later", "-q", "2"] + port)
-            try await Self.run(["sub", "-i", "kept", "-c", "-t", "a/b", "-q", "2", "-C", "1", "-v"] + port)
+            try await HermesCommand.run(["sub", "-i", "kept", "-c", "-t", "a/b", "-q", "2", "-E"] + port)
+            try await HermesCommand.run(["pub", "-t", "a/b", "-m", "later", "-q", "2"] + port)
+            try await HermesCommand.run(["sub", "-i", "kept", "-c", "-t", "a/b", "-q", "2", "-C", "1", "-v"] + port)
         }
     }
 

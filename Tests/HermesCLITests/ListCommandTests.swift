@@ -13,14 +13,6 @@ import Testing
 /// `hermes clients`, `hermes user conversations` and `hermes figures`.
 @Suite(.inTurns, .timeLimit(.minutes(2)))
 struct ListCommandTests {
-    private static func run(_ arguments: [String]) async throws {
-        guard var command = try HermesCommand.parseAsRoot(arguments) as? any AsyncParsableCommand else {
-            Issue.record("\(arguments) is no command")
-            return
-        }
-        try await command.run()
-    }
-
     @Test func `what clients choose does not reach the terminal's controls`() {
         #expect(ViewFormat.line(["a\u{202E}b", "\u{1B}[2J", "x\ty\n"]) == "a?b\t?[2J\tx?y?")
     }
@@ -53,13 +45,13 @@ struct ListCommandTests {
                 ["user", "conversations", "ann"], ["user", "conversations", "ann", "--unread", "--json"],
                 ["figures", "--json", "--month"],
             ] {
-                try await Self.run(arguments + data)
+                try await HermesCommand.run(arguments + data)
             }
             for arguments in [
                 ["clients", "disconnect", "\(UInt64.max)"], ["user", "conversations", "nobody"],
                 ["figures", "weather"],
             ] {
-                await #expect(throws: ExitCode.self, "\(arguments)") { try await Self.run(arguments + data) }
+                await #expect(throws: ExitCode.self, "\(arguments)") { try await HermesCommand.run(arguments + data) }
             }
             let listed = try await HermesServer.administer(
                 .listClients(after: 0, text: "", limit: 9),
@@ -70,7 +62,7 @@ struct ListCommandTests {
                 Issue.record("no client")
                 return
             }
-            try await Self.run(["clients", "disconnect", "\(number)"] + data)
+            try await HermesCommand.run(["clients", "disconnect", "\(number)"] + data)
             for await state in lamp.states {
                 if case .stopped = state { break }
             }

@@ -13,14 +13,6 @@ import Testing
 /// Commands on a data directory without a server.
 @Suite("Commands without a server", .inTurns, .timeLimit(.minutes(2)))
 struct OfflineDataTests {
-    private static func run(_ arguments: [String]) async throws {
-        guard var command = try HermesCommand.parseAsRoot(arguments) as? any AsyncParsableCommand else {
-            Issue.record("\(arguments) is no command")
-            return
-        }
-        try await command.run()
-    }
-
     /// A path in a new directory, at which there is nothing.
     private static func withPath(_ body: (String) async throws -> Void) async throws {
         let parent = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
@@ -59,13 +51,17 @@ struct OfflineDataTests {
                 ["invitation", "list"], ["backup", path + ".backup"],
             ]
             for command in commands + [["apikey", "create", "shop"], ["invitation", "create", "friends"]] {
-                await #expect(throws: ExitCode(78), "\(command)") { try await Self.run(command + ["--data", path]) }
+                await #expect(throws: ExitCode(78), "\(command)") {
+                    try await HermesCommand.run(command + ["--data", path])
+                }
                 #expect(!FileManager.default.fileExists(atPath: path), "\(command)")
             }
             // The directory exists, and holds no database.
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
             for command in commands {
-                await #expect(throws: ExitCode(78), "\(command)") { try await Self.run(command + ["--data", path]) }
+                await #expect(throws: ExitCode(78), "\(command)") {
+                    try await HermesCommand.run(command + ["--data", path])
+                }
             }
             #expect(try FileManager.default.contentsOfDirectory(atPath: path).isEmpty)
             #expect(!FileManager.default.fileExists(atPath: path + ".backup"))
@@ -94,7 +90,7 @@ struct OfflineDataTests {
             #expect(first.count == 1 && first[0].contains("/data/hermes.db"))
             #expect(try await Self.notes("second", arguments: [], environment: environment) == [])
             #expect(try await Self.notes("third", arguments: ["--data.directory", path]) == [])
-            try await Self.run(["backup", path + ".backup", "--data", path])
+            try await HermesCommand.run(["backup", path + ".backup", "--data", path])
             #expect(FileManager.default.fileExists(atPath: path + ".backup"))
         }
         try await Self.withPath { path in

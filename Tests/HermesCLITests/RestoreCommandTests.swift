@@ -14,14 +14,6 @@ import Testing
 /// `hermes restore` and `hermes health`.
 @Suite("Restore and health", .inTurns, .timeLimit(.minutes(2)))
 struct RestoreCommandTests {
-    private static func run(_ arguments: [String]) async throws {
-        guard var command = try HermesCommand.parseAsRoot(arguments) as? any AsyncParsableCommand else {
-            Issue.record("\(arguments) is no command")
-            return
-        }
-        try await command.run()
-    }
-
     private static func withDirectory(_ body: (String) async throws -> Void) async throws {
         let parent = FileManager.default.temporaryDirectory.path + "/h-\(UUID().uuidString.prefix(8))"
         try FileManager.default.createDirectory(atPath: parent + "/data", withIntermediateDirectories: true)
@@ -43,10 +35,10 @@ struct RestoreCommandTests {
         try await Self.withDirectory { parent in
             let (data, backup) = (parent + "/data", parent + "/backup.db")
             _ = try await Self.administer(.createAPIKey(name: "first", scopes: "all"), data)
-            try await Self.run(["backup", backup, "--data", data])
+            try await HermesCommand.run(["backup", backup, "--data", data])
             _ = try await Self.administer(.createAPIKey(name: "second", scopes: "all"), data)
             #expect(try await Self.keys(data) == 2)
-            try await Self.run(["restore", backup, "--data", data])
+            try await HermesCommand.run(["restore", backup, "--data", data])
             #expect(try await Self.keys(data) == 1)
             let said = try HermesServer.restore(
                 backup,
@@ -65,9 +57,9 @@ struct RestoreCommandTests {
     @Test func `a restore beside a running server is refused, and the server goes on`() async throws {
         try await withServer(store: .sqlite) { server in
             let (data, backup) = (server.dataDirectory, server.dataDirectory + "/backup")
-            try await Self.run(["backup", backup, "--data", data])
+            try await HermesCommand.run(["backup", backup, "--data", data])
             _ = try await Self.administer(.createAPIKey(name: "later", scopes: "all"), data)
-            await #expect(throws: ExitCode(75)) { try await Self.run(["restore", backup, "--data", data]) }
+            await #expect(throws: ExitCode(75)) { try await HermesCommand.run(["restore", backup, "--data", data]) }
             let names = try FileManager.default.contentsOfDirectory(atPath: data)
             #expect(!names.contains { $0.contains(".restoring") || $0.contains("replaced") }, "\(names)")
             #expect(try await Self.keys(data) == 1)
@@ -79,12 +71,14 @@ struct RestoreCommandTests {
     @Test func `what cannot be restored has the documented exit codes, and nothing is created`() async throws {
         try await Self.withDirectory { parent in
             let (data, file) = (parent + "/data", parent + "/file")
-            await #expect(throws: ExitCode(1)) { try await Self.run(["restore", file, "--data", data]) }
+            await #expect(throws: ExitCode(1)) { try await HermesCommand.run(["restore", file, "--data", data]) }
             try Data("no database".utf8).write(to: URL(fileURLWithPath: file))
-            await #expect(throws: ExitCode(78)) { try await Self.run(["restore", file, "--data", parent + "/none"]) }
+            await #expect(throws: ExitCode(78)) {
+                try await HermesCommand.run(["restore", file, "--data", parent + "/none"])
+            }
             #expect(!FileManager.default.fileExists(atPath: parent + "/none"))
-            await #expect(throws: ExitCode(65)) { try await Self.run(["restore", file, "--data", data]) }
-            await #expect(throws: ExitCode(76)) { try await Self.run(["restore", parent, "--data", data]) }
+            await #expect(throws: ExitCode(65)) { try await HermesCommand.run(["restore", file, "--data", data]) }
+            await #expect(throws: ExitCode(76)) { try await HermesCommand.run(["restore", parent, "--data", data]) }
             #expect(try FileManager.default.contentsOfDirectory(atPath: data) == ["hermes.lock"])
         }
     }
@@ -101,12 +95,14 @@ struct RestoreCommandTests {
 
     @Test func `health tells a ready server from one that is starting, and from none`() async throws {
         let port = try await withServer { server in
-            try await Self.run(["health", "--listeners.http.port", "\(server.port("http"))"])
+            try await HermesCommand.run(["health", "--listeners.http.port", "\(server.port("http"))"])
             return server.port("http")
         }
         // The server is gone.
-        await #expect(throws: ExitCode(69)) { try await Self.run(["health", "--listeners.http.port", "\(port)"]) }
-        await #expect(throws: ExitCode(78)) { try await Self.run(["health", "--listeners.http.port", "0"]) }
+        await #expect(throws: ExitCode(69)) {
+            try await HermesCommand.run(["health", "--listeners.http.port", "\(port)"])
+        }
+        await #expect(throws: ExitCode(78)) { try await HermesCommand.run(["health", "--listeners.http.port", "0"]) }
         let starting = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Starting()) }
@@ -114,7 +110,9 @@ struct RestoreCommandTests {
             .bind(host: "127.0.0.1", port: 0)
             .get()
         let other = try #require(starting.localAddress?.port)
-        await #expect(throws: ExitCode(1)) { try await Self.run(["health", "--listeners.http.port", "\(other)"]) }
+        await #expect(throws: ExitCode(1)) {
+            try await HermesCommand.run(["health", "--listeners.http.port", "\(other)"])
+        }
         try await starting.close()
     }
 }

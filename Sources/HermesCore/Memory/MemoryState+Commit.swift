@@ -65,18 +65,7 @@ extension MemoryState {
         let taking = try roomy(recipients, for: append, from: source, weight)
 
         let conversationSeq = (conversations[draft.conversation]?.lastSeq ?? 0) + 1
-        let message = Message(
-            id: append.id,
-            conversation: draft.conversation,
-            conversationSeq: conversationSeq,
-            sender: sender,
-            senderName: append.sender.nickName.rawValue,
-            senderDevice: append.sender.device,
-            clientID: draft.clientID,
-            content: draft.content,
-            sentAt: append.sentAt,
-            expiresAt: append.expiresAt
-        )
+        let message = Message(append, conversationSeq: conversationSeq)
         var senderSeq: UInt64 = 0
         let deliveries = recipients.compactMap { user -> InboxDelivery? in
             let isTaken = taking.contains(user)

@@ -198,6 +198,24 @@ package struct MessageAppend: Sendable {
     }
 }
 
+extension Message {
+    /// The message that an append adds to its conversation.
+    package init(_ append: MessageAppend, conversationSeq: UInt64) {
+        self.init(
+            id: append.id,
+            conversation: append.draft.conversation,
+            conversationSeq: conversationSeq,
+            sender: append.sender.user,
+            senderName: append.sender.nickName.rawValue,
+            senderDevice: append.sender.device,
+            clientID: append.draft.clientID,
+            content: append.draft.content,
+            sentAt: append.sentAt,
+            expiresAt: append.expiresAt
+        )
+    }
+}
+
 /// The outcome of one operation.
 package enum WriteOutcome: Sendable {
     /// A message was appended. The deliveries are the entries in the recipients' inboxes.

@@ -81,7 +81,7 @@ enum StoreSchema {
     }
 
     /// Returns the function that reports that a migration still runs.
-    static func reporter(
+    private static func reporter(
         of name: String,
         _ logger: Logger,
         _ progress: @escaping @Sendable (OpeningProgress) -> Void

@@ -541,21 +541,3 @@ extension BatchWriter {
         try statements.noteOwn.run()
     }
 }
-
-extension Message {
-    /// The message that an append adds to its conversation.
-    fileprivate init(_ append: MessageAppend, conversationSeq: UInt64) {
-        self.init(
-            id: append.id,
-            conversation: append.draft.conversation,
-            conversationSeq: conversationSeq,
-            sender: append.sender.user,
-            senderName: append.sender.nickName.rawValue,
-            senderDevice: append.sender.device,
-            clientID: append.draft.clientID,
-            content: append.draft.content,
-            sentAt: append.sentAt,
-            expiresAt: append.expiresAt
-        )
-    }
-}

@@ -11,9 +11,7 @@ import Synchronization
 extension ServerAssembly {
     /// Creates the console's operations. The tests use the same list.
     func consoleCore(_ port: ConsolePort) -> ConsoleCore {
-        var loginLogger = logger
-        loginLogger[metadataKey: "gateway"] = "console"
-        return ConsoleCore(
+        ConsoleCore(
             api: core,
             administrators: administrators,
             cookie: ConsoleCookie(isEncrypted: port.tls != nil),
@@ -22,8 +20,7 @@ extension ServerAssembly {
             outbound: outbound,
             configuration: settings.inForce,
             listeners: { [self] in opened.withLock { $0 } },
-            logins: logins,
-            loginLogger: loginLogger
+            failedLogins: FailedLogins(gateway: "console", log: logins, logger: logger)
         )
     }
 

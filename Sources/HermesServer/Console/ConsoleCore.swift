@@ -4,9 +4,7 @@
 #if Pages
 import HTTPTypes
 import HermesCore
-import HermesGateways
 import HermesWire
-import Logging
 
 /// The operations of the console: logging in, the console's own views, and the operations of the HTTP API that
 /// administrators may use.
@@ -23,11 +21,7 @@ struct ConsoleCore: Sendable {
     let configuration: [ConfiguredValue]
     /// The open listeners; empty until all are open.
     let listeners: @Sendable () -> [BoundAddress]
-    /// Logs failed logins, as those of other listeners are logged.
-    let logins: LoginLog
-    /// Names the console in each line.
-    let loginLogger: Logger
-    let loginMetrics = LoginMetrics(gateway: "console")
+    let failedLogins: FailedLogins
 
     /// All operations of the console.
     var routes: [ConsoleRoute] {
@@ -131,10 +125,7 @@ struct ConsoleCore: Sendable {
                 replacing: call.console?.token
             )
         } catch {
-            if let failure = LoginFailure(error.code) {
-                loginMetrics.failed(failure)
-                logins.failed(failure, address: address, user: name, to: loginLogger)
-            }
+            failedLogins.note(error.code, address: address, user: name)
             throw error
         }
         switch result {

@@ -24,16 +24,11 @@ struct API: Sendable {
     let routes: [APIRoute]
     private let limit: APIRateLimit
     private let document: String
-    private let logins: LoginLog
-    private let loginLogger: Logger
-    private let loginMetrics = LoginMetrics(gateway: "http")
+    private let failedLogins: FailedLogins
 
     /// - Parameter logins: the log of failed logins.
     init(_ settings: APISettings, core: APICore, logins: LoginLog, logger: Logger) {
-        self.logins = logins
-        var loginLogger = logger
-        loginLogger[metadataKey: "gateway"] = "http"
-        self.loginLogger = loginLogger
+        failedLogins = FailedLogins(gateway: "http", log: logins, logger: logger)
         self.settings = settings
         self.core = core
         self.logger = logger
@@ -180,10 +175,7 @@ struct API: Sendable {
             key = try await core.keys.check(secret, from: CommitSource(host: client?.ipAddress))
         } catch {
             if error.code == .invalidToken { known.refused(fields[0]) }
-            if let failure = LoginFailure(error.code) {
-                loginMetrics.failed(failure)
-                logins.failed(failure, address: client?.ipAddress, to: loginLogger)
-            }
+            failedLogins.note(error.code, address: client?.ipAddress)
             throw error
         }
         known.accepted(fields[0])
