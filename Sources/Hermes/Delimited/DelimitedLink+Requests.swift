@@ -27,7 +27,7 @@ extension DelimitedLink {
         remember(request, id: id)
     }
 
-    /// Records the data of a request for its answer and for later connections, for example which room to enter again.
+    /// Records the data of a request for its answer and for later connections.
     mutating func remember(_ request: Request, id: UInt64) {
         switch request {
         case .send(let send):
@@ -35,11 +35,7 @@ extension DelimitedLink {
         case .register:
             registerIsUnanswered = true
         case .room(let request):
-            switch request.request {
-            case .enter(let enter): if returning[id] == nil { entering[id] = (request.room, RoomUser(enter.user)) }
-            case .leave: left(request.room)
-            case .text, .gift, .custom, nil: break
-            }
+            remember(request, id: id)
         case .presence(let request):
             watched.apply(request)
         default:
@@ -63,14 +59,12 @@ extension DelimitedLink {
 
     /// Handles the answer to a request of the app.
     mutating func finished(_ result: Hermes_V1_Result, id: UInt64, now: NIODeadline, effects: inout Effects) {
-        if let room = returning.removeValue(forKey: id) { return returned(to: room, result) }
+        guard !entryAnswered(result, id: id) else { return }
         let wasSend = sending.removeValue(forKey: id) != nil
-        let entered = entering.removeValue(forKey: id)
         guard !result.hasError else {
             effects.append(.answer(id: id, .failure(HermesClientError(result.error))))
             return
         }
-        if let entered { rooms[entered.room] = entered.user }
         if wasSend, case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
             // The sent message is also an entry in the sender's own inbox. For this entry, the sending device gets only
             // the receipt. The entry itself can arrive after the server has begun a new inbox.
@@ -79,13 +73,6 @@ extension DelimitedLink {
             drain(&effects)
         }
         effects.append(.answer(id: id, .success(.result(result))))
-    }
-
-    /// Forgets a room that the client has left or is leaving, so that later connections do not enter it again.
-    mutating func left(_ room: String) {
-        rooms[room] = nil
-        entering = entering.filter { $0.value.room != room }
-        topics.forget(room)
     }
 
     mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects) {

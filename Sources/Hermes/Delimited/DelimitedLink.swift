@@ -88,7 +88,7 @@ struct DelimitedLink: ConnectionLink {
     /// The ticket from the server's reconnect advice, for the next login. The server only counts it.
     private var ticket: [UInt8] = []
     /// Rooms that the app is entering, by packet id.
-    var entering: [UInt64: (room: String, user: RoomUser)] = [:]
+    private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
     /// Rooms to enter again on the next connection: the server has accepted the entry, and the app has not left.
     var rooms: [String: RoomUser] = [:]
     /// The scopes in each room.
@@ -96,7 +96,7 @@ struct DelimitedLink: ConnectionLink {
     /// The number of times that the app has logged in.
     private(set) var logins: UInt64 = 0
     /// Rooms that are being entered again, by packet id.
-    var returning: [UInt64: String] = [:]
+    private var returning: [UInt64: String] = [:]
     private var lastReturn = ID.firstReturn
     /// The number of the last push to each room.
     var topics = TopicTracker()
@@ -443,17 +443,6 @@ extension DelimitedLink {
         idleTimeout == .zero ? nil : max(idleTimeout / 2, idleTimeout - .seconds(30))
     }
 
-    /// Handles the answer to a request to enter a room again. The app gets a refusal as a `kicked` event.
-    mutating func returned(to room: String, _ result: Hermes_V1_Result) {
-        guard result.hasError, rooms.removeValue(forKey: room) != nil else { return }
-        topics.forget(room)
-        let reason = HermesClientError(result.error).message
-        ephemeral.send(
-            EphemeralEvent(.room(RoomEvent(room: room, user: nil, kind: .kicked(reason: reason)))),
-            bytes: frameBytes
-        )
-    }
-
     private mutating func noticed(_ notice: Hermes_V1_Notice, effects: inout Effects) {
         if notice.hasReconnect { keepTicket(notice.reconnect) }
         let advice = notice.hasReconnect ? ConnectionEngine.StateMachine.Advice(notice.reconnect) : nil
@@ -494,5 +483,40 @@ extension DelimitedLink {
     private mutating func keepTicket(_ advice: Hermes_V1_ReconnectAdvice) {
         // A longer ticket is invalid.
         if advice.ticket.count <= 64 { ticket = Array(advice.ticket) }
+    }
+
+    // MARK: Rooms
+
+    /// Records which room the app enters or leaves.
+    mutating func remember(_ request: Hermes_V1_RoomRequest, id: UInt64) {
+        switch request.request {
+        case .enter(let enter): if returning[id] == nil { entering[id] = (request.room, RoomUser(enter.user)) }
+        case .leave: left(request.room)
+        case .text, .gift, .custom, nil: break
+        }
+    }
+
+    /// Handles the answer to a request to enter a room. If the server refuses to let the client enter a room again, the
+    /// app gets a `kicked` event.
+    ///
+    /// - Returns: whether the link itself had sent the request, after a reconnect.
+    mutating func entryAnswered(_ result: Hermes_V1_Result, id: UInt64) -> Bool {
+        if let entered = entering.removeValue(forKey: id), !result.hasError { rooms[entered.room] = entered.user }
+        guard let room = returning.removeValue(forKey: id) else { return false }
+        guard result.hasError, rooms.removeValue(forKey: room) != nil else { return true }
+        topics.forget(room)
+        let reason = HermesClientError(result.error).message
+        ephemeral.send(
+            EphemeralEvent(.room(RoomEvent(room: room, user: nil, kind: .kicked(reason: reason)))),
+            bytes: frameBytes
+        )
+        return true
+    }
+
+    /// Forgets a room that the client has left or is leaving, so that later connections do not enter it again.
+    mutating func left(_ room: String) {
+        rooms[room] = nil
+        entering = entering.filter { $0.value.room != room }
+        topics.forget(room)
     }
 }

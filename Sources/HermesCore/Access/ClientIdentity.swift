@@ -117,6 +117,9 @@ package struct ClientIdentity: Sendable, Hashable {
         return userName.map(SessionOwner.subject) ?? .anonymous
     }
 
+    /// The key of the client's session.
+    package var sessionKey: SessionKey { SessionKey(owner: owner, clientID: clientID) }
+
     /// The same client under a name that nobody has. It has exactly the permissions that do not depend on the name.
     package var underNoName: ClientIdentity {
         var other = self

@@ -254,7 +254,10 @@ extension AccountService {
         }
     }
 
-    func check(isEnabled account: Account) throws(HermesError) {
+    /// Checks that somebody may act in the name of an account.
+    ///
+    /// - Throws: `.accountDisabled`.
+    package func check(isEnabled account: Account) throws(HermesError) {
         if account.isDisabled { throw HermesError(.accountDisabled, "this account is disabled") }
     }
 }

@@ -2,6 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Messenger {
+    /// The refusal of ``checkLink(_:_:)``. It does not reveal whether there is such an account.
+    package static let notAContact = HermesError(
+        .forbidden,
+        "only contacts can reach each other directly; ask to be one first"
+    )
+
     /// Sends an ephemeral event of `user` to the devices of `peer`, if `user` may write to `peer`.
     ///
     /// - Returns: the number of devices that got it.
@@ -29,7 +35,7 @@ extension Messenger {
     package func checkLink(_ user: UserID, _ peer: UserID) async throws(HermesError) {
         if user == peer { return }
         guard try await contacts.areContacts(user, peer) else {
-            throw HermesError(.forbidden, "only contacts can reach each other directly; ask to be one first")
+            throw Self.notAContact
         }
     }
 }

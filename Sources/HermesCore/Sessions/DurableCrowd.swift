@@ -15,6 +15,8 @@ package final class DurableCrowd: Sendable {
 
     let owner: CommitSource
     let members: [DurableMember]
+    /// The approximate memory of the members, in bytes.
+    let bytes: Int
     /// The index of the member at which the next publication begins. So members take turns if there is not room for all
     /// of them.
     private let turn = Atomic<Int>(0)
@@ -23,6 +25,7 @@ package final class DurableCrowd: Sendable {
     init(owner: CommitSource, members: [DurableMember]) {
         self.owner = owner
         self.members = members
+        bytes = members.reduce(0) { $0 + $1.bytes }
     }
 
     /// The choice of the targets for one publication, some at a time.

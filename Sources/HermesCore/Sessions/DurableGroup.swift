@@ -165,7 +165,7 @@ package final class DurableGroup: Sendable {
             if place < members.count {
                 let member = members[place]
                 let isOffline = !member.load.isOnline.load(ordering: .relaxed)
-                guard min(member.options.qos, publication.qos) > .atMostOnce, !(isOffline && excluded.absent),
+                guard min(member.options.others.qos, publication.qos) > .atMostOnce, !(isOffline && excluded.absent),
                     !excluded.sessions.contains(member.session),
                     !(excluded.ended && member.load.hasEnded.load(ordering: .relaxed))
                 else { continue }

@@ -157,18 +157,17 @@ struct DurableIndex {
         /// Returns one target for each session and each group, however many filters of a session match. If many of the
         /// sessions have the same owner, these sessions are one target together.
         func targets(load: (DurableSessionID) -> DurableLoad?) -> [DurableTarget] {
-            var merged: [DurableSessionID: SubscriptionOptions] = [:]
+            var merged: [DurableSessionID: CombinedOptions] = [:]
             var targets: [DurableTarget] = []
             for entry in entries {
-                if merged.isEmpty {
-                    merged = entry.members
-                } else {
+                // The members of a single filter need not be merged.
+                if entries.count > 1 {
                     for (id, options) in entry.members {
                         // Changed in place, because one session may have many filters that match.
                         if let known = merged.index(forKey: id) {
                             merged.values[known].formUnion(options)
                         } else {
-                            merged[id] = options
+                            merged[id] = CombinedOptions(options)
                         }
                     }
                 }
@@ -177,11 +176,15 @@ struct DurableIndex {
                     if !group.members.isEmpty { targets.append(.group(group)) }
                 }
             }
-            // Nothing is queued for sessions that get publications at most once.
-            let members = merged.compactMap { id, options in
-                options.qos == .atMostOnce
+            func member(_ id: DurableSessionID, _ options: CombinedOptions) -> DurableMember? {
+                // Nothing is queued for sessions that get publications at most once.
+                options.others.qos == .atMostOnce
                     ? nil : load(id).map { DurableMember(session: id, options: options, load: $0) }
             }
+            let members =
+                entries.count == 1
+                ? entries[0].members.compactMap { member($0, CombinedOptions($1)) }
+                : merged.compactMap { member($0, $1) }
             return targets + DurableIndex.crowded(members)
         }
     }
@@ -240,7 +243,7 @@ struct DurableIndex {
         load: (DurableSessionID) -> DurableLoad?
     ) -> DurableGroup {
         let members = group.members.sorted { $0.key < $1.key }.compactMap { id, options in
-            load(id).map { DurableMember(session: id, options: options, load: $0) }
+            load(id).map { DurableMember(session: id, options: CombinedOptions(options), load: $0) }
         }
         return DurableGroup(name: name.rawValue, filter: filter, members: members, turn: group.turn)
     }

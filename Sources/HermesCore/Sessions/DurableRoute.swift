@@ -27,8 +27,8 @@ package final class DurableRoute: Sendable {
     fileprivate var bytes: Int {
         targets.reduce(128) { sum, target in
             switch target {
-            case .session: sum + 96
-            case .crowd(let crowd): sum + 96 * crowd.members.count
+            case .session(let member): sum + member.bytes
+            case .crowd(let crowd): sum + crowd.bytes
             case .group(let group): sum + 256 + 96 * group.members.count
             }
         }

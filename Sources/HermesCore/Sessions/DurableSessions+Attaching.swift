@@ -141,6 +141,11 @@ extension DurableSessions {
         return count
     }
 
+    /// Returns the stored session of a key; nil if there is none, or if it has ended.
+    package func session(of key: SessionKey) -> DurableSessionID? {
+        shared.state.withLock { $0.session(of: key) }
+    }
+
     /// Returns the session of a key, and its subscriptions whose filter equals the topic; nil if there are none, or if
     /// the session has a connection.
     private func absentSubscriptions(

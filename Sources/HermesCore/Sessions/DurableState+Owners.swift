@@ -18,6 +18,12 @@ extension DurableState {
     /// All connections that have a session or wait for one.
     var attachments: [any DurableAttachment] { seats.all.flatMap(\.attachments) }
 
+    /// Returns the stored session of a key; nil if there is none, or if it has ended.
+    func session(of key: SessionKey) -> DurableSessionID? {
+        guard let id = seats[key]?.session, records[id]?.hasEnded == false else { return nil }
+        return id
+    }
+
     /// Returns the session of a key, with its subscriptions; nil if there is no session, or if it has ended or has a
     /// connection to any node.
     func absentSession(of key: SessionKey) -> (id: DurableSessionID, subscriptions: Set<TopicText>)? {

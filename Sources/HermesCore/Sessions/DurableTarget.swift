@@ -15,14 +15,16 @@ package enum DurableTarget: Sendable {
 /// A durable session among the subscribers of a topic.
 package struct DurableMember: Sendable {
     package let session: DurableSessionID
-    /// The combined options of all its matching subscriptions: for example the highest QoS, all identifiers, and "no
-    /// local" only if all of them ask for it.
-    package internal(set) var options: SubscriptionOptions
+    /// The options of all its matching subscriptions.
+    var options: CombinedOptions
     let load: DurableLoad
 
+    /// The approximate memory of the member in a list, in bytes.
+    var bytes: Int { 96 + options.identifierBytes }
+
     /// Returns the target for a publication. Returns nil if the session gets the publication at most once, if the
-    /// session is the publisher's own and has the option "no local", or if an ordinary subscription's session has
-    /// ended.
+    /// session is the publisher's own and all its subscriptions have the option "no local", or if an ordinary
+    /// subscription's session has ended.
     ///
     /// - Parameter share: the text of the shared subscription through which the publication arrives; nil: an ordinary
     ///   subscription.
@@ -31,8 +33,9 @@ package struct DurableMember: Sendable {
         from publisher: DurableSessionID?,
         share: String? = nil
     ) -> PublicationTarget? {
+        guard let options = publisher == session ? options.own : options.others else { return nil }
         let qos = min(options.qos, publication.qos)
-        guard qos > .atMostOnce, !(options.noLocal && publisher == session) else { return nil }
+        guard qos > .atMostOnce else { return nil }
         // With a shared subscription, another member must get the publication if this session has ended: the commit
         // shows that the session is gone.
         guard share != nil || !load.hasEnded.load(ordering: .relaxed) else { return nil }

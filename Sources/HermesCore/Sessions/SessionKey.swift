@@ -12,6 +12,10 @@ public struct SessionKey: Hashable, Sendable {
         self.clientID = clientID
     }
 
+    /// The number by which a client's own publications are recognized, for the option "no local". It is the same for
+    /// all connections of the client to this process, and never 0.
+    package var publisher: UInt64 { max(1, UInt64(bitPattern: Int64(hashValue))) }
+
     /// Compares the owners, and the client ids byte by byte.
     public static func == (left: Self, right: Self) -> Bool {
         left.owner == right.owner && left.clientID.hasBytes(of: right.clientID)

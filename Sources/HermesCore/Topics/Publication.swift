@@ -60,7 +60,7 @@ package struct Publication: Sendable {
     package let retain: Bool
     /// Further properties; nil: there are none.
     package let details: PublicationDetails?
-    /// The number of the publishing connection, for subscribers with the option "no local"; 0: there is none.
+    /// The publishing client (``SessionKey/publisher``), for subscribers with the option "no local"; 0: there is none.
     package private(set) var publisher: UInt64
     /// The slot of the encoding that is stored in ``encoded``.
     package private(set) var encodedSlot: EncodingSlot?
@@ -117,6 +117,13 @@ package struct Publication: Sendable {
         return publication
     }
 
+    /// Returns the same publication with another publisher (``SessionKey/publisher``).
+    package func by(_ publisher: UInt64) -> Publication {
+        var publication = self
+        publication.publisher = publisher
+        return publication
+    }
+
     /// Returns the same publication with the given shared subscriptions as ``decided``.
     package func deciding(_ shares: DecidedShares?) -> Publication {
         var publication = self
@@ -134,8 +141,8 @@ package struct Publication: Sendable {
         return publication
     }
 
-    /// The publication in the form for another node. That node has other connections, encodes for itself, and must not
-    /// choose members of shared subscriptions.
+    /// The publication in the form for another node. That node encodes for itself and must not choose members of shared
+    /// subscriptions. It does not know the publisher: the numbers of clients (``SessionKey/publisher``) differ there.
     var elsewhere: Publication {
         var publication = self
         publication.dropEncoding()

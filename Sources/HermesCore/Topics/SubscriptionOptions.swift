@@ -18,7 +18,7 @@ package struct SubscriptionOptions: Hashable, Sendable {
     package var identifiers: [UInt32]
     /// The highest QoS; publications with a higher QoS are delivered with this QoS.
     package var qos: QoS
-    /// Whether publications of the subscriber's own connection are left out.
+    /// Whether the client's own publications are left out.
     package var noLocal: Bool
     /// Whether the publisher's retain flag is forwarded.
     package var retainAsPublished: Bool
@@ -56,12 +56,49 @@ package struct SubscriptionOptions: Hashable, Sendable {
 
     /// Combines two matching subscriptions of one subscriber: it gets the publication once, with the higher QoS and all
     /// identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-4]. For each other option, the more generous value counts.
-    package mutating func formUnion(_ other: SubscriptionOptions) {
+    fileprivate mutating func formUnion(_ other: SubscriptionOptions) {
         identifiers += other.identifiers
         qos = max(qos, other.qos)
         noLocal = noLocal && other.noLocal
         retainAsPublished = retainAsPublished || other.retainAsPublished
         isLiveAtMostOnceOnly = isLiveAtMostOnceOnly && other.isLiveAtMostOnceOnly
         isFiltered = isFiltered && other.isFiltered
+    }
+}
+
+/// The options of all subscriptions of one subscriber that match a topic.
+struct CombinedOptions {
+    /// The options for publications of others.
+    private(set) var others: SubscriptionOptions
+    /// Whether one of the subscriptions is "no local".
+    private(set) var isOwnApart: Bool
+    /// If ``isOwnApart`` is true: the combined options of the other subscriptions; nil: there are none.
+    private var apart: SubscriptionOptions?
+
+    init(_ options: SubscriptionOptions) {
+        others = options
+        isOwnApart = options.noLocal
+    }
+
+    /// The options for the subscriber's own publications; nil: these are left out [MQTT-3.8.3-3].
+    var own: SubscriptionOptions? { isOwnApart ? apart : others }
+
+    /// The memory of the subscription identifiers, in bytes.
+    var identifierBytes: Int { Self.bytes(others.identifiers) + Self.bytes(apart?.identifiers ?? []) }
+
+    /// Adds another subscription of the same subscriber.
+    mutating func formUnion(_ other: SubscriptionOptions) {
+        if isOwnApart || other.noLocal {
+            if !isOwnApart { apart = others }
+            isOwnApart = true
+            if !other.noLocal {
+                if apart == nil { apart = other } else { apart?.formUnion(other) }
+            }
+        }
+        others.formUnion(other)
+    }
+
+    private static func bytes(_ identifiers: [UInt32]) -> Int {
+        identifiers.isEmpty ? 0 : 32 + MemoryLayout<UInt32>.size * identifiers.capacity
     }
 }

@@ -167,11 +167,12 @@ final class ResolvedRoute {
         var partCount = 0
         for (place, parts) in overlapping {
             partCount += parts.count
-            var options = parts[0].options
+            var options = CombinedOptions(parts[0].options)
             for part in parts.dropFirst() { options.formUnion(part.options) }
             let one = parts[0].merged(parts, options: options)
             merged[place] = .passUnretained(one)
             owned.append(one)
+            if let own = one.own { owned.append(own) }
         }
         return (merged, owned, partCount)
     }

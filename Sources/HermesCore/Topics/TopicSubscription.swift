@@ -24,7 +24,7 @@ package class TopicSubscription {
 
     private struct Traits: OptionSet {
         let rawValue: UInt8
-        static let noLocal = Self(rawValue: 4)
+        static let isOwnApart = Self(rawValue: 4)
         static let isLiveAtMostOnceOnly = Self(rawValue: 8)
         static let isPlain = Self(rawValue: 16)
 
@@ -32,7 +32,7 @@ package class TopicSubscription {
 
         init(_ options: SubscriptionOptions) {
             var bits = options.qos.rawValue
-            if options.noLocal { bits |= Self.noLocal.rawValue }
+            if options.noLocal { bits |= Self.isOwnApart.rawValue }
             if options.isLiveAtMostOnceOnly { bits |= Self.isLiveAtMostOnceOnly.rawValue }
             if options.identifiers.isEmpty, !options.retainAsPublished, !options.isFiltered {
                 bits |= Self.isPlain.rawValue
@@ -43,8 +43,10 @@ package class TopicSubscription {
 
     /// The ``SubscriptionOptions/qos`` of the options.
     package final var qos: QoS { QoS(rawValue: traits.rawValue & 3) ?? .atMostOnce }
-    /// Whether ``SubscriptionOptions/noLocal`` is set in the options.
-    package final var noLocal: Bool { traits.contains(.noLocal) }
+    /// Whether the subscriber's own publications are not delivered with these options, but through ``own``.
+    package final var isOwnApart: Bool { traits.contains(.isOwnApart) }
+    /// If ``isOwnApart`` is true: the subscription for the subscriber's own publications; nil: they are left out.
+    package var own: TopicSubscription? { nil }
     /// Whether ``SubscriptionOptions/isLiveAtMostOnceOnly`` is set in the options.
     package final var isLiveAtMostOnceOnly: Bool { traits.contains(.isLiveAtMostOnceOnly) }
     /// Whether all deliveries are of the same form: the options have no identifiers, do not forward the retain flag,
@@ -81,8 +83,11 @@ package class TopicSubscription {
 
     func deliver(_ run: DeliveryRun) { deliverOneByOne(run) }
 
+    /// Lets the subscriber's own publications be delivered through ``own``.
+    final func setOwnApart() { traits.insert(.isOwnApart) }
+
     /// Returns one subscription that stands for several subscriptions of the same subscriber, including this one.
-    func merged(_ parts: [TopicSubscription], options: SubscriptionOptions) -> TopicSubscription { self }
+    func merged(_ parts: [TopicSubscription], options: CombinedOptions) -> TopicSubscription { self }
 
     /// Releases the subscriber.
     func letGo() {}
@@ -107,8 +112,12 @@ final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
         if isActive { subscriber._withUnsafeGuaranteedRef { $0.deliver(run, for: self) } }
     }
 
-    override func merged(_ parts: [TopicSubscription], options: SubscriptionOptions) -> TopicSubscription {
-        UnheldSubscription(subscriber: subscriber, parts: parts, options: options)
+    override func merged(_ parts: [TopicSubscription], options: CombinedOptions) -> TopicSubscription {
+        let own = options.isOwnApart ? options.own : nil
+        let ownSubscription = own.map {
+            UnheldSubscription(subscriber: subscriber, parts: parts.filter { !$0.options.noLocal }, options: $0)
+        }
+        return UnheldSubscription(subscriber: subscriber, parts: parts, options: options.others, own: ownSubscription)
     }
 
     override func letGo() { subscriber.release() }
@@ -117,11 +126,17 @@ final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
 /// A route's replacement for several subscriptions of one subscriber.
 class MergedSubscription: TopicSubscription {
     private final let parts: [TopicSubscription]
+    private final let ownPublications: TopicSubscription?
 
-    init(parts: [TopicSubscription], options: SubscriptionOptions) {
+    /// - Parameter own: the subscription for the subscriber's own publications, if its options differ.
+    init(parts: [TopicSubscription], options: SubscriptionOptions, own: TopicSubscription?) {
         self.parts = parts
+        ownPublications = own
         super.init(filter: nil, place: 0, options: options)
+        if own != nil { setOwnApart() }
     }
+
+    override var own: TopicSubscription? { ownPublications }
 
     final var isAnyPartActive: Bool {
         // A `for` loop would allocate where code is not optimised.
@@ -138,9 +153,14 @@ class MergedSubscription: TopicSubscription {
 private final class UnheldSubscription<Subscriber: TopicSubscriber>: MergedSubscription {
     private let subscriber: Unmanaged<Subscriber>
 
-    init(subscriber: Unmanaged<Subscriber>, parts: [TopicSubscription], options: SubscriptionOptions) {
+    init(
+        subscriber: Unmanaged<Subscriber>,
+        parts: [TopicSubscription],
+        options: SubscriptionOptions,
+        own: TopicSubscription? = nil
+    ) {
         self.subscriber = subscriber
-        super.init(parts: parts, options: options)
+        super.init(parts: parts, options: options, own: own)
     }
 
     override func deliver(_ delivery: Delivery) {

@@ -5,8 +5,17 @@ import HermesCore
 
 /// Checks the ids in clients' requests. All protocols refuse a wrong id with the same text.
 enum RequestedIDs {
-    static let badUser = HermesError(.invalidArgument, "a uid is 1 to 2^31-1")
+    /// The refusal of a place in a list that is no uid.
+    static let badPlace = HermesError(.invalidArgument, "a uid is 1 to 2^31-1")
     static let badGroup = HermesError(.invalidArgument, "a group's id is 1 to 2^31-1")
+
+    /// Returns the account id for a number. A number that no account can have is treated like one that no account has.
+    ///
+    /// - Throws: `.notFound`.
+    static func user(_ uid: some BinaryInteger) throws(HermesError) -> UserID {
+        guard let user = UserID(uid) else { throw StoreRefusals.noSuchAccount }
+        return user
+    }
 
     /// Returns the group id for a number that is unsigned on the wire; nil if no group can have this number.
     static func group(_ id: UInt32) -> GroupID? { Int32(exactly: id).flatMap(GroupID.init(rawValue:)) }
@@ -22,12 +31,11 @@ enum RequestedIDs {
     /// - Parameters:
     ///   - named: the target; nil if the request names none.
     ///   - user: the account.
-    /// - Throws: `.invalidArgument`.
+    /// - Throws: `.invalidArgument`; `.notFound` for a uid that no account can have.
     static func conversation(_ named: Named?, of user: UserID) throws(HermesError) -> ConversationID {
         switch named {
         case .user(let uid):
-            guard let other = UserID(uid) else { throw badUser }
-            return .direct(between: user, and: other)
+            return .direct(between: user, and: try self.user(uid))
         case .group(let id):
             guard let group = group(id) else { throw badGroup }
             return .group(group)
@@ -48,13 +56,13 @@ enum RequestedIDs {
 
     /// Checks uids, and how many there are.
     ///
-    /// - Throws: `.tooLarge`, `.invalidArgument`.
+    /// - Throws: `.tooLarge`; `.notFound` for a uid that no account can have.
     static func users(_ uids: [UInt32]) throws(HermesError) -> [UserID] {
         guard uids.count < Group.maxMembers else {
             throw HermesError(.tooLarge, "name at most \(Group.maxMembers - 1) accounts at once")
         }
         let users = uids.compactMap { UserID($0) }
-        guard users.count == uids.count else { throw badUser }
+        guard users.count == uids.count else { throw StoreRefusals.noSuchAccount }
         return users
     }
 }

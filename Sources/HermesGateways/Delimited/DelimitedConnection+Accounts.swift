@@ -58,8 +58,11 @@ extension DelimitedConnection {
         let principal = sender.principal
         switch request.request {
         case .get(let selector):
-            guard let key = DelimitedTranslation.accountKey(selector, own: principal.user) else {
-                return fail(id, HermesError(.invalidArgument, "uid must be 1 to 2^31-1, or nick_name a valid name"))
+            let key: AccountKey
+            do throws(HermesError) {
+                key = try DelimitedTranslation.accountKey(selector, own: principal.user)
+            } catch {
+                return fail(id, error)
             }
             connection.ask { () async throws(HermesError) in
                 guard let account = try await accounts.account(key, for: .account(principal.user)) else {

@@ -32,7 +32,8 @@ extension DelimitedConnection {
         id: UInt64,
         from sender: Sender
     ) {
-        guard let peer = UserID(uid) else { return fail(id, HermesError(.invalidArgument, "a uid is 1 to 2^31-1")) }
+        let peer: UserID
+        do throws(HermesError) { peer = try RequestedIDs.user(uid) } catch { return fail(id, error) }
         let contacts = messenger.contacts
         let principal = sender.principal
         connection.ask { () async throws(HermesError) in

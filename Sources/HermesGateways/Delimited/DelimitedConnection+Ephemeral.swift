@@ -52,12 +52,14 @@ extension DelimitedConnection {
     }
 
     func presence(_ request: Hermes_V1_PresenceRequest, id: UInt64, from sender: Sender) {
-        let watched = request.watchUids.prefix(1_000).compactMap { UserID($0) }
-        let unwatched = request.unwatchUids.prefix(1_000).compactMap { UserID($0) }
-        guard watched.count == request.watchUids.count, unwatched.count == request.unwatchUids.count else {
-            return fail(id, HermesError(.invalidArgument, "name at most 1,000 uids, each 1 to 2^31-1"))
+        let asked = request.watchUids
+        guard asked.count <= 1_000, request.unwatchUids.count <= 1_000 else {
+            return fail(id, HermesError(.invalidArgument, "name at most 1,000 uids"))
         }
-        connection.charge(.watched(watched.count + unwatched.count))
+        // A uid that no account can have is offline, like one that no account has.
+        let watched = asked.compactMap { UserID($0) }
+        let unwatched = request.unwatchUids.compactMap { UserID($0) }
+        connection.charge(.watched(asked.count + request.unwatchUids.count))
         let devices = messenger.devices
         if request.hasAppState {
             switch request.appState {
@@ -71,7 +73,7 @@ extension DelimitedConnection {
             devices.unwatch(unwatched, by: attachment)
             connection.watches(devices.watchedCount(by: attachment))
         }
-        guard !watched.isEmpty else { return succeed(id, .presence(Hermes_V1_PresenceList())) }
+        guard !asked.isEmpty else { return succeed(id, .presence(Hermes_V1_PresenceList())) }
         let contacts = messenger.contacts
         connection.ask { () async throws(HermesError) in
             try await contacts.watch(watched, by: attachment)
@@ -81,10 +83,10 @@ extension DelimitedConnection {
             case .failure(let error): fail(id, error)
             case .success(let online):
                 var list = Hermes_V1_PresenceList()
-                list.presences = watched.map { user in
+                list.presences = asked.map { uid in
                     var presence = Hermes_V1_Presence()
-                    presence.uid = UInt32(user.rawValue)
-                    presence.isOnline = online.contains(user)
+                    presence.uid = uid
+                    presence.isOnline = UserID(uid).map { online.contains($0) } ?? false
                     return presence
                 }
                 succeed(id, .presence(list))
@@ -100,9 +102,11 @@ extension DelimitedConnection {
     private static let maxSignalBytes = maxSignalData + 1_024
 
     func signal(_ request: Hermes_V1_Signal, id: UInt64, from sender: Sender) {
-        guard let peer = UserID(request.toUid), request.signal != nil else {
-            return fail(id, HermesError(.invalidArgument, "a signal needs to_uid and one of address, data and end"))
+        guard request.signal != nil else {
+            return fail(id, HermesError(.invalidArgument, "a signal needs one of address, data and end"))
         }
+        // A uid that no account can have gets the answer that a stranger gets.
+        guard let peer = UserID(request.toUid) else { return fail(id, Messenger.notAContact) }
         guard (1...64).contains(request.sessionID.utf8.count) else {
             return fail(id, HermesError(.invalidArgument, "session_id is 1 to 64 bytes"))
         }

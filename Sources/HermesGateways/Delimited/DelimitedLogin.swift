@@ -125,11 +125,36 @@ struct DelimitedLogin: Sendable {
         var session = DelimitedTranslation.session(login, now: now)
         session.acknowledgedSeq = max(login.device.cursor, isSameStore ? cursor : 0)
         session.inboxReset = isLost
-        session.idleTimeoutMs = UInt32(clamping: connection.listener.idleTimeout.components.seconds * 1_000)
-        session.maxFrameBytes = UInt32(clamping: environment.settings.limits.maxFrameBytes)
-        session.serverVersion = environment.serverVersion
+        Self.describeServer(in: &session, on: connection, in: environment)
         session.heartbeatPriorSeconds = environment.heartbeatPrior(in: network)
         if cursor > login.device.cursor { environment.messenger.inbox.acknowledge(login.principal, upTo: cursor) }
         return (session, cursor)
+    }
+
+    /// Returns a session that is at least as long on the wire as the answer to this registration; nil if this is not a
+    /// registration, or if the nick name is not valid.
+    func longestWelcome(on connection: Connection, in environment: GatewayEnvironment) -> Hermes_V1_Session? {
+        guard case .registration(let text, _, _) = proof, let nickName = try? NickName(new: text) else { return nil }
+        var session = Hermes_V1_Session()
+        session.uid = .max
+        session.nickName = nickName.rawValue
+        session.token = String(repeating: "x", count: AccessToken.bytes)
+        session.epoch = .max
+        session.headSeq = .max
+        session.acknowledgedSeq = .max
+        session.serverTimeMs = .max
+        Self.describeServer(in: &session, on: connection, in: environment)
+        session.heartbeatPriorSeconds = .max
+        return session
+    }
+
+    private static func describeServer(
+        in session: inout Hermes_V1_Session,
+        on connection: Connection,
+        in environment: GatewayEnvironment
+    ) {
+        session.idleTimeoutMs = UInt32(clamping: connection.listener.idleTimeout.components.seconds * 1_000)
+        session.maxFrameBytes = UInt32(clamping: environment.settings.limits.maxFrameBytes)
+        session.serverVersion = environment.serverVersion
     }
 }

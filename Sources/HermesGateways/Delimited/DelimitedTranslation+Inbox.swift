@@ -36,7 +36,7 @@ extension DelimitedTranslation {
 
     /// Returns the conversation of `user` that a packet names.
     ///
-    /// - Throws: `.invalidArgument`.
+    /// - Throws: `.invalidArgument`; `.notFound` for a uid that no account can have.
     static func conversation(
         _ conversation: Hermes_V1_Conversation,
         of user: UserID
@@ -58,6 +58,8 @@ extension DelimitedTranslation {
         of user: UserID
     ) throws(HermesError) -> ConversationPlace? {
         guard request.hasAfter else { return nil }
+        // A place is a number: there need not be such an account, but the number must be a uid.
+        if case .uid(let uid) = request.after.target, UserID(uid) == nil { throw RequestedIDs.badPlace }
         return ConversationPlace(try conversation(request.after, of: user), of: user)
     }
 

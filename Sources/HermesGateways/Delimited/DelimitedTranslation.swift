@@ -32,11 +32,15 @@ enum DelimitedTranslation {
         return session
     }
 
-    static func accountKey(_ selector: Hermes_V1_AccountSelector, own: UserID) -> AccountKey? {
+    /// - Throws: `.notFound` for a uid that no account can have; the errors of ``NickName``.
+    static func accountKey(
+        _ selector: Hermes_V1_AccountSelector,
+        own: UserID
+    ) throws(HermesError) -> AccountKey {
         switch selector.selector {
-        case .uid(let uid): UserID(uid).map(AccountKey.id)
-        case .nickName(let name): (try? NickName(name)).map(AccountKey.nickName)
-        case nil: .id(own)
+        case .uid(let uid): return .id(try RequestedIDs.user(uid))
+        case .nickName(let name): return .nickName(try NickName(name))
+        case nil: return .id(own)
         }
     }
 

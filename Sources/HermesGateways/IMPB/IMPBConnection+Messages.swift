@@ -14,9 +14,8 @@ extension IMPBConnection {
         switch base.type {
         case .c2C:
             guard let message: IMPB_C2C_msg = parse(base.body, seq) else { return }
-            guard let receiver = UserID(message.to) else {
-                return fail(seq, HermesError(.invalidArgument, "`to` must be the receiver's uid, 1 to 2^31-1"))
-            }
+            let receiver: UserID
+            do throws(HermesError) { receiver = try RequestedIDs.user(message.to) } catch { return fail(seq, error) }
             let conversation = ConversationID.direct(between: sender.principal.user, and: receiver)
             send(message, to: conversation, seq: seq, from: sender)
         case .group:

@@ -21,9 +21,8 @@ extension IMPBConnection {
     }
 
     private func requestLink(_ request: IMPB_p2pconnect_request, seq: UInt32, from sender: Sender) {
-        guard let target = UserID(request.targetUid) else {
-            return fail(seq, HermesError(.invalidArgument, "target_uid is 1 to 2^31-1"))
-        }
+        // A uid that no account can have gets the answer that a stranger gets.
+        guard let target = UserID(request.targetUid) else { return fail(seq, Messenger.notAContact) }
         let messenger = messenger
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
@@ -55,9 +54,7 @@ extension IMPBConnection {
     }
 
     private func postAddress(_ request: IMPB_p2p_post_ip_request, seq: UInt32, from sender: Sender) {
-        guard let sponsor = UserID(request.sponsorUid) else {
-            return fail(seq, HermesError(.invalidArgument, "sponsor_uid is 1 to 2^31-1"))
-        }
+        guard let sponsor = UserID(request.sponsorUid) else { return fail(seq, Messenger.notAContact) }
         var address = IMPBTranslation.addresses(request.ipInfo)
         // A client that has not asked a STUN server does not know its public address. The server knows at least the
         // host.

@@ -137,9 +137,8 @@ extension IMPBConnection {
     }
 
     private func userInfo(_ request: IMPB_User_info_request, seq: UInt32, from sender: Sender) {
-        guard let user = UserID(request.uid) else {
-            return fail(seq, HermesError(.invalidArgument, "a uid is 1 to 2^31-1"))
-        }
+        let user: UserID
+        do throws(HermesError) { user = try RequestedIDs.user(request.uid) } catch { return fail(seq, error) }
         let messenger = messenger
         let viewer = sender.principal.user
         connection.ask { () async throws(HermesError) in

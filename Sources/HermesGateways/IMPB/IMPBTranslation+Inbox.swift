@@ -38,9 +38,11 @@ extension IMPBTranslation {
     ) -> Result<ConversationID, HermesError> {
         Result { () throws(HermesError) in
             guard id.groupID == 0 || id.uid == 0 else {
-                throw HermesError(.invalidArgument, "name a uid or a group, 1 to 2^31-1")
+                throw HermesError(.invalidArgument, "name a uid or a group, not both")
             }
-            return try RequestedIDs.conversation(id.groupID == 0 ? .user(id.uid) : .group(id.groupID), of: user)
+            let named: RequestedIDs.Named? =
+                if id.groupID != 0 { .group(id.groupID) } else if id.uid != 0 { .user(id.uid) } else { nil }
+            return try RequestedIDs.conversation(named, of: user)
         }
     }
 

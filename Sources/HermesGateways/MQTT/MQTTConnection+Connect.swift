@@ -178,7 +178,7 @@ extension MQTTConnection {
         let settings = gateway.settings
         let client = MQTTClientState(
             identity: identity,
-            key: SessionKey(owner: identity.owner, clientID: identity.clientID),
+            key: identity.sessionKey,
             sessionExpiry: sessionExpiry(of: connect),
             inbound: MQTTInbound(version, receiveMaximum: settings.receiveMaximum),
             maxPacketBytes: outbound.maxPacketBytes,
@@ -209,6 +209,7 @@ extension MQTTConnection {
             }
         }
         self.client = client
+        publisher = client.key.publisher
         // Counts the will.
         measureMemory()
         connection.keepAlive(keepAliveTimeout(connect.keepAlive))
@@ -216,7 +217,7 @@ extension MQTTConnection {
     }
 
     /// Returns the time for which the session outlives its connection.
-    private func sessionExpiry(of connect: MQTTConnect) -> Duration {
+    func sessionExpiry(of connect: MQTTConnect) -> Duration {
         switch connect.version {
         case .v311:
             return connect.cleanStart ? .zero : gateway.settings.maxSessionExpiry
@@ -269,7 +270,8 @@ extension MQTTConnection {
         guard phase == .connecting, connection.isOpen else { return }
         var packet = MQTTConnack(sessionPresent: sessionPresent, reason: .success)
         if version == .v5 {
-            packet.properties = MQTTProperties(grants(client, attempt))
+            let granted = grants(attempt, clientID: client.key.clientID, sessionExpiry: client.sessionExpiry)
+            packet.properties = MQTTProperties(granted + nativeWelcome(client))
         }
         // The length is checked before anything else, because a client that is refused must not count as connected.
         if outbound.maxPacketBytes < .max, bytes(of: .connack(packet)) == nil {
@@ -286,7 +288,7 @@ extension MQTTConnection {
 
     /// Returns the properties of CONNACK: the values that differ from the client's request or from the standard's
     /// defaults.
-    private func grants(_ client: MQTTClientState, _ attempt: MQTTConnectAttempt) -> [MQTTProperty] {
+    func grants(_ attempt: MQTTConnectAttempt, clientID: String, sessionExpiry: Duration) -> [MQTTProperty] {
         let connect = attempt.connect
         let settings = gateway.settings
         var list: [MQTTProperty] = [
@@ -299,18 +301,18 @@ extension MQTTConnection {
         }
         if !settings.isRetainAvailable { list.append(.retainAvailable(false)) }
         let asked = connect.properties.sessionExpiryInterval ?? 0
-        let granted = UInt32(clamping: client.sessionExpiry.components.seconds)
+        let granted = UInt32(clamping: sessionExpiry.components.seconds)
         if asked != granted { list.append(.sessionExpiryInterval(granted)) }
-        if attempt.isIDAssigned { list.append(.assignedClientIdentifier(client.key.clientID)) }
+        if attempt.isIDAssigned { list.append(.assignedClientIdentifier(clientID)) }
         let keepAlive = grantedKeepAlive(connect.keepAlive)
         if keepAlive != connect.keepAlive { list.append(.serverKeepAlive(keepAlive)) }
         if connect.properties.requestResponseInformation == true,
             // A client identifier may contain characters that are invalid in a topic name.
-            let topic = TopicName("response/\(client.key.clientID)")
+            let topic = TopicName("response/\(clientID)")
         {
             list.append(.responseInformation(topic.rawValue))
         }
-        return list + nativeWelcome(client)
+        return list
     }
 
     /// Refuses CONNECT because of an error of the core.

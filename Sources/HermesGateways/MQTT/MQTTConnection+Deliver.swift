@@ -13,8 +13,11 @@ extension MQTTConnection {
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         // The shared subscriptions of an ended connection are not active, so their messages go to other members.
         guard phase == .connected else { return }
+        if subscription.isOwnApart, delivery.publisher == publisher {
+            if let own = subscription.own { deliver(delivery, for: own) }
+            return
+        }
         let qos = min(delivery.qos, subscription.qos)
-        if subscription.noLocal, delivery.publisher == number { return }
         if qos == .atMostOnce {
             if subscription.isPlain, !outbound.usesAliases {
                 deliverShared(delivery, for: subscription)
@@ -28,7 +31,10 @@ extension MQTTConnection {
 
     package func deliver(_ run: DeliveryRun, for subscription: TopicSubscription) {
         guard phase == .connected else { return }
-        if subscription.noLocal, run.run.publisher == number { return }
+        if subscription.isOwnApart, run.run.publisher == publisher {
+            if let own = subscription.own { deliver(run, for: own) }
+            return
+        }
         if !sendTogether(run, subscription) { subscription.deliverOneByOne(run) }
     }
 

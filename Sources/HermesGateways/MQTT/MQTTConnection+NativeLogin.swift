@@ -17,11 +17,22 @@ extension MQTTConnection {
         } catch {
             return refuseNatively((error as? HermesError) ?? HermesError(.invalidArgument, "\(error)"), connect)
         }
-        connection.charge(request.cost)
+        guard request.device.id.rawValue == connect.clientID else {
+            let error = HermesError(.invalidArgument, "the client identifier and device.id have to be the same")
+            return refuseNatively(error, with: .clientIdentifierNotValid, connect)
+        }
         let attempt = MQTTConnectAttempt(
             connect: connect,
             loginStamp: environment.messenger.durable.loginBegins()
         )
+        if outbound.maxPacketBytes < .max, let answer = request.longestWelcome(on: connection, in: environment),
+            !fits(answer, attempt)
+        {
+            // The text is short, so that it fits where the session does not.
+            let error = HermesError(.tooLarge, "registering needs a larger Maximum Packet Size")
+            return refuseNatively(error, with: .packetTooLarge, connect)
+        }
+        connection.charge(request.cost)
         let accounts = environment.messenger.accounts
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) in
@@ -47,10 +58,16 @@ extension MQTTConnection {
         guard let request = try DelimitedLogin(packet) else {
             throw HermesError(.notAuthenticated, "the packet in CONNECT has to register or to authenticate")
         }
-        guard request.device.id.rawValue == connect.clientID else {
-            throw HermesError(.invalidArgument, "the client identifier and device.id have to be the same")
-        }
         return request
+    }
+
+    /// Whether the client accepts a CONNACK with this session [MQTT-3.1.2-24]. A registration must not create an account
+    /// before this is known.
+    private func fits(_ session: Hermes_V1_Session, _ attempt: MQTTConnectAttempt) -> Bool {
+        let connect = attempt.connect
+        let granted = grants(attempt, clientID: connect.clientID, sessionExpiry: sessionExpiry(of: connect))
+        let properties = MQTTProperties(granted + native(.session(session)))
+        return bytes(of: .connack(MQTTConnack(reason: .success, properties: properties))) != nil
     }
 
     private func loggedInNatively(_ login: Login, _ request: DelimitedLogin, _ attempt: MQTTConnectAttempt) {
@@ -83,10 +100,17 @@ extension MQTTConnection {
 
     /// Refuses CONNECT. If the reason is the client's credentials or rights, the refusal counts as a failed login.
     ///
-    /// - Parameter user: the name that the client gave; nil if it gave none.
-    private func refuseNatively(_ error: HermesError, _ connect: MQTTConnect, user: String? = nil) {
+    /// - Parameters:
+    ///   - reason: the reason code of CONNACK; nil if the error determines it.
+    ///   - user: the name that the client gave; nil if it gave none.
+    private func refuseNatively(
+        _ error: HermesError,
+        with reason: MQTTReasonCode? = nil,
+        _ connect: MQTTConnect,
+        user: String? = nil
+    ) {
         connection.loginFailed(error.code, user: user, client: connect.clientID)
-        giveReason(MQTTTranslation.connackReason(for: error), error.message, error)
+        giveReason(reason ?? MQTTTranslation.connackReason(for: error), error.message, error)
         connection.end(.loginRefused(error.code))
     }
 

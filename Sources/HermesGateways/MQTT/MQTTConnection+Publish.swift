@@ -56,7 +56,7 @@ extension MQTTConnection {
             qos: MQTTTranslation.qos(head.qos),
             retain: head.isRetained,
             details: details,
-            publisher: number,
+            publisher: publisher,
             encodedSlot: slot,
             encoded: slot == nil ? nil : frame.bytes
         )
@@ -221,7 +221,7 @@ extension MQTTConnection {
                 payloadOffset: (qos == .atMostOnce ? 0 : 2) + (version == .v5 ? 1 : 0),
                 sender: target.sender,
                 qos: MQTTTranslation.qos(qos),
-                publisher: number
+                publisher: publisher
             ),
             via: target.route
         )

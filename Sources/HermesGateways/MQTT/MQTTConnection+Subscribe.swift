@@ -82,8 +82,9 @@ extension MQTTConnection {
         _ request: Request,
         of client: MQTTClientState
     ) -> Int {
-        // A packet that has more filters than a session may have repeats filters, so the rest is refused.
-        guard request.granted.count < gateway.settings.maxSubscriptionsPerSession else {
+        // A packet that has more filters than a session may have repeats filters. The repetitions take memory until the
+        // packet is answered, so the rest is refused.
+        guard request.granted.count < max(gateway.settings.maxSubscriptionsPerSession, Self.mostRepeated) else {
             gateway.metrics.subscriptionsWithoutRoom.increment()
             request.reasons.append(.quotaExceeded)
             return 0
@@ -214,6 +215,9 @@ extension MQTTConnection {
         connection.charge(.filters(count, isKept: client.durable != nil))
         if count > Self.filtersPerTurn { connection.waitForTurn() }
     }
+
+    /// The number of filters that one packet may have, even if a session may have fewer subscriptions.
+    static let mostRepeated = 1_024
 
     /// The number of filters of one packet that are handled in one turn of the loop. They take about half a millisecond
     /// (``TurnQueue/shortTime``).

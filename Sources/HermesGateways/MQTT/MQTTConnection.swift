@@ -37,8 +37,11 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     let connection: Connection
     let gateway: MQTTGateway
     let topics: TopicShard
-    /// The connection's number, by which the No Local option recognizes the client's own publications.
     package let number: UInt64
+    /// The number by which the No Local option recognizes the client's own publications (``SessionKey/publisher``); 0
+    /// until CONNECT is accepted.
+    @exclusivity(unchecked)
+    var publisher: UInt64 = 0
     @exclusivity(unchecked)
     var phase = Phase.new
     @exclusivity(unchecked)
@@ -164,12 +167,29 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         case .disconnect(let packet): try disconnectReceived(packet)
         case .connect:
             throw MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]")
-        case .auth:
-            throw MQTTPacketError(.protocolError, "AUTH without an authentication method [MQTT-4.12.0-1]")
+        case .auth(let packet): throw refusal(of: packet)
         // PUBLISH, SUBSCRIBE and UNSUBSCRIBE are handled elsewhere.
         case .publish, .subscribe, .unsubscribe, .connack, .suback, .unsuback, .pingresp:
             throw MQTTPacketError(.protocolError, "a client does not send a \(packet.type)")
         }
+    }
+
+    /// Returns the error for an AUTH. The server does not support re-authentication (4.12.1). A client renews an
+    /// expiring token with a packet of the native protocol (``renewsToken(_:)``) or with a new connection.
+    private func refusal(of auth: MQTTAuth) -> MQTTPacketError {
+        guard isNative else {
+            return MQTTPacketError(.protocolError, "AUTH, but CONNECT has no authentication method [MQTT-4.12.0-7]")
+        }
+        guard auth.reason == .reauthenticate else {
+            return MQTTPacketError(.protocolError, "AUTH, but the server has not asked for it (4.12)")
+        }
+        guard auth.properties.authenticationMethod == Self.nativeMethod else {
+            return MQTTPacketError(.protocolError, "AUTH with another method than CONNECT [MQTT-4.12.1-1]")
+        }
+        return MQTTPacketError(
+            .implementationSpecificError,
+            "re-authentication is not supported; connect again to log in again [MQTT-4.12.1-2]"
+        )
     }
 
     /// Handles an incoming packet; a packet that breaks the rules ends the connection.
@@ -308,7 +328,9 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
             }
             let packet = MQTTDisconnect(reason: code)
             var telling = packet
-            if let text = parting?.text, client?.wantsProblemInformation ?? true {
+            if let text = parting?.text ?? MQTTTranslation.disconnectText(for: reason),
+                client?.wantsProblemInformation ?? true
+            {
                 telling.properties = [.reasonString(text)]
             }
             writeLast(.disconnect(telling), orShorter: .disconnect(packet))

@@ -73,19 +73,26 @@ enum MQTTTranslation {
         return .userProperty(kind.looksLikeServers ? applicationTypeName : roomTypeName, "\(kind.number)")
     }
 
-    /// Returns the reason code of a refused connection, for CONNACK.
+    /// Returns the reason code of a refused connection, for CONNACK (table 3-1).
     static func connackReason(for error: HermesError) -> MQTTReasonCode {
         switch error.code {
         case .wrongCredentials, .invalidToken: .badUserNameOrPassword
         case .accountDisabled: .banned
-        // Another connection of the client came later. A code that invites a retry would let both end each other.
-        case .forbidden, .notAuthenticated, .replaced: .notAuthorized
-        case .invalidArgument: .clientIdentifierNotValid
-        case .deviceLimitReached: .quotaExceeded
+        // A code that invites a retry would let two connections of one client end each other.
+        case .replaced: .notAuthorized
+        // Only another login can succeed, so the code does not invite a retry.
+        case .forbidden, .notAuthenticated, .alreadyAuthenticated, .notFound, .nameTaken, .registrationClosed,
+            .invitationRequired:
+            .notAuthorized
+        // "The CONNECT is valid but is not accepted by this Server." Errors in the client identifier itself do not get
+        // here; they have a code of their own.
+        case .invalidArgument, .unsupported, .clientIDConflict: .implementationSpecificError
+        case .quotaExceeded, .deviceLimitReached, .tooLarge, .inboxFull, .tooMuchUnread: .quotaExceeded
         case .overloaded, .rateLimited, .loginDelayed: .serverBusy
-        case .quotaExceeded: .quotaExceeded
-        case .shuttingDown: .serverShuttingDown
-        default: .serverUnavailable
+        // CONNACK does not have DISCONNECT's code for a server that is stopping (table 2-6).
+        case .storageUnavailable, .shuttingDown, .internalError: .serverUnavailable
+        // The catalogue has no other codes.
+        default: .unspecifiedError
         }
     }
 
@@ -137,11 +144,30 @@ enum MQTTTranslation {
         }
     }
 
+    /// Returns the reason string of a connection's end, for DISCONNECT; nil if there is none.
+    static func disconnectText(for reason: CloseReason) -> String? {
+        switch reason {
+        case .goodbye, .finished, .slowReader, .loginBudget, .loginRefused: nil
+        case .memory: CloseReason.memoryText
+        case .rateLimited: CloseReason.rateText
+        case .malformed(let error): error.message
+        case .notAuthenticated: "CONNECT did not arrive in time"
+        case .idle: "nothing has arrived for one and a half times the keep alive [MQTT-3.1.2-22]"
+        case .tokenExpired: "the token has expired; connect again with a new one"
+        case .attachment(.replaced): DurableSessions.takenOver.message
+        case .attachment(.accountDisabled): "the account was disabled"
+        case .attachment(.accountDeleted): "the account was deleted"
+        case .attachment(.accountRenamed): "the account has another name; log in again"
+        case .attachment(.revoked): "the login was revoked; log in again"
+        case .attachment(.shuttingDown), .shuttingDown: "the server is stopping"
+        }
+    }
+
     /// Returns the error catalogue's number for the reason code with which the server ends a connection.
     ///
     /// - Parameter error: the core's error that is the cause; nil if there is none.
     static func code(of reason: MQTTReasonCode, _ error: HermesError? = nil) -> UInt32 {
-        // In CONNACK, 0x88 also stands for errors of the client that have no reason code, such as a name that is taken.
+        // In CONNACK, 0x88 stands for several errors of the server, for example if the server is stopping.
         if reason == .serverUnavailable, let error, error.code != .storageUnavailable { return error.code.rawValue }
         if error?.code == .replaced { return HermesError.Code.replaced.rawValue }
         return switch reason {
@@ -151,6 +177,7 @@ enum MQTTTranslation {
             WireError.Code.badBody.rawValue
         case .unspecifiedError, .serverUnavailable: HermesError.Code.internalError.rawValue
         case .serverShuttingDown: HermesError.Code.shuttingDown.rawValue
+        case .implementationSpecificError: HermesError.Code.unsupported.rawValue
         default: HermesError.Code.forbidden.rawValue
         }
     }

@@ -270,7 +270,7 @@ final class MQTTWills: Sendable {
     private func store(_ will: PendingWill, on loop: LoopContext, attempts: Int) {
         let will = state.withLock { $0.current(will) }
         let now = time.now()
-        let publication = will.publication.living(from: now, insteadOf: will.givenAt)
+        let publication = will.publication.living(from: now, insteadOf: will.givenAt).by(will.key.publisher)
         let targets = publication.qos == .atMostOnce ? [] : durable.targets(of: publication.topic)
         let decided = publication.deciding(DecidedShares(targets))
         guard publication.retain || !targets.isEmpty else {
@@ -280,6 +280,7 @@ final class MQTTWills: Sendable {
         durable.publish(
             StoredPublication(publication, publishedAt: now),
             targets: targets,
+            from: durable.session(of: will.key),
             retains: publication.retain,
             source: will.source
         ) { [self] result in

@@ -90,12 +90,13 @@ package struct QSIOPConnection: Sendable {
 
 /// The contents of a report (op 2).
 package struct QSIOPReport: Hashable, Sendable {
-    package let user: UserID
+    /// The reported account; nil if no account can have the number.
+    package let user: UserID?
     /// The access token; nil if the device gave none, which is allowed only if the listener accepts the userid alone.
     package let token: String?
     package let device: DeviceID
 
-    package init(user: UserID, token: String?, device: DeviceID) {
+    package init(user: UserID?, token: String?, device: DeviceID) {
         self.user = user
         self.token = token
         self.device = device

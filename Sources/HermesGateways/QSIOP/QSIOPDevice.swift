@@ -138,7 +138,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
             openInbox(of: principal, login)
             takeWaiting()
         case .failure(let error):
-            connection.loginFailed(error.code, user: "\(report.user)", client: report.device.rawValue)
+            connection.loginFailed(error.code, user: report.user?.description, client: report.device.rawValue)
             perform(session.reportRefused(QSIOPTranslation.answer(for: error)))
         }
     }

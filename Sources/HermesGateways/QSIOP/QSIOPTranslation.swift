@@ -28,11 +28,11 @@ package enum QSIOPTranslation {
                 throw Refusal(.invalidArgument, "userid is missing")
             }
             // Only digits are allowed: `Int32` also accepts texts such as "+7", which are not userids.
-            guard userid.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-                let user = Int32(userid).flatMap({ UserID(rawValue: $0) })
-            else {
+            guard userid.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
                 throw Refusal(.invalidArgument, "userid is a number from 1 to 2147483647")
             }
+            // A number that no account can have is refused at the login, like one that no account has.
+            let user = Int32(userid).flatMap { UserID(rawValue: $0) }
             guard let device = DeviceID(properties["device"].flatMap { $0.isEmpty ? nil : $0 } ?? defaultDevice) else {
                 throw Refusal(.invalidArgument, "device is at most 64 bytes of printable ASCII")
             }
@@ -120,7 +120,17 @@ package enum QSIOPTranslation {
         by accounts: AccountService
     ) async throws(HermesError) -> Login {
         let device = DeviceDescription(id: report.device, name: "QSIOP", platform: "QSIOP")
-        let credential = report.token.map(Credential.tokenOfAnyDevice) ?? .claim(report.user)
+        let credential: Credential
+        switch (report.token, report.user) {
+        case (let token?, _): credential = .tokenOfAnyDevice(token)
+        case (nil, let user?): credential = .claim(user)
+        case (nil, nil):
+            // The failure counts against the address, like a claim to be an account that does not exist.
+            credential = try await accounts.limitingFailures(of: address) {
+                () async throws(HermesError) -> Credential in
+                throw HermesError(.wrongCredentials, "wrong name or password")
+            }
+        }
         let admission = try await accounts.admit(credential, device: device.id, address: address)
         // This is checked first, so that no device is created for another account.
         guard admission.account.id == report.user else {

@@ -93,7 +93,7 @@ struct SharedLimitSetting: Sendable {
         defaults.retainedBytes,
         from: 0,
         "The total memory of all retained publications. Each takes its payload, topic and properties, plus 352 bytes, "
-            + "plus 64 bytes for each level of the topic."
+            + "plus 64 bytes for each level of the topic, plus 160 bytes if it expires."
     )
 
     static let ofSessions = [sessions, subscriptions, messages, bytes]

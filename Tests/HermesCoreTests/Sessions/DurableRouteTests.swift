@@ -95,7 +95,8 @@ import Testing
     @Test func `routes to very many sessions are found again, and push no other routes out`() throws {
         var routes = DurableRoutes()
         let topic = try #require(TopicName("t"))
-        let member = DurableMember(session: id(0), options: SubscriptionOptions(qos: .atLeastOnce), load: load)
+        let options = CombinedOptions(SubscriptionOptions(qos: .atLeastOnce))
+        let member = DurableMember(session: id(0), options: options, load: load)
         func keep(_ count: Int, _ key: [UInt64]) {
             let targets = [DurableTarget](repeating: .session(member), count: count)
             routes.keep(DurableRoute(targets, generation: 1), to: topic, key)
@@ -120,7 +121,8 @@ import Testing
     {
         var routes = DurableRoutes()
         let topics = try (0...7).map { try #require(TopicName("\($0)")) }
-        let member = DurableMember(session: id(0), options: SubscriptionOptions(qos: .atLeastOnce), load: load)
+        let options = CombinedOptions(SubscriptionOptions(qos: .atLeastOnce))
+        let member = DurableMember(session: id(0), options: options, load: load)
         func keep(_ bytes: Int, _ number: Int) {
             let targets = [DurableTarget](repeating: .session(member), count: bytes / 96)
             routes.keep(DurableRoute(targets, generation: 1), to: topics[number], [UInt64(number), 1])
@@ -170,7 +172,7 @@ import Testing
     }
 
     @Test func `a session that has ended is chosen no more, though lists contain it still`() throws {
-        let options = SubscriptionOptions(qos: .atLeastOnce)
+        let options = CombinedOptions(SubscriptionOptions(qos: .atLeastOnce))
         let members = (0..<2).map { number in
             DurableMember(session: id(number), options: options, load: DurableLoad(owner: .subject("ann")))
         }

@@ -359,10 +359,13 @@ import Testing
         #expect(queued.qos == .exactlyOnce)
         #expect(queued.identifiers.sorted() == [1, 2])
         #expect(queued.retain)
+        try await sessions.published("own", to: "a/b", qos: .exactlyOnce, from: opening.id)
+        let own = try #require(try await sessions.page(of: opening.id, after: 1).publications.first)
+        #expect(own.identifiers == [2], "the first subscription is \"no local\"")
         try await asking { done in sessions.unsubscribe(opening.id, ["a/+"]) { done($0.result) } }
         try await sessions.published("own", to: "a/b", from: opening.id)
         try await sessions.published("not wanted so much", to: "a/b", qos: .atMostOnce)
-        #expect(try await sessions.waiting(opening.id, after: 1).isEmpty)
+        #expect(try await sessions.waiting(opening.id, after: 2).isEmpty)
     }
 
     @Test func `only one of those who share gets it`() async throws {

@@ -94,11 +94,14 @@ final class RecordingSubscriber: TopicSubscriber {
     var received: [String] = []
     /// The options of the subscriptions that the deliveries were for.
     var options: [SubscriptionOptions] = []
+    /// The options for the subscriber's own publications; nil: those are left out.
+    var ownOptions: [SubscriptionOptions?] = []
     var onDelivery: ((Delivery) -> Void)?
 
     func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         received.append(String(buffer: delivery.publication.payload))
         options.append(subscription.options)
+        ownOptions.append(subscription.isOwnApart ? subscription.own?.options : subscription.options)
         onDelivery?(delivery)
     }
 }

@@ -31,11 +31,22 @@ import Testing
 
         /// Returns the options under which a client must get a topic; nil: it must not.
         func expected(_ client: Client, _ topic: TopicName) -> SubscriptionOptions? {
-            let matching = client.options.filter { $0.key.matches(topic) }.map(\.value)
-            guard var all = matching.first else { return nil }
-            for one in matching.dropFirst() { all.formUnion(one) }
-            all.identifiers.sort()
-            return all
+            Self.union(client.options.filter { $0.key.matches(topic) }.map(\.value))
+        }
+
+        /// Returns the options under which a client must get its own publications; nil: it must not.
+        func expectedOwn(_ client: Client, _ topic: TopicName) -> SubscriptionOptions? {
+            Self.union(client.options.filter { $0.key.matches(topic) && !$0.value.noLocal }.map(\.value))
+        }
+
+        private static func union(_ options: [SubscriptionOptions]) -> SubscriptionOptions? {
+            guard !options.isEmpty else { return nil }
+            return SubscriptionOptions(
+                qos: options.map(\.qos).max() ?? .atMostOnce,
+                noLocal: options.allSatisfy(\.noLocal),
+                retainAsPublished: options.contains(where: \.retainAsPublished),
+                identifiers: options.flatMap(\.identifiers).sorted()
+            )
         }
     }
 
@@ -82,6 +93,7 @@ import Testing
             for client in model.clients {
                 client.subscriber.received = []
                 client.subscriber.options = []
+                client.subscriber.ownOptions = []
             }
             let from = Int.random(in: 0..<loopCount, using: &random)
             let outcome = loops[from].run {
@@ -99,6 +111,10 @@ import Testing
                 var got = client.subscriber.options
                 for index in got.indices { got[index].identifiers.sort() }
                 #expect(got == (expected.map { [$0] } ?? []), "\(topic) for \(client.options)")
+                var own = client.subscriber.ownOptions
+                for index in own.indices { own[index]?.identifiers.sort() }
+                let expectedOwn = model.expectedOwn(client, topic)
+                #expect(own == (expected == nil ? [] : [expectedOwn]), "\(topic) for \(client.options)")
             }
             #expect(outcome.matchedAnywhere == (wanted > 0))
         }

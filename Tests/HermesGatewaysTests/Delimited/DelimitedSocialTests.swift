@@ -115,7 +115,6 @@ struct DelimitedSocialTests {
             func code(_ request: Hermes_V1_ContactRequest.OneOf_Request) async throws -> UInt32 {
                 try await ann.contact(2, request).error.code
             }
-            #expect(try await code(.add(.init())) == HermesError.Code.invalidArgument.rawValue)
             #expect(try await code(.add(.with { $0.uid = annUID })) == HermesError.Code.invalidArgument.rawValue)
             #expect(try await code(.add(.with { $0.uid = 99 })) == HermesError.Code.notFound.rawValue)
             #expect(try await code(.remove(.with { $0.uid = bobUID })) == HermesError.Code.notFound.rawValue)
@@ -124,6 +123,41 @@ struct DelimitedSocialTests {
                 $0.message = String(repeating: "x", count: 257)
             }
             #expect(try await code(.add(long)) == HermesError.Code.tooLarge.rawValue)
+        }
+    }
+
+    @Test(arguments: [99, 0, 1 << 31, .max] as [UInt32])
+    func `a uid that no account can have is answered like one that no account has`(uid: UInt32) async throws {
+        try await GatewayHarness.with { server in
+            let ann = try await Peer(registering: "ann", at: server)
+            let annUID = ann.uid
+            let notFound = HermesError.Code.notFound.rawValue
+            let answer = Hermes_V1_AnswerContact.with {
+                $0.uid = uid
+                $0.accept = true
+            }
+            let requests: [Hermes_V1_ContactRequest.OneOf_Request] = [
+                .add(.with { $0.uid = uid }), .answer(answer), .remove(.with { $0.uid = uid }),
+                .block(.with { $0.uid = uid }), .unblock(.with { $0.uid = uid }),
+            ]
+            for request in requests { #expect(try await ann.contact(2, request).error.code == notFound, "\(request)") }
+            #expect(try await ann.send("hello?", to: uid, id: 3).error.code == notFound)
+            let get = Hermes_V1_AccountRequest.with { $0.get.uid = uid }
+            #expect(try await ann.ask(4, .account(get)).error.code == notFound)
+            let create = Hermes_V1_CreateGroup.with {
+                $0.name = "trip"
+                $0.memberUids = [uid]
+            }
+            #expect(try await ann.group(5, .create(create)).error.code == notFound)
+            let signal = Hermes_V1_Signal.with {
+                $0.toUid = uid
+                $0.sessionID = "a call"
+                $0.data = Data([1])
+            }
+            #expect(try await ann.ask(6, .signal(signal)).error.code == HermesError.Code.forbidden.rawValue)
+            let watched = try await ann.ask(7, .presence(.with { $0.watchUids = [uid, annUID] })).presence.presences
+            #expect(watched.map(\.uid) == [uid, annUID])
+            #expect(watched.map(\.isOnline) == [false, true])
         }
     }
 

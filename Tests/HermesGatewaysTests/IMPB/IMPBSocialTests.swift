@@ -72,6 +72,41 @@ struct IMPBSocialTests {
         }
     }
 
+    @Test(arguments: [99, 0, 1 << 31, .max] as [UInt32])
+    func `a uid that no account can have is answered like one that no account has`(uid: UInt32) async throws {
+        try await GatewayHarness.with { server in
+            let ann = try await Peer("ann", at: server)
+            let notFound = HermesError.Code.notFound.rawValue
+            let add = IMPB_add_friend_req.with { $0.targetID = String(uid) }
+            #expect(try await ann.friend(3, .addFriend, add).error.code == notFound)
+            let find = IMPB_get_user_info_by_id.with { $0.targetID = String(uid) }
+            #expect(try await ann.friend(4, .userInfoByID, find).error.code == notFound)
+            let target = IMPB_friend_target_req.with { $0.uid = uid }
+            for cmd in [IMPB_Friend_msg.Cmd.removeFriend, .block, .unblock] {
+                #expect(try await ann.friend(5, cmd, target).error.code == notFound, "\(cmd)")
+            }
+            let create = IMPB_group_create_request.with {
+                $0.name = "trip"
+                $0.memberUids = [uid]
+            }
+            #expect(try await ann.group(6, .create, create).error.code == notFound)
+
+            let bob = try await server.impb()
+            _ = try await bob.register("bob")
+            _ = try await bob.logIn("bob")
+            let info = IMPB_User_info_request.with { $0.uid = uid }
+            #expect(try await bob.ask(3, .userInfo, info).error.code == notFound)
+            let forbidden = HermesError.Code.forbidden.rawValue
+            let link = IMPB_p2pconnect_request.with { $0.targetUid = uid }
+            #expect(try await bob.ask(4, .connectRequest, link).error.code == forbidden)
+            let post = IMPB_p2p_post_ip_request.with { $0.sponsorUid = uid }
+            #expect(try await bob.ask(5, .postIp, post).error.code == forbidden)
+            let message = IMPB_C2C_msg.with { $0.to = Int32(truncatingIfNeeded: uid) }
+            try await bob.send(message, seq: 6)
+            #expect(try await bob.reply(6).error.code == notFound)
+        }
+    }
+
     @Test func `group messages go both ways`() async throws {
         try await GatewayHarness.with { server in
             let ann = try await Peer("ann", at: server)

@@ -140,15 +140,17 @@ import Testing
         }
 
         var table: [(Request, Expected)] {
-            let unnamed: [Named] = [
-                .nothing, .user(0), .user(1 << 31), .user(.max), .group(0), .group(1 << 31), .group(.max),
-            ]
+            let unnamed: [Named] = [.nothing, .group(0), .group(1 << 31), .group(.max)]
+            // Uids that no account can have.
+            let nobody: [Named] = [.user(0), .user(1 << 31), .user(.max)]
             let id = annsMessage.description
             var table: [(Request, Expected)] = []
-            for named in unnamed {
-                table.append((.history(named), .refused(.invalidArgument)))
-                table.append((.markRead(named, upTo: 1), .refused(.invalidArgument)))
-                table.append((.recall(named, id), .refused(.invalidArgument)))
+            for (named, code) in unnamed.map({ ($0, HermesError.Code.invalidArgument) })
+                + nobody.map({ ($0, HermesError.Code.notFound) })
+            {
+                table.append((.history(named), .refused(code)))
+                table.append((.markRead(named, upTo: 1), .refused(code)))
+                table.append((.recall(named, id), .refused(code)))
             }
             for text in ["", "x", String(id.dropLast()), id + "0", String(repeating: "~", count: 26)] {
                 table.append((.recall(.user(2), text), .refused(.invalidArgument)))
@@ -179,7 +181,7 @@ import Testing
                 // Twice, to who has them.
                 (.page(after: 0, limit: 3), .entries(1...3)),
             ]
-            return table + others + conversations(unnamed)
+            return table + others + conversations(unnamed + nobody)
         }
 
         /// The list of conversations, once ann has marked those with bob and dan as read.
@@ -452,7 +454,12 @@ final class IMPBAsker: InboxRequestRulesTests.Asker {
     var hasLongFrames: Bool { false }
 
     func has(_ request: InboxRequestRulesTests.Request) -> Bool {
-        if case .conversations = request { false } else { true }
+        switch request {
+        case .conversations: false
+        // A conversation with the uid 0 names nothing.
+        case .history(.user(0), _, _), .markRead(.user(0), _), .recall(.user(0), _): false
+        default: true
+        }
     }
 
     private func common(_ request: InboxRequestRulesTests.Request) throws -> IMPB_Common {

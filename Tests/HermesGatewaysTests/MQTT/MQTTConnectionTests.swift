@@ -189,6 +189,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [MQTTQoS.atLeastOnce, .exactlyOnce])
+    func `a message that expires at once reaches a clean session and no kept one`(_ qos: MQTTQoS) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let kept = try await harness.mqtt("kept", .v5, durable: true)
+            _ = try await kept.subscribe("t")
+            let clean = try await harness.mqtt("clean", .v5)
+            _ = try await clean.subscribe("t")
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let reason = try await publisher.publish("t", "0", qos: qos, properties: [.messageExpiryInterval(0)])
+            #expect(reason == .success)
+            #expect(try await clean.taken().text == "0")
+            try await publisher.publish("t", "no expiry", qos: qos)
+            #expect(try await clean.taken().text == "no expiry")
+            #expect(try await kept.taken().text == "no expiry")
+            #expect(try await kept.untilPong().isEmpty)
+        }
+    }
+
     @Test(
         .statements("5.0 [MQTT-4.3.3-7] [MQTT-4.4.0-1]"),
         arguments: [MQTTQoS.atLeastOnce, .exactlyOnce],

@@ -30,10 +30,10 @@ import Testing
         return connect
     }
 
-    private func registration(_ name: String) -> Hermes_V1_Packet.OneOf_Body {
+    private func registration(_ name: String, password: String = "correct horse") -> Hermes_V1_Packet.OneOf_Body {
         var register = Hermes_V1_Register()
         register.nickName = name
-        register.password = "correct horse"
+        register.password = password
         register.device.id = "tablet"
         return .register(register)
     }
@@ -140,10 +140,12 @@ import Testing
             typing.typing.stopped = true
             let refused: [(MQTTConnect, HermesError.Code, MQTTReasonCode)] = [
                 (try connect(authentication(token: "none")), .invalidToken, .badUserNameOrPassword),
-                (try connect(registration("ann")), .nameTaken, .serverUnavailable),
+                (try connect(registration("ann")), .nameTaken, .notAuthorized),
                 (try connect(registration("bob"), clientID: "other"), .invalidArgument, .clientIdentifierNotValid),
-                (connect(data: nil), .invalidArgument, .clientIdentifierNotValid),
-                (connect(data: ByteBuffer(string: "\u{1}garbage")), .invalidArgument, .clientIdentifierNotValid),
+                (try connect(registration("bob", password: "short")), .invalidArgument, .implementationSpecificError),
+                (try connect(registration("")), .invalidArgument, .implementationSpecificError),
+                (connect(data: nil), .invalidArgument, .implementationSpecificError),
+                (connect(data: ByteBuffer(string: "\u{1}garbage")), .invalidArgument, .implementationSpecificError),
                 (connect(data: try typing.wireBuffer()), .notAuthenticated, .notAuthorized),
             ]
             for (connect, code, reason) in refused {
@@ -156,6 +158,94 @@ import Testing
                 #expect(connack.reason == reason)
                 #expect(try result(connack).error.code == code.rawValue)
             }
+        }
+    }
+
+    /// CONNACK has other reason codes than DISCONNECT (table 2-6).
+    @Test func `every error of the core refuses CONNECT with a code that CONNACK has`() throws {
+        for number in UInt32(1_000)...9_999 {
+            let error = HermesError(HermesError.Code(rawValue: number), "")
+            var bytes = ByteBuffer()
+            let packet = MQTTPacket.connack(MQTTConnack(reason: MQTTTranslation.connackReason(for: error)))
+            try packet.write(into: &bytes, version: .v5)
+            var decoder = MQTTFrameDecoder()
+            let frame = try #require(try decoder.next(from: &bytes))
+            _ = try MQTTPacket(frame, version: .v5)
+        }
+    }
+
+    @Test func `only an error that may pass by itself refuses CONNECT with a code that invites a retry`() {
+        let passing: [HermesError.Code] = [
+            .loginDelayed, .rateLimited, .overloaded, .storageUnavailable, .shuttingDown, .internalError,
+        ]
+        for number in UInt32(1_000)...9_999 {
+            let code = HermesError.Code(rawValue: number)
+            let reason = MQTTTranslation.connackReason(for: HermesError(code, ""))
+            let invites = reason == .serverUnavailable || reason == .serverBusy
+            #expect(invites == passing.contains(code), "\(number)")
+            #expect(reason != .clientIdentifierNotValid)
+        }
+    }
+
+    @Test(.statements("5.0 [MQTT-3.1.2-24]"), arguments: [5, 100] as [UInt32])
+    func `a registration whose CONNACK the client does not take creates no account`(_ size: UInt32) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            var small = try connect(registration("ann"))
+            small.properties.list.append(.maximumPacketSize(size))
+            let (client, refusal) = try await harness.apply(small)
+            #expect(refusal.reason == .packetTooLarge)
+            #expect(try await client.untilEnd().isEmpty)
+            let account = try await harness.messenger.accounts.account(.nickName(try NickName("ann")))
+            #expect(account == nil)
+            var large = try connect(registration("ann"))
+            large.properties.list.append(.maximumPacketSize(1_000))
+            let (_, welcome) = try await harness.apply(large)
+            #expect(welcome.reason == .success)
+            #expect(try result(welcome).session.nickName == "ann")
+        }
+    }
+
+    @Test func `a registration that is refused because of its CONNACK says so where that fits`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            var small = try connect(registration(String(repeating: "n", count: 60)))
+            small.properties.list.append(.maximumPacketSize(170))
+            let (_, refusal) = try await harness.apply(small)
+            #expect(refusal.reason == .packetTooLarge)
+            #expect(refusal.properties.reasonString?.contains("Maximum Packet Size") == true)
+            #expect(try result(refusal).error.code == HermesError.Code.tooLarge.rawValue)
+        }
+    }
+
+    private static let reauthentications: [(MQTTAuth, MQTTReasonCode)] = [
+        (
+            MQTTAuth(reason: .reauthenticate, properties: [.authenticationMethod(MQTTConnection.nativeMethod)]),
+            .implementationSpecificError
+        ),
+        (MQTTAuth(reason: .reauthenticate, properties: [.authenticationMethod("other")]), .protocolError),
+        (
+            MQTTAuth(reason: .continueAuthentication, properties: [.authenticationMethod(MQTTConnection.nativeMethod)]),
+            .protocolError
+        ),
+    ]
+
+    @Test(.statements("5.0 [MQTT-4.12.1-2]"), arguments: reauthentications)
+    func `AUTH ends the connection, and the reason string is true`(
+        _ auth: MQTTAuth,
+        _ reason: MQTTReasonCode
+    ) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let (client, _) = try await harness.apply(try connect(registration("ann")))
+            try await client.send(.auth(auth))
+            let packets = try await client.untilEnd()
+            guard case .disconnect(let disconnect)? = packets.first, packets.count == 1 else {
+                throw Unexpected("\(packets)")
+            }
+            #expect(disconnect.reason == reason)
+            let text = try #require(disconnect.properties.reasonString)
+            #expect(!text.contains("without an authentication method"))
+            #expect(text.contains("re-authentication is not supported") == (reason == .implementationSpecificError))
+            let code = MQTTTranslation.code(of: disconnect.reason)
+            #expect((code == HermesError.Code.unsupported.rawValue) == (reason == .implementationSpecificError))
         }
     }
 

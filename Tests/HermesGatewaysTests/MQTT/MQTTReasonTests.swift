@@ -79,6 +79,62 @@ import Testing
         }
     }
 
+    enum End: CaseIterable, Sendable {
+        case takenOver
+        case silent
+        case tooLarge
+        case malformed
+
+        var reason: MQTTReasonCode {
+            switch self {
+            case .takenOver: .sessionTakenOver
+            case .silent: .keepAliveTimeout
+            case .tooLarge: .packetTooLarge
+            case .malformed: .malformedPacket
+            }
+        }
+    }
+
+    @Test(arguments: End.allCases, [true, false])
+    func `DISCONNECT has a reason string, unless the client wants none`(_ end: End, isWanted: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let client = try await harness.client(
+                "one",
+                .v5,
+                keepAlive: end == .silent ? 1 : 60,
+                properties: isWanted ? [] : [.requestProblemInformation(false)]
+            ).client
+            switch end {
+            case .takenOver: _ = try await harness.mqtt("one", .v5)
+            case .silent: break
+            case .tooLarge: try await client.send(hex: "30 ff ff ff 7f")
+            // PINGREQ with flags.
+            case .malformed: try await client.send(hex: "c1 00")
+            }
+            let packets = try await client.untilEnd()
+            guard case .disconnect(let disconnect)? = packets.first, packets.count == 1 else {
+                throw Unexpected("\(packets)")
+            }
+            #expect(disconnect.reason == end.reason)
+            #expect((reason(in: disconnect.properties)?.isEmpty == false) == isWanted)
+        }
+    }
+
+    @Test(.statements("5.0 [MQTT-3.14.2-3]"))
+    func `the reason string of a session that is taken over is left out where it does not fit`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            for size in [24, 200] {
+                let client = try await harness.mqtt("one", .v5, properties: [.maximumPacketSize(UInt32(size))])
+                _ = try await harness.mqtt("one", .v5)
+                guard case .disconnect(let disconnect)? = try await client.untilEnd().first else {
+                    throw Unexpected("no DISCONNECT")
+                }
+                #expect(disconnect.reason == .sessionTakenOver)
+                #expect((reason(in: disconnect.properties) == nil) == (size == 24))
+            }
+        }
+    }
+
     // MARK: A store that fails
 
     @Test(

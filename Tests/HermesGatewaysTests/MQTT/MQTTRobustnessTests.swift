@@ -145,6 +145,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func `a full session may repeat its filters in one SUBSCRIBE, up to a bound`(durable: Bool) async throws {
+        var settings = GatewaySettings()
+        settings.broker.maxSubscriptionsPerSession = 2
+        try await GatewayHarness.withMQTT(settings: settings) { harness in
+            let client = try await harness.mqtt("one", .v5, durable: durable)
+            #expect(try await client.subscribe("a", "b", qos: .atMostOnce).reasons == [.success, .success])
+            let filters = (0..<150).flatMap { _ in ["a", "b"] }
+            let suback = try await client.subscribe(filters + ["c"] + filters, qos: .atMostOnce)
+            let granted = [MQTTReasonCode](repeating: .success, count: 300)
+            #expect(suback.reasons == granted + [.quotaExceeded] + granted)
+            let many = [String](repeating: "a", count: MQTTConnection.mostRepeated + 2)
+            let reasons = try await client.subscribe(many, qos: .atMostOnce).reasons
+            #expect(reasons.count { $0 == .success } == MQTTConnection.mostRepeated)
+            #expect(reasons.suffix(2) == [.quotaExceeded, .quotaExceeded])
+        }
+    }
+
     @Test
     func `whatever is wrong with a second CONNECT, DISCONNECT tells of a protocol error`() async throws {
         try await GatewayHarness.withMQTT { harness in

@@ -165,6 +165,30 @@ import Testing
         }
     }
 
+    @Test(.statements("5.0 [MQTT-3.8.3-3]"), arguments: [false, true])
+    func `no local subscriptions add nothing to the client's own publications`(durable: Bool) async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let one = try await harness.mqtt("one", .v5, durable: durable)
+            let other = try await harness.mqtt("other", .v5)
+            _ = try await one.subscribe("a/#", qos: .exactlyOnce, noLocal: true, retainAsPublished: true, identifier: 1)
+            _ = try await one.subscribe("a/b", qos: .atMostOnce, identifier: 2)
+            let payload = ByteBuffer(string: "own")
+            let publication = MQTTPublish(topic: "a/b", payload: payload, qos: .atLeastOnce, packetID: 1, retain: false)
+            try await one.send(.publish(publication))
+            // PUBACK comes before or after the message.
+            let packets = [try await one.next(), try await one.next()]
+            let publications = packets.compactMap { if case .publish(let own) = $0 { own } else { nil } }
+            let own = try #require(publications.first)
+            #expect(own.qos == .atMostOnce)
+            #expect(own.properties.list == [.subscriptionIdentifier(2)])
+            try await other.publish("a/b", "another's", qos: .atLeastOnce)
+            let others = try await one.taken()
+            #expect(others.qos == .atLeastOnce)
+            #expect(others.properties.list.count == 2)
+            #expect(try await one.untilPong().isEmpty)
+        }
+    }
+
     @Test(
         .statements(
             "3.1.1 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-3.10.4-6], 5.0 [MQTT-3.10.4-1] [MQTT-3.10.4-2] [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-3.10.4-6] [MQTT-3.11.3-1] [MQTT-3.11.3-2]"

@@ -95,6 +95,40 @@ import Testing
         }
     }
 
+    @Test(.statements("5.0 [MQTT-3.8.3-3]"))
+    func `no local leaves out a client's own will in its kept session`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let watch = try await harness.mqtt("watch", .v5)
+            _ = try await watch.subscribe("t")
+            let will = MQTTWill(topic: "t", payload: ByteBuffer(string: "gone"), qos: .atLeastOnce)
+            let gone = try await harness.mqtt("one", .v5, durable: true, will: will)
+            _ = try await gone.subscribe("t", noLocal: true)
+            try await gone.drop()
+            #expect(try await watch.taken().text == "gone")
+            let back = try await harness.mqtt("one", .v5, durable: true)
+            #expect(try await back.untilPong().isEmpty)
+        }
+    }
+
+    @Test(.statements("5.0 [MQTT-3.8.3-3]"))
+    func `no local leaves out a client's own will after the client is back`() async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let watch = try await harness.mqtt("watch", .v5, durable: true)
+            _ = try await watch.subscribe("t")
+            let will = MQTTWill(topic: "t", payload: ByteBuffer(string: "gone"), qos: .atLeastOnce)
+            let gone = try await harness.mqtt("one", .v5, will: will)
+            // Until the store is open again, the will waits for its commit.
+            store.close()
+            try await gone.drop()
+            let back = try await harness.mqtt("one", .v5)
+            _ = try await back.subscribe("t", noLocal: true)
+            store.open()
+            #expect(try await watch.taken().text == "gone")
+            #expect(try await back.untilPong().isEmpty)
+        }
+    }
+
     @Test
     func `a will that the rules of the day do not allow any more is not published`() async throws {
         try await GatewayHarness.withMQTT { harness in

@@ -336,6 +336,21 @@ import Testing
         }
     }
 
+    @Test(arguments: ["99", "0", "2147483648"])
+    func `a userid that no account can have is answered like one that no account has`(userid: String) async throws {
+        try await withGateway(requiresToken: false) { harness in
+            let token = try #require(try await harness.register("ann").token)
+            let device = try await harness.connect(QSIOPFrameDecoder.self)
+            func answer(_ token: String) async throws -> UInt32? {
+                try await device.send(QSIOPFrame(.report, ["userid": userid, "token": token]))
+                return try code(await device.next())
+            }
+            #expect(try await answer("") == HermesError.Code.wrongCredentials.rawValue)
+            #expect(try await answer(token) == HermesError.Code.wrongCredentials.rawValue)
+            #expect(try await answer("none") == HermesError.Code.invalidToken.rawValue)
+        }
+    }
+
     @Test func `who reports nobody is closed`() async throws {
         var limits = ConnectionLimits()
         limits.timeToAuthenticate = .milliseconds(100)

@@ -34,6 +34,9 @@ package final class PendingWill: Sendable {
         self.id = id
     }
 
+    /// The session of its client.
+    package var key: SessionKey { identity.sessionKey }
+
     /// Returns the same will after its client got a new identity, with other permissions.
     package func by(_ identity: ClientIdentity) -> PendingWill { with(publication, identity: identity, id: id) }
 

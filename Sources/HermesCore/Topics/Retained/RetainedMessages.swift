@@ -317,11 +317,12 @@ package final class RetainedMessages: Sendable {
         return slice
     }
 
-    /// Returns the memory that a publication takes: its bytes, its entry, and the records of its topic's levels, as if
-    /// no other topic shared them.
+    /// Returns the memory that a publication takes: its bytes, its entry, the records of its topic's levels, as if no
+    /// other topic shared them, and the record of its expiry.
     static func weight(_ publication: StoredPublication) -> Int {
         let levels = publication.topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
-        return publication.weight &+ entryBytes &+ levels &* bytesPerLevel
+        let expiry = publication.details?.expiresAt == nil ? 0 : expiryBytes
+        return publication.weight &+ entryBytes &+ levels &* bytesPerLevel &+ expiry
     }
 
     private static func holding(_ publication: StoredPublication) -> Holding {
@@ -330,6 +331,8 @@ package final class RetainedMessages: Sendable {
 
     private static let entryBytes = 320
     private static let bytesPerLevel = 64
+    /// The memory of a key of ``DueKeys``: a place in its table, and at most two tickets in its heap.
+    private static let expiryBytes = 160
 
     private static func change(_ topic: TopicName, _ state: inout State, _ body: (inout Entry) -> Void) {
         let known = state.tree.value(of: topic)

@@ -33,7 +33,7 @@ extension APICore {
                         required: true,
                         "Where it goes."
                     ),
-                    Field("text", .string(length: 1...65_536), required: true, "The text; at most 64 KiB."),
+                    Field("text", .string(length: 0...65_536), required: true, "The text; at most 64 KiB."),
                     Field(
                         "client_id",
                         .string(length: 1...16),
@@ -107,6 +107,7 @@ extension APICore {
 
     private func sendMessage(_ call: APICall) async throws -> APIAnswer {
         let account = try await account(of: call)
+        let sender = try principal(account)
         let to = call.body["to"] ?? .null
         let conversation = try await conversation(
             of: account,
@@ -119,7 +120,6 @@ extension APICore {
             content: try MessageText.content(call.body["text"]?.string ?? ""),
             expiresAfter: call.body["ttl_seconds"]?.integer.map { .seconds($0) }
         )
-        let sender = principal(account)
         Self.messageCame()
         let result = await withCheckedContinuation { continuation in
             messenger.messages.send(draft, from: sender) { continuation.resume(returning: $0) }
@@ -163,8 +163,12 @@ extension APICore {
         ])
     }
 
-    private func principal(_ account: Account) -> Principal {
-        Principal(user: account.id, nickName: account.nickName, device: .backEnd)
+    /// Returns the principal as which a back end acts in the name of an account.
+    ///
+    /// - Throws: `.accountDisabled`.
+    private func principal(_ account: Account) throws(HermesError) -> Principal {
+        try messenger.accounts.check(isEnabled: account)
+        return Principal(user: account.id, nickName: account.nickName, device: .backEnd)
     }
 
     private func conversation(

@@ -66,7 +66,7 @@ extension APICore {
                 scope: .roomsWrite,
                 pathParameters: [Self.room],
                 body: .object([
-                    Field("text", .string(length: 1...1_024), required: true, "What is said."),
+                    Field("text", .string(length: 0...1_024), required: true, "What is said."),
                     Field("name", .string(length: 1...64), "The sender's name; if absent, a notice of the server."),
                 ]),
                 success: .accepted,

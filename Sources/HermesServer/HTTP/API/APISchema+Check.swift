@@ -47,7 +47,7 @@ extension APISchema {
             return Self.problem(with: value, fields, at: path)
         case .user:
             return APIUserSelector(value) == nil
-                ? "\(path) must be a uid from 1 to 2147483647 or a nick name of at most "
+                ? "\(path) must be a uid (a whole number) or a nick name of at most "
                     + "\(APIUserSelector.maxBytes) bytes" : nil
         case .named(_, let schema):
             return schema.problem(with: value, at: path)

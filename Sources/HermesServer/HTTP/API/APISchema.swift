@@ -80,7 +80,8 @@ indirect enum APISchema: Sendable {
         case .user:
             [
                 "oneOf": [
-                    ["type": "integer", "format": "int64", "minimum": 1, "maximum": .integer(Int32.max)],
+                    // A number that no account can have is not found, like one that no account has.
+                    ["type": "integer", "format": "int64"],
                     ["type": "string", "minLength": 1, "maxLength": .integer(APIUserSelector.maxBytes)],
                 ]
             ]

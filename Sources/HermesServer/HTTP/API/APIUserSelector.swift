@@ -15,12 +15,27 @@ struct APIUserSelector: Sendable, Hashable {
     /// Nil if there can be no such account.
     let key: AccountKey?
 
+    private static let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+
+    private init(text: String, key: AccountKey?) {
+        self.text = text
+        self.key = key
+    }
+
     /// - Returns: nil for a value of another form.
     init?(_ value: JSON) {
         switch value {
-        case .number:
-            guard let number = value.integer, UserID(number) != nil else { return nil }
-            self.init(String(number))
+        case .number(let written):
+            guard let number = value.integer else {
+                // A whole number may have more than 64 bits. No account has such a number.
+                let digits = written.utf8.drop { $0 == UInt8(ascii: "-") }
+                guard written.utf8.count <= Self.maxBytes, digits.allSatisfy({ Self.digits.contains($0) }) else {
+                    return nil
+                }
+                self.init(text: written, key: nil)
+                return
+            }
+            self.init(text: String(number), key: UserID(number).map(AccountKey.id))
         case .string(let text): self.init(text)
         case .null, .boolean, .array, .object: return nil
         }

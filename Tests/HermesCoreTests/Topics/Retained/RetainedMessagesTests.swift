@@ -238,6 +238,15 @@ import Testing
         }
     }
 
+    @Test func `a publication that expires counts for the record of its expiry`() throws {
+        let expiring = try publication("a", until: now.rawValue + 1_000)
+        let bytes = 64 + 320 + 160 + expiring.weight
+        for room in [bytes - 1, bytes] {
+            let retained = RetainedMessages(messages: SharedLimit(10), bytes: SharedLimit(room))
+            #expect(retained.begin(expiring) == (room == bytes))
+        }
+    }
+
     @Test func `there are limits`() throws {
         let weight = RetainedMessages.weight(try publication("a"))
         let retained = RetainedMessages(messages: SharedLimit(3), bytes: SharedLimit(weight * 2))

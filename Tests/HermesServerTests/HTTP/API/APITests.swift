@@ -90,7 +90,8 @@ struct APITests {
                 ("[1]", 422, "must be an object"), ("{}", 422, "to is missing"),
                 (#"{"to":{"user":"a"},"titel":"x"}"#, 422, "titel is unknown"),
                 (#"{"to":{"user":"a","room":"b"}}"#, 422, "exactly one of"),
-                (#"{"to":{"user":0}}"#, 422, "to.user must be"),
+                (#"{"to":{"user":true}}"#, 422, "to.user must be"),
+                (#"{"to":{"user":1.5}}"#, 422, "to.user must be"),
                 (#"{"to":{"everyone":false},"title":"a"}"#, 422, "must be true"),
                 (#"{"to":{"everyone":true},"title":7}"#, 422, "title must be a text, but is a number"),
                 (#"{"to":{"everyone":true},"title":"a","ttl_seconds":0}"#, 422, "ttl_seconds must be"),
@@ -328,6 +329,40 @@ struct APITests {
             let read = try await client.send("GET", "/v1/users/bob/messages?with=ann").body["messages"]?.array
             #expect(read?.compactMap { $0["text"]?.string } == ["hi 😀"])
             #expect(try await client.send("GET", "/v1/users/bob/messages").status == 400)
+        }
+    }
+
+    @Test(arguments: TestStore.allCases)
+    func `nothing is sent in the name of a disabled account, but an operator reads and changes it`(
+        _ store: TestStore
+    ) async throws {
+        let keeping: (inout ServerSettings) -> Void = { $0.historyDays = 1 }
+        try await withServer(store: store, configure: keeping) { server in
+            let client = try await APIClient(server)
+            for name in ["ann", "bob"] {
+                try await client.send("POST", "/v1/users", #"{"nick_name":"\#(name)","password":"secret1"}"#)
+            }
+            func write(_ text: String, from sender: String, to receiver: String) async throws -> APIClient.Answer {
+                let body = #"{"to":{"user":"\#(receiver)"},"text":"\#(text)"}"#
+                return try await client.send("POST", "/v1/users/\(sender)/messages", body)
+            }
+            #expect(try await write("before", from: "ann", to: "bob").status == 201)
+            #expect(try await client.send("PATCH", "/v1/users/ann", #"{"disabled":true}"#).status == 200)
+            let refused = try await write("during", from: "ann", to: "bob")
+            #expect(refused.status == 403)
+            #expect(refused.body["code"]?.integer == 1005)
+
+            #expect(try await write("to ann", from: "bob", to: "ann").status == 201)
+            for path in ["", "/messages?with=bob", "/conversations", "/devices", "/tokens"] {
+                #expect(try await client.send("GET", "/v1/users/ann" + path).status == 200, "\(path)")
+            }
+            #expect(try await client.send("DELETE", "/v1/users/ann/tokens").status == 204)
+            #expect(try await client.send("PATCH", "/v1/users/ann", #"{"disabled":false}"#).status == 200)
+            #expect(try await write("after", from: "ann", to: "bob").status == 201)
+            let read = try await client.send("GET", "/v1/users/ann/messages?with=bob").body["messages"]?.array
+            #expect(read?.compactMap { $0["text"]?.string } == ["before", "to ann", "after"])
+            #expect(try await client.send("PATCH", "/v1/users/ann", #"{"disabled":true}"#).status == 200)
+            #expect(try await client.send("DELETE", "/v1/users/ann").status == 204)
         }
     }
 

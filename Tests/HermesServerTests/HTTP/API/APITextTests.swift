@@ -44,6 +44,47 @@ struct APITextTests {
     }
 
     @Test
+    func `a text may be empty, but must be given`() async throws {
+        let keeping: (inout ServerSettings) -> Void = { $0.historyDays = 1 }
+        try await withServer(store: .sqlite, configure: keeping) { server in
+            let client = try await APIClient(server)
+            for name in ["ann", "bob"] {
+                try await client.send("POST", "/v1/users", #"{"nick_name":"\#(name)","password":"secret1"}"#)
+            }
+            let empty = #"{"to":{"user":"bob"},"text":""}"#
+            #expect(try await client.send("POST", "/v1/users/ann/messages", empty).status == 201)
+            for body in [#"{"to":{"user":"bob"}}"#, #"{"to":{"user":"bob"},"text":null}"#] {
+                #expect(try await client.send("POST", "/v1/users/ann/messages", body).status == 422, "\(body)")
+            }
+            let read = try await client.send("GET", "/v1/users/bob/messages?with=ann").body["messages"]?.array
+            #expect(read?.map { $0["text"]?.string } == [""])
+
+            #expect(try await client.send("POST", "/v1/rooms/lobby/messages", #"{"text":""}"#).status == 202)
+            #expect(try await client.send("POST", "/v1/rooms/lobby/messages", #"{"name":"ann"}"#).status == 422)
+        }
+    }
+
+    @Test(arguments: ["99", "0", "-5", "2147483648", "99999999999999999999", #""0""#, #""2147483648""#])
+    func `a uid that no account can have is answered like one that no account has`(uid: String) async throws {
+        try await withServer { server in
+            let client = try await APIClient(server)
+            // A number is never a name.
+            for name in ["ann", "-5"] {
+                try await client.send("POST", "/v1/users", #"{"nick_name":"\#(name)","password":"secret1"}"#)
+            }
+            let message = #"{"to":{"user":\#(uid)},"text":"hi"}"#
+            let push = #"{"to":{"user":\#(uid)},"title":"hi"}"#
+            for (path, body) in [("/v1/users/ann/messages", message), ("/v1/push", push)] {
+                let answer = try await client.send("POST", path, body)
+                #expect(answer.status == 404, "\(path)")
+                #expect(answer.body["code"]?.integer == 2002, "\(path)")
+            }
+            let some = #"{"to":{"users":["ann",\#(uid)]},"title":"hi"}"#
+            #expect(try await client.send("POST", "/v1/push", some).body["unknown_count"]?.integer == 1)
+        }
+    }
+
+    @Test
     func `a selector is as long as a name may be, with an @ before it`() {
         let name = "\u{301}bob"
         for text in ["", String(repeating: "x", count: 258)] { #expect(APIUserSelector(text) == nil) }
