@@ -296,8 +296,8 @@ public final class HermesClient: Sendable {
     /// Records in the store that the app has taken the last event. The event may be acknowledged only after that,
     /// because the server can delete an acknowledged entry.
     ///
-    /// - Returns: the recorded event. While the store was written, the app may have got another event. Nil if there is
-    ///   no event to record, or if the store could not be written.
+    /// - Returns: the recorded event; nil if there is no event to record, or if the store could not be written. The app
+    ///   may have got another event in the meantime.
     private func keepLastEvent() async -> DelimitedLink.Event? {
         guard let journal, let last = await driver.lastEvent(takenIn: journal) else { return nil }
         guard await !journal.flush() else { return last }

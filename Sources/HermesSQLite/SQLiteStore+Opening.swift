@@ -59,17 +59,94 @@ extension SQLiteStore {
         progress: @escaping @Sendable (OpeningProgress) -> Void = { _ in },
         damaged: @escaping @Sendable () -> Void = {}
     ) throws(StoreOpenError) -> SQLiteStore {
+        var start = try prepare(directory, bootID: bootID, logger, progress)
+        do {
+            try start.markBegun()
+            let log = LogWatch()
+            let pool = try DatabasePool(path: start.path, configuration: configuration(log))
+            let epoch = try bringUpToDate(pool, start, durability, logger, progress)
+            let damage = Damage(logger: logger, tell: damaged)
+            let unread = try pool.write { try UnreadLedger($0, damage: damage, logger: logger) }
+            let queues = try pool.write {
+                QueueBudget(settings, waiting: try SessionReader(db: $0, damage: damage).waiting())
+            }
+            try start.markRepaired()
+            let checkpointer = Checkpointer(
+                try DatabaseQueue(path: start.path, configuration: configuration()),
+                pool: pool,
+                log: log,
+                clock: clock
+            )
+            return SQLiteStore(
+                path: start.path,
+                pool: pool,
+                checkpointer: checkpointer,
+                clock: clock,
+                slice: durability == .full ? TimeSlice.durationWithSync : TimeSlice.duration,
+                sweepRows: sweepRows,
+                epoch: epoch,
+                unread: unread,
+                queues: queues,
+                settings: settings,
+                lock: start.lock,
+                record: start.record,
+                logger: logger,
+                damage: damage,
+                clockJumps: try pool.write { try ClockJumps(stored: $0) }
+            )
+        } catch {
+            if start.isNew { removeEmptyFile(start.path) }
+            if let error = error as? StoreOpenError { throw error }
+            throw openError(error, path: start.path)
+        }
+    }
+
+    /// The start of a run in a data directory whose database file exists and is readable.
+    private struct Start {
+        let lock: DirectoryLock
+        /// The path of the database file.
+        let path: String
+        /// Whether the database file was created for this run.
+        let isNew: Bool
+        var record: RunRecord
+        let last: RunRecord.LastRun
+        /// The number of this run.
+        let run: Int64
+        let bootID: String?
+
+        /// Records that this run has begun. Until the repairs after an unclean end are committed, the record keeps the
+        /// old boot id. So an interrupted start does not hide the unclean end from the next start.
+        mutating func markBegun() throws {
+            let boot: String? =
+                switch last.ending {
+                case .closed: bootID
+                case .unclosed(let bootID): bootID
+                case .replaced: nil
+                }
+            let known = last.ending == .replaced ? nil : last.numbers.first
+            try record.markOpen(bootID: boot, numbers: known.map { [$0, run] } ?? [])
+        }
+
+        /// Records that the repairs are committed.
+        mutating func markRepaired() throws { try record.markOpen(bootID: bootID, numbers: [run]) }
+    }
+
+    /// Locks the directory, and creates or checks the database file.
+    private static func prepare(
+        _ directory: String,
+        bootID: String?,
+        _ logger: Logger,
+        _ progress: @escaping @Sendable (OpeningProgress) -> Void
+    ) throws(StoreOpenError) -> Start {
         try createDirectory(directory)
         warnOfOthers(directory, logger)
         let lock = try DirectoryLock(directory: directory)
         let path = directory + "/" + fileName
         try checkIsFile(path)
         try ForeignLog.setAside(from: path, logger)
-        var record = RunRecord(directory: directory, database: path, bootID: bootID)
+        let record = RunRecord(directory: directory, database: path, bootID: bootID)
         let isNew = !FileManager.default.fileExists(atPath: path)
         let last = isNew ? RunRecord.LastRun(ending: .closed) : record.lastRun()
-        // An interrupted start has already drawn the number of its run, and the database may have this number.
-        let run = last.numbers.count > 1 ? last.numbers[1] : Int64.random(in: 1...Int64.max)
         if isNew {
             try createFile(path, in: directory)
         } else {
@@ -83,77 +160,59 @@ extension SQLiteStore {
                 progress
             )
         }
-        do {
-            // Until the repairs after an unclean end are committed, the record keeps the old boot id. So an interrupted
-            // start does not hide the unclean end from the next start.
-            let boot: String? =
-                switch last.ending {
-                case .closed: bootID
-                case .unclosed(let bootID): bootID
-                case .replaced: nil
-                }
-            let known = last.ending == .replaced ? nil : last.numbers.first
-            try record.markOpen(bootID: boot, numbers: known.map { [$0, run] } ?? [])
-            let log = LogWatch()
-            let pool = try DatabasePool(path: path, configuration: configuration(log))
-            // A new epoch must be on the disk before any client sees it, whatever the durability.
-            try pool.writeWithoutTransaction { db in
-                for pragma in tuning(.full) { try db.execute(sql: pragma) }
-            }
-            try StoreSchema.migrate(pool, logger, progress)
-            let mark = try pool.write { db in
-                try StoreMark.open(db, after: last, run: run, bootID: bootID, waits: durability == .full)
-            }
-            if mark.isNew {
-                logger.warning(
-                    """
-                    commits before a power cut, or after the restored backup was made, may be lost; clients are told to \
-                    fetch again
-                    """
-                )
-            }
-            try pool.writeWithoutTransaction { db in
-                for pragma in tuning(durability) { try db.execute(sql: pragma) }
-            }
-            try pool.write { db in
-                // After this there are no fresh rows, as the empty caches of the writer presuppose.
-                try BatchWriter.settle(db)
-                try SessionWriter.settle(db)
-            }
-            let damage = Damage(logger: logger, tell: damaged)
-            let unread = try pool.write { try UnreadLedger($0, damage: damage, logger: logger) }
-            let queues = try pool.write {
-                QueueBudget(settings, waiting: try SessionReader(db: $0, damage: damage).waiting())
-            }
-            try record.markOpen(bootID: bootID, numbers: [run])
-            let checkpointer = Checkpointer(
-                try DatabaseQueue(path: path, configuration: configuration()),
-                pool: pool,
-                log: log,
-                clock: clock
-            )
-            return SQLiteStore(
-                path: path,
-                pool: pool,
-                checkpointer: checkpointer,
-                clock: clock,
-                slice: durability == .full ? TimeSlice.durationWithSync : TimeSlice.duration,
-                sweepRows: sweepRows,
-                epoch: mark.epoch,
-                unread: unread,
-                queues: queues,
-                settings: settings,
-                lock: lock,
-                record: record,
-                logger: logger,
-                damage: damage,
-                clockJumps: try pool.write { try ClockJumps(stored: $0) }
-            )
-        } catch {
-            if isNew { removeEmptyFile(path) }
-            if let error = error as? StoreOpenError { throw error }
-            throw openError(error, path: path)
+        return Start(
+            lock: lock,
+            path: path,
+            isNew: isNew,
+            record: record,
+            last: last,
+            // An interrupted start has already drawn the number of its run, and the database may have this number.
+            run: last.numbers.count > 1 ? last.numbers[1] : Int64.random(in: 1...Int64.max),
+            bootID: bootID
+        )
+    }
+
+    /// Converts a database of an older version, and repairs what an unclean end of the last run has left.
+    ///
+    /// - Returns: the store's epoch.
+    private static func bringUpToDate(
+        _ pool: DatabasePool,
+        _ start: Start,
+        _ durability: Durability,
+        _ logger: Logger,
+        _ progress: @escaping @Sendable (OpeningProgress) -> Void
+    ) throws -> UInt64 {
+        // A new epoch must be on the disk before any client sees it, whatever the durability.
+        try pool.writeWithoutTransaction { db in
+            for pragma in tuning(.full) { try db.execute(sql: pragma) }
         }
+        try StoreSchema.migrate(pool, logger, progress)
+        let mark = try pool.write { db in
+            try StoreMark.open(
+                db,
+                after: start.last,
+                run: start.run,
+                bootID: start.bootID,
+                waits: durability == .full
+            )
+        }
+        if mark.isNew {
+            logger.warning(
+                """
+                commits before a power cut, or after the restored backup was made, may be lost; clients are told to \
+                fetch again
+                """
+            )
+        }
+        try pool.writeWithoutTransaction { db in
+            for pragma in tuning(durability) { try db.execute(sql: pragma) }
+        }
+        try pool.write { db in
+            // After this there are no fresh rows, as the empty caches of the writer presuppose.
+            try BatchWriter.settle(db)
+            try SessionWriter.settle(db)
+        }
+        return mark.epoch
     }
 
     /// Removes a new file that could not be written, for example because the disk was full. Otherwise the next start

@@ -19,7 +19,7 @@ struct Waiters<Value: Sendable, Failure: Error> {
 
     /// Removes and returns a waiter whose call is cancelled. The caller must resume it.
     ///
-    /// - Returns: nil if the waiter was resumed before.
+    /// - Returns: nil if the waiter has already been resumed.
     mutating func remove(_ id: UInt64) -> Continuation? {
         guard let index = waiting.firstIndex(where: { $0.id == id }) else { return nil }
         return waiting.remove(at: index).continuation

@@ -117,8 +117,8 @@ extension HermesClientError {
     /// The number that is added to an MQTT reason code to give the error code.
     private static let mqttBase = 500
 
-    /// Creates the error for an MQTT server's refusal. Its message holds the request, the reason, the server's own text
-    /// if there is one, and the remedy.
+    /// Creates the error for an MQTT server's refusal. Its message holds the request, the reason and, if there are any,
+    /// the server's own text, the server reference and the remedy.
     init(
         _ what: String,
         _ reason: MQTTClient.ReasonCode,

@@ -41,7 +41,8 @@ extension MQTTClient {
     ///
     /// - Parameters:
     ///   - message: the message, as for ``publish(_:)``. A message of QoS 0 fails if there is no connection.
-    ///   - whenDone: gets the outcome, on the client's event loop; must not block.
+    ///   - whenDone: gets the outcome, on the client's event loop; must not block. If the message cannot be encoded,
+    ///     the function is called at once on the caller's thread.
     package func publish(
         _ message: MQTTMessage,
         whenDone: @escaping @Sendable (Result<ReasonCode, any Error>) -> Void

@@ -38,7 +38,7 @@ public final class MQTTClient: Sendable {
         /// The time for which the server keeps the session without a connection, in whole seconds; MQTT 5.0 only. A
         /// time of 2^32 - 1 s means forever.
         public var sessionExpiry: Duration
-        /// The user name; nil: the client is anonymous, or has the name in its certificate.
+        /// The user name; nil: the client is anonymous, or the server takes the name from its certificate.
         public var userName: String?
         /// The password or a token.
         public var password: String?
@@ -173,7 +173,7 @@ public final class MQTTClient: Sendable {
     /// server ends the present connection when its token expires; the client then reconnects with the new credentials.
     ///
     /// - Parameters:
-    ///   - userName: the user name; nil: the client is anonymous, or has the name in its certificate.
+    ///   - userName: the user name; nil: the client is anonymous, or the server takes the name from its certificate.
     ///   - password: the password or a token.
     /// - Throws: HermesClientError `.notEncodable` if CONNECT cannot carry the values; the client then keeps the former
     ///   values.

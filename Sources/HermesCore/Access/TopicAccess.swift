@@ -21,8 +21,8 @@ package final class TopicAccess: Sendable {
     /// it has changed, rebuilds its rules.
     package var generation: UInt64 { number.load(ordering: .acquiring) }
 
-    /// Replaces the rules. Equal rules do not count as a change, because after a change all clients are checked against
-    /// the rules.
+    /// Replaces the rules. Does nothing if the rules are equal, because a change makes the server check all clients
+    /// again.
     package func replace(with fresh: TopicRules) {
         let isChange = rules.withLock { rules in
             guard rules != fresh else { return false }

@@ -28,8 +28,8 @@ package enum ClusterMessage: Sendable {
     /// Kept sessions were opened, closed or removed, or have other subscriptions. Lost: the receiver reads all
     /// sessions.
     case sessions(ChangedNames<DurableSessionID>)
-    /// Publications were queued for kept sessions that the receiver has open: the new heads of their queues. Lost: the
-    /// receiver reads all sessions.
+    /// Publications were queued for kept sessions that the receiver has open. The values are the new heads of the
+    /// sessions' queues. Lost: the receiver reads all sessions.
     case queued([DurableSessionID: UInt64])
     /// An administrator was removed, or has other rights, another password or another second factor. Lost: the receiver
     /// reads all administrators who have sessions.

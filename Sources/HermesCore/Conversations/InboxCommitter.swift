@@ -7,8 +7,9 @@ import Synchronization
 ///
 /// The committer's own thread runs one transaction after another. A transaction takes one waiting operation after
 /// another. The sources take turns of one operation each (``InboxSubmission/source``: for a message, the sender's
-/// account), and the operations of one source keep their order. After several sources have waited at once, each gets at
-/// most a sixteenth of the transaction's bytes, or one operation. The transaction ends when
+/// account), and the operations of one source keep their order. If several sources wait at once, each may from then on
+/// use at most a sixteenth of the transaction's bytes, but always gets one operation; small operations do not count
+/// (``FairQueue``). The transaction ends when
 /// - nothing waits, or
 /// - it is full (``CommitLimits/maxBatch``, ``CommitLimits/maxBatchBytes``), or
 /// - it has used its usual time, and somebody waits: another writer of the store, or a source that has nothing else
@@ -21,8 +22,8 @@ import Synchronization
 /// transaction fails, all its operations fail, and so do the waiting operations that would have fitted into it. If the
 /// reason is a full disk, they fail with `.storageUnavailable` and a `retryAfter` of 5 s.
 ///
-/// The store applies an operation as its implementations say: `MemoryState`, and `BatchWriter` of HermesSQLite, which
-/// says what is checked and which rows are written.
+/// The implementations of the store apply the operations: `MemoryState`, and `BatchWriter` of HermesSQLite.
+/// `BatchWriter` documents what is checked and which rows are written.
 ///
 /// State: a ``CommitQueue``.
 package final class InboxCommitter: Sendable {

@@ -285,8 +285,8 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// Tells watchers and observers about users of whom they were not told at once, as far as the rate allows; called
-    /// every ``lateInterval`` while any such users wait, by one caller.
+    /// Tells watchers and observers about users of whom they were not told at once, as far as the rate allows. One
+    /// caller calls this every ``lateInterval`` while any such users wait.
     ///
     /// - Returns: whether any such users still wait.
     @discardableResult

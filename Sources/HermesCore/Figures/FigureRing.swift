@@ -30,7 +30,7 @@ package struct FigureRing: Sendable, Hashable {
 
     package func number(at time: Timestamp) -> Int64 { time.rawValue / interval }
 
-    /// Writes a row, which is then the newest one. Rows between the newest row until now and this one get no values. If
+    /// Writes a row, which is then the newest one. Rows between the previous newest row and this one get no values. If
     /// the clock was set back, later rows lose their values, and earlier rows keep theirs.
     package mutating func set(_ row: some Collection<Float>, number: Int64) {
         guard row.count == columns, number >= 0 else { return }

@@ -47,6 +47,8 @@ package final class DurableCrowd: Sendable {
         /// not looked at count as if all of them should get the publication.
         var dropped: Int { crowd.members.count - others - taken }
 
+        /// Looks at the next members. Appends to `targets` the members that get the publication.
+        ///
         /// - Parameters:
         ///   - most: the largest number of members to look at.
         ///   - known: the sessions that have the publication already.

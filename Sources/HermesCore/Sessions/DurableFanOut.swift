@@ -24,10 +24,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     static let partRows = 512
 
     private let sessions: DurableSessions
-    private let publication: StoredPublication
-    private let publisher: DurableSessionID?
-    private let receivedID: UInt16?
-    private let retains: Bool
+    private let request: PublishRequest
     /// The most rows of a part.
     let rows: Int
     private var walk: DurableSessions.Walk
@@ -54,27 +51,19 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     private(set) var isPartlyStored = false
 
     /// - Parameters:
-    ///   - received: with QoS 2, the publisher's session and the packet identifier.
-    ///   - known: the targets that the store remembers under that identifier, whether for this publication or for
-    ///     another one.
+    ///   - known: the targets that the store remembers under the publication's packet identifier, whether for this
+    ///     publication or for another one.
     ///   - tried: the members that could not take the publication, by the text of their shared subscription.
     init(
-        _ publication: StoredPublication,
-        to targets: [DurableTarget],
+        _ request: PublishRequest,
         of sessions: DurableSessions,
-        from publisher: DurableSessionID?,
-        received: ReceivedMark?,
         known: PartialPublication?,
-        tried: [TopicText: Set<DurableSessionID>] = [:],
-        retains: Bool
+        tried: [TopicText: Set<DurableSessionID>] = [:]
     ) {
         self.sessions = sessions
-        self.publication = publication
-        self.publisher = publisher
-        self.retains = retains
-        receivedID = received?.id
-        rows = min(Self.rows(targets), Self.partRows)
-        walk = DurableSessions.Walk(targets)
+        self.request = request
+        rows = min(Self.rows(request.targets), Self.partRows)
+        walk = DurableSessions.Walk(request.targets)
         stored = known
         self.tried = tried
         isRemembered = known != nil
@@ -87,42 +76,32 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
     ///   - part: the first part.
     ///   - seqs: for each of its targets, the publication's seq in that queue; 0: it was not queued.
     convenience init(
-        _ publication: StoredPublication,
-        to targets: [DurableTarget],
+        _ request: PublishRequest,
         of sessions: DurableSessions,
-        from publisher: DurableSessionID?,
-        received: ReceivedMark,
         after part: DurableSessions.Chosen,
-        _ seqs: [UInt64],
-        retains: Bool
+        _ seqs: [UInt64]
     ) {
-        var known = PartialPublication(content: PartialPublication.content(of: publication))
+        var known = PartialPublication(content: PartialPublication.content(of: request.publication))
         known.add(PartialPublication.settled(part.targets, seqs))
         var tried: [TopicText: Set<DurableSessionID>] = [:]
         tried.add(part.lost(seqs))
-        self.init(
-            publication,
-            to: targets,
-            of: sessions,
-            from: publisher,
-            received: received,
-            known: known,
-            tried: tried,
-            retains: retains
-        )
+        self.init(request, of: sessions, known: known, tried: tried)
         isPartlyStored = seqs.contains { $0 != 0 }
     }
 
     /// Whether a publication is stored in parts: because it has so many targets, or because it is retained only after
     /// members of shared subscriptions have it. In the second case, later publications of the same publisher must wait,
     /// so that none of them is retained before this one.
-    ///
-    /// - Parameter received: with QoS 2, the publisher's session and the packet identifier.
-    static func isNeeded(for targets: [DurableTarget], received: ReceivedMark?, retains: Bool) -> Bool {
-        if rows(targets) > partRows { return true }
-        guard retains, received != nil else { return false }
-        return targets.contains { if case .group = $0 { true } else { false } }
+    static func isNeeded(for request: PublishRequest) -> Bool {
+        if rows(request.targets) > partRows { return true }
+        guard request.retains, request.received != nil else { return false }
+        return request.targets.contains { if case .group = $0 { true } else { false } }
     }
+
+    private var publication: StoredPublication { request.publication }
+
+    /// With QoS 2 from a stored session: the publication's packet identifier, which is recorded.
+    private var receivedID: UInt16? { request.received?.id }
 
     /// Returns the number of rows for these targets. Above ``partRows``, the number need not be exact.
     private static func rows(_ targets: [DurableTarget]) -> Int {
@@ -146,7 +125,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
                 &walk,
                 most: Self.partRows,
                 for: publication,
-                from: publisher,
+                from: request.publisher,
                 except: stored,
                 tried: tried
             )
@@ -158,12 +137,12 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
             publication,
             targets: part.targets,
             received: mark,
-            retains: retains && isLast
+            retains: request.retains && isLast
         )
     }
 
     private var mark: ReceivedMark? {
-        guard let publisher, let receivedID, let stored else { return nil }
+        guard let received = request.received, let stored else { return nil }
         let extent: ReceivedMark.Extent
         switch (isLast, isRemembered) {
         case (true, _) where !part.loads.isEmpty: extent = .rest(number: stored.parts, content: stored.content)
@@ -171,7 +150,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         case (true, false): extent = .whole
         case (false, _): extent = .part(number: stored.parts, content: stored.content)
         }
-        return ReceivedMark(session: publisher, id: receivedID, extent: extent)
+        return ReceivedMark(session: received.session, id: received.id, extent: extent)
     }
 
     func committed(_ outcome: SessionOutcome) -> Bool {
@@ -226,29 +205,23 @@ extension [TopicText: Set<DurableSessionID>] {
 
 extension DurableSessions {
     /// Stores a publication part by part.
-    func fanOut(
-        _ publication: StoredPublication,
-        _ fanOut: DurableFanOut,
-        received: ReceivedMark?,
-        retains: Bool,
-        source: CommitSource,
-        reach: PublicationReach?,
-        completion: @escaping @Sendable (Result<Void, HermesError>) -> Void
-    ) {
+    func fanOut(_ request: PublishRequest, _ fanOut: DurableFanOut) {
+        let publication = request.publication
         let bytes = 512 + publication.weight + fanOut.rows * 64
-        committer.submit(fanOut, bytes: bytes, rows: fanOut.rows, of: source) { [self] result in
-            if retains { retained.finish(publication, isStored: result.isSuccess) }
+        committer.submit(fanOut, bytes: bytes, rows: fanOut.rows, of: request.source) { [self] result in
+            if request.retains { retained.finish(publication, isStored: result.isSuccess) }
+            let reach = request.reach
             switch result {
             case .success:
                 hand(publication, to: fanOut.live)
-                reach?.note(if: retains || fanOut.isPartlyStored || !fanOut.live.isEmpty)
-                publish(publication, insteadOf: fanOut.lost[...], reach: reach, completion: completion)
+                reach?.note(if: request.retains || fanOut.isPartlyStored || !fanOut.live.isEmpty)
+                publish(publication, insteadOf: fanOut.lost[...], reach: reach, completion: request.completion)
             case .failure(let error):
                 reach?.note(if: fanOut.isPartlyStored)
-                if let partial = fanOut.failed(), let received {
+                if let partial = fanOut.failed(), let received = request.received {
                     shared.state.withLock { $0.records[received.session]?.partial[received.id] = partial }
                 }
-                completion(.failure(error))
+                request.completion(.failure(error))
             }
         }
     }

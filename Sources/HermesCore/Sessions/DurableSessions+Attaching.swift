@@ -100,7 +100,8 @@ extension DurableSessions {
 
     /// Ends connections of an owner (``SessionKey/owner``), including logins under way.
     ///
-    /// - Parameter name: the name of the connections that end, in its compared form (``NickName/key``); nil: any.
+    /// - Parameter name: the user name of the connections that end, in its compared form (``NickName/key``).
+    ///   Connections without a user name end, too. Nil: all connections end, whatever their names.
     package func end(
         _ owner: SessionOwner,
         _ reason: AttachmentEnd,

@@ -174,8 +174,8 @@ extension DurableSessions {
         return chosen
     }
 
-    /// Finds other members for a publication that is already stored for all its other targets. Goes through the shared
-    /// subscriptions one by one.
+    /// Gives a publication to other members of the shared subscriptions whose chosen members could not take it. The
+    /// publication is already stored for all its other targets. Goes through the shared subscriptions one by one.
     func publish(
         _ publication: StoredPublication,
         insteadOf lost: ArraySlice<PublicationTarget>,

@@ -254,81 +254,62 @@ package final class DurableSessions: Sendable {
         // If there is no room to retain it, the publication is only delivered.
         let isRoom = !retains || retained.begin(publication)
         guard isRoom || !mustRetain else { return completion(.failure(Self.retainedFull)) }
-        let retains = retains && isRoom
         let received = publisher.flatMap { publisher in
             receivedID.flatMap { publisher.isStored ? ReceivedMark(session: publisher, id: $0) : nil }
         }
+        let request = PublishRequest(
+            publication: publication,
+            targets: targets,
+            publisher: publisher,
+            received: received,
+            retains: retains && isRoom,
+            source: source,
+            reach: reach,
+            completion: completion
+        )
         let known = received.flatMap { received in
             shared.state.withLock { $0.records[received.session]?.partial.removeValue(forKey: received.id) }
         }
-        if known != nil || DurableFanOut.isNeeded(for: targets, received: received, retains: retains) {
-            let parts = DurableFanOut(
-                publication,
-                to: targets,
-                of: self,
-                from: publisher,
-                received: received,
-                known: known,
-                retains: retains
-            )
-            return fanOut(
-                publication,
-                parts,
-                received: received,
-                retains: retains,
-                source: source,
-                reach: reach,
-                completion: completion
-            )
+        if known != nil || DurableFanOut.isNeeded(for: request) {
+            fanOut(request, DurableFanOut(request, of: self, known: known))
+        } else {
+            publishWhole(request)
         }
-        var walk = Walk(targets)
-        let chosen = choose(&walk, for: publication, from: publisher)
-        guard !chosen.targets.isEmpty || received != nil || retains else {
+    }
+
+    /// Stores a publication for all its targets in one operation.
+    private func publishWhole(_ request: PublishRequest) {
+        let publication = request.publication
+        var walk = Walk(request.targets)
+        let chosen = choose(&walk, for: publication, from: request.publisher)
+        guard !chosen.targets.isEmpty || request.received != nil || request.retains else {
             hand(publication, to: chosen.live)
-            return completion(.success(()))
-        }
-        var mark = received
-        if let received, !chosen.loads.isEmpty {
-            let rest = ReceivedMark.Extent.rest(number: 0, content: PartialPublication.content(of: publication))
-            mark = ReceivedMark(session: received.session, id: received.id, extent: rest)
+            return request.completion(.success(()))
         }
         let operation = SessionOperation.publish(
             publication,
             targets: chosen.targets,
-            received: mark,
-            retains: retains
+            received: request.mark(with: chosen),
+            retains: request.retains
         )
-        committer.submit(operation, of: source) { [self, publication, mark] result in
-            if case .success(.published(let seqs)) = result, let mark, !chosen.lost(seqs).isEmpty {
-                let parts = DurableFanOut(
-                    publication,
-                    to: targets,
-                    of: self,
-                    from: publisher,
-                    received: mark,
-                    after: chosen,
-                    seqs,
-                    retains: retains
-                )
-                return fanOut(
-                    publication,
-                    parts,
-                    received: mark,
-                    retains: retains,
-                    source: source,
-                    reach: reach,
-                    completion: completion
-                )
+        committer.submit(operation, of: request.source) { [self] result in
+            if case .success(.published(let seqs)) = result, request.received != nil, !chosen.lost(seqs).isEmpty {
+                return fanOut(request, DurableFanOut(request, of: self, after: chosen, seqs))
             }
-            if retains { retained.finish(publication, isStored: result.isSuccess) }
+            if request.retains { retained.finish(publication, isStored: result.isSuccess) }
             if result.isSuccess {
                 hand(publication, to: chosen.live)
             } else {
                 chosen.giveBack()
             }
-            guard case .success(.published(let seqs)) = result else { return completion(result.map { _ in }) }
-            reach?.note(if: retains || !chosen.live.isEmpty || seqs.contains { $0 != 0 })
-            publish(publication, insteadOf: chosen.lost(seqs)[...], reach: reach, completion: completion)
+            guard case .success(.published(let seqs)) = result else { return request.completion(result.map { _ in }) }
+            request.reach?.note(if: request.retains || !chosen.live.isEmpty || seqs.contains { $0 != 0 })
+            publish(
+                publication,
+                insteadOf: chosen.lost(seqs)[...],
+                reach: request.reach,
+                completion: request.completion
+            )
         }
     }
 

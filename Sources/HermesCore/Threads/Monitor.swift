@@ -6,7 +6,7 @@ import Foundation
 /// A value behind a lock. Threads can wait until the value changes. Use it only on the server's own threads, because
 /// waiting blocks a thread.
 ///
-/// Waits are timed by a clock that nobody sets. (`NSCondition` uses the wall clock; setting that clock back would
+/// Waits with a deadline use the monotonic clock. (`NSCondition` uses the wall clock; setting that clock back would
 /// prolong a wait.)
 ///
 /// Unchecked Sendable because the mutex guards the value and no reference to it leaves the lock.

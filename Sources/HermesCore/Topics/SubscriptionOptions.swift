@@ -30,8 +30,8 @@ package struct SubscriptionOptions: Hashable, Sendable {
     /// Whether the subscriber observes from outside, so that it does not count as a member of a room. The value does
     /// not change.
     package let isObserver: Bool
-    /// Whether the subscription takes only what is published on this node, so that the other nodes are not told of it.
-    /// The value does not change.
+    /// Whether the subscription takes only what is published on this node. The other nodes are not told of such a
+    /// subscription. The value does not change.
     package let isOfThisNode: Bool
 
     package init(

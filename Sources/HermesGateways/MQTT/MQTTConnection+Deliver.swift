@@ -107,8 +107,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Does not send a message that the client may not read. If the subscription is shared, another member gets the
-    /// message: when the group chose this member, the rules still allowed the message.
+    /// Does not send a message that the client may not read. If the subscription is shared, the rules have changed
+    /// since the group chose this member, so another member gets the message.
     private func withhold(_ delivery: Delivery, _ subscription: TopicSubscription) {
         guard let shared = subscription as? SharedSubscription else { return }
         topics.passOn(delivery.kept(), of: shared)

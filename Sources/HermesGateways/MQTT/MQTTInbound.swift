@@ -175,7 +175,7 @@ struct MQTTInbound {
         due.append(acknowledgement)
     }
 
-    /// Handles the answer to a publication that was published, refused or repeated.
+    /// Handles a publication whose answer is known at once, because it was handed to subscribers, refused or repeated.
     ///
     /// - Returns: whether the caller must write the answer now; otherwise it is queued behind earlier answers.
     mutating func answered(_ packetID: UInt16, _ qos: MQTTQoS, _ reason: MQTTReasonCode) -> Bool {

@@ -78,8 +78,8 @@ struct MQTTSubscriptions {
         if shape.isCostly { lease(newLease).add(shape) }
     }
 
-    /// Stops counting the shape of a subscription that was granted and is not added after all, was added already, or
-    /// has ended.
+    /// Stops counting the shape of a subscription that has ended, or that was granted but is not added. A granted
+    /// subscription is not added if it is refused later, or if its filter was already added.
     mutating func giveBack(_ shape: TopicShape) {
         shapes.giveBack(shape)
         lease?.giveBack(shape)

@@ -62,8 +62,8 @@ struct ConsoleCookie: Sendable, Hashable {
 
     var removing: String { "\(name)=\(attributes); Max-Age=0" }
 
-    /// Returns the hash of the token in `Cookie` fields; nil if there are two cookies of this name, because one of them
-    /// is somebody else's.
+    /// Returns the hash of the token in `Cookie` fields; nil if no cookie of this name holds a token. Also nil if there
+    /// are two cookies of this name, because somebody else has set one of them.
     func token(in fields: [String]) -> TokenHash? {
         var found: Substring?
         for field in fields {

@@ -107,8 +107,8 @@ extension EventFaults.Verdict {
     }
 }
 
-/// Turns the bytes of one connection from the server into the bytes for the client. It is used on the connection's
-/// event loop only.
+/// Applies the faults to the bytes that one connection carries from the server to the client. It is used on the
+/// connection's event loop only.
 struct EventFilter {
     private let faults: EventFaults
     private var bytes = ByteBuffer()

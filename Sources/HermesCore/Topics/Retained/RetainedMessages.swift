@@ -317,8 +317,8 @@ package final class RetainedMessages: Sendable {
         return slice
     }
 
-    /// Returns the memory that a publication takes: its bytes, its entry, the records of its topic's levels, as if no
-    /// other topic shared them, and the record of its expiry.
+    /// Returns the memory that a publication takes: its bytes, its entry, the record of its expiry, and the records of
+    /// its topic's levels (as if no other topic shared them).
     static func weight(_ publication: StoredPublication) -> Int {
         let levels = publication.topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
         let expiry = publication.details?.expiresAt == nil ? 0 : expiryBytes
