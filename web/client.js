@@ -5,6 +5,7 @@ import { Requests } from "./api.js";
 import { ConnectionMachine } from "./connection.js";
 import { Deliveries } from "./deliveries.js";
 import { ErrorCode, HermesError } from "./errors.js";
+import { flawOf } from "./flaws.js";
 import { pushHeartbeat } from "./heartbeat.js";
 import { InboxTracker, SeenEntries } from "./inbox.js";
 import { makeID, Outbox } from "./outbox.js";
@@ -283,7 +284,8 @@ export class HermesClient extends Requests {
             }
             this.#turn((now) => {
                 const entry = this.#requests.insert(body, isRepeatable, now + timeout, resolve, reject);
-                if (this.#machine.state.is === "live") this.#writeRequest(entry);
+                // While a request is searched for, the end of the turn writes the next one.
+                if (this.#machine.state.is === "live" && !this.#requests.isSearching) this.#writeRequest(entry);
             });
         });
     }
@@ -296,8 +298,7 @@ export class HermesClient extends Requests {
      * @throws {HermesError} `notEncodable`.
      */
     notify(body) {
-        const text = encode(body, 0);
-        const error = this.#objection(text, utf8Length(text));
+        const { error } = this.#encoded(body, 0);
         if (error) throw error;
         if (this.#machine.state.is === "live") this.#turn((_now, effects) => effects.push({ do: "send", body, id: 0 }));
     }
@@ -315,7 +316,8 @@ export class HermesClient extends Requests {
     /** @param {import("./session.js").Credential} credential */
     #logIn(credential) {
         const text = JSON.stringify(credential);
-        const flaw = flawIn(encode({ ...credential, device: this.#session.description }, 0));
+        const register = { ...credential, device: this.#session.description };
+        const flaw = flawOf({ register }) || flawIn(encode(register, 0));
         if (flaw) return Promise.reject(new HermesError(ErrorCode.notEncodable, flaw));
         // A login by password goes on with the token that it yielded.
         const isKnown = text === this.#requested || text === JSON.stringify(this.#session.credential);
@@ -394,6 +396,7 @@ export class HermesClient extends Requests {
         const effects = [];
         step(performance.now(), effects);
         this.#apply(effects);
+        if (this.#requests.isSearching) this.#writeNext();
         this.#keepPassed();
         const { state, learned } = this.#machine;
         if (learned !== this.#learned) this.#keepLearned(learned);
@@ -534,23 +537,33 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Returns why the server would end the connection if a packet of the app were sent; null: it would not.
+     * Encodes a packet of the app. `error` tells why the server would end the connection if it were sent; null: it would
+     * not.
      *
-     * @param {string} text
-     * @param {number} bytes
+     * @param {any} body
+     * @param {number} id
      */
-    #objection(text, bytes) {
-        const limit = this.#session.maxFrameBytes;
-        const isTooLong = limit !== null && bytes > limit;
-        const flaw = isTooLong ? `the request has ${bytes} bytes; the server accepts at most ${limit}` : flawIn(text);
-        return flaw ? new HermesError(ErrorCode.notEncodable, flaw) : null;
+    #encoded(body, id) {
+        let flaw = flawOf(body);
+        const text = flaw ? "" : encode(body, id);
+        const bytes = utf8Length(text);
+        const limit = this.#session.maxFrameBytes ?? Infinity;
+        if (bytes > limit) flaw = `the request has ${bytes} bytes; the server accepts at most ${limit}`;
+        flaw ||= flawIn(text);
+        return { text, bytes, error: flaw ? new HermesError(ErrorCode.notEncodable, flaw) : null };
+    }
+
+    /** Writes the requests that waited for the answer to another one. */
+    #writeNext() {
+        for (let entries; this.#machine.state.is === "live" && (entries = this.#requests.unwritten()).length; ) {
+            for (const entry of entries) this.#writeRequest(entry);
+        }
     }
 
     /** @param {import("./requests.js").PendingRequest} entry */
     #writeRequest(entry) {
-        const text = encode(entry.body, entry.id);
-        entry.bytes = utf8Length(text);
-        const error = this.#objection(text, entry.bytes);
+        const { text, bytes, error } = this.#encoded(entry.body, entry.id);
+        entry.bytes = bytes;
         if (error) {
             this.#requests.remove(entry.id);
             entry.reject(error);
@@ -583,7 +596,7 @@ export class HermesClient extends Requests {
      * @param {HermesError} error
      */
     #blame(error) {
-        const guilty = this.#requests.blameLongest(error.code === ErrorCode.frameTooLong);
+        const guilty = this.#requests.blame(error.code === ErrorCode.frameTooLong);
         guilty?.reject(new HermesError(ErrorCode.notEncodable, `the server refuses the request: ${error.message}`));
     }
 

@@ -7,8 +7,9 @@ import { ErrorCode, HermesError } from "./errors.js";
  * The readers of this file turn proto3 JSON into plain objects in which every field is there and has its type, whatever
  * the server sent. 64-bit numbers become numbers; epochs stay texts, because they are only compared.
  *
- * A shape is "" (text), 0 (number), false, "epoch", "map", what `oneOf` returns, `[shape]` for a list, or an object of
- * shapes. A field whose name ends in "?" is null if it is absent.
+ * A shape is "" (text), 0 (number), false, "bytes" (base64), "epoch", "map", what `oneOf` returns, `[shape]` for a list,
+ * or an object of shapes. A field whose name ends in "?" is null if it is absent. The shapes that requests contain, too,
+ * have a range instead of 0, see `flawOf`.
  *
  * @typedef {any} Shape
  */
@@ -19,15 +20,22 @@ const maxItems = 5000;
 /** @param {string} prefix @param {string} names @returns {Shape} */
 const oneOf = (prefix, names) => ({ prefix: `${prefix}_`, names: ["unspecified", ...names.split(" ")] });
 
-const conversation = { "uid?": 0, "groupId?": 0 };
+/** The types of numbers, with their ranges. */
+const uint32 = { min: 0, max: 2 ** 32 - 1 };
+export const int32 = { min: -(2 ** 31), max: 2 ** 31 - 1 };
+const uint64 = { min: 0, max: 2n ** 64n - 1n };
+const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
+export const double = { min: -Infinity, max: Infinity };
+
+const conversation = { "uid?": uint32, "groupId?": uint32 };
 const content = {
     "text?": "",
-    "image?": { url: "", width: 0, height: 0 },
-    "sound?": { durationSeconds: 0, sourceUrl: "", locationUrl: "", fileName: "" },
-    "location?": { latitude: 0, longitude: 0, label: "" },
-    "video?": { url: "", durationSeconds: 0, thumbnailUrl: "" },
-    "expression?": { id: 0, name: "" },
-    "custom?": { type: "", data: "" },
+    "image?": { url: "", width: uint32, height: uint32 },
+    "sound?": { durationSeconds: double, sourceUrl: "", locationUrl: "", fileName: "" },
+    "location?": { latitude: double, longitude: double, label: "" },
+    "video?": { url: "", durationSeconds: double, thumbnailUrl: "" },
+    "expression?": { id: int32, name: "" },
+    "custom?": { type: "", data: "bytes" },
     attributes: "map",
 };
 const message = {
@@ -51,7 +59,12 @@ const contact = {
     state: oneOf("STATE", "accepted requested incoming blocked"),
     isOnline: false,
 };
-const member = { uid: 0, nickName: "", role: oneOf("ROLE", "member administrator owner"), mutedUntilMs: 0 };
+const member = {
+    uid: uint32,
+    nickName: "",
+    role: oneOf("ROLE", "member administrator owner"),
+    mutedUntilMs: int64,
+};
 const group = {
     id: 0,
     name: "",
@@ -87,26 +100,29 @@ const push = {
     messageType: "",
     messageBytes: "",
 };
-const roomUser = { level: 0, name: "", iconUrl: "" };
+const roomUser = { level: int32, name: "", iconUrl: "" };
+const roomText = { text: "" };
+const roomGift = { name: "", url: "", count: int32 };
+const roomCustom = { type: uint32, data: "bytes" };
 const roomEvent = {
     room: "",
     "user?": roomUser,
     uid: 0,
     "joined?": {},
     "left?": {},
-    "text?": { text: "" },
-    "gift?": { name: "", url: "", count: 0 },
-    "custom?": { type: 0, data: "" },
+    "text?": roomText,
+    "gift?": roomGift,
+    "custom?": roomCustom,
     "notice?": { text: "" },
     "kicked?": { reason: "" },
     topicSeq: 0,
     topicEpoch: "epoch",
 };
 const signal = {
-    toUid: 0,
+    toUid: uint32,
     sessionId: "",
-    "address?": { localHost: "", localPort: 0, observedHost: "", observedPort: 0, ready: false },
-    "data?": "",
+    "address?": { localHost: "", localPort: uint32, observedHost: "", observedPort: uint32, ready: false },
+    "data?": "bytes",
     "end?": { reason: "" },
 };
 const error = { code: 0, message: "", retryAfterMs: 0 };
@@ -189,6 +205,70 @@ const packet = {
     "pong?": { clientTimeMs: 0, serverTimeMs: 0 },
 };
 
+/** @param {string} names @param {Shape} shape @returns {Shape} */
+const all = (names, shape) => Object.fromEntries(names.split(" ").map((name) => [name, shape]));
+
+/** The names of enum values. The server ignores names that it does not know. */
+const word = { names: [] };
+/** The fields that have the same type in all requests. */
+const fields = {
+    nickName: "",
+    password: "",
+    invitation: "",
+    token: "",
+    device: { id: "", name: "", platform: "", appVersion: "", networkLabel: "" },
+    to: conversation,
+    clientId: "",
+    content,
+    expiresInSeconds: uint32,
+    conversation,
+    after: conversation,
+    upToSeq: uint64,
+    beforeSeq: uint64,
+    messageId: "",
+    stopped: false,
+    uid: uint32,
+    accept: false,
+    message: "",
+    afterUid: uint32,
+    limit: uint32,
+    name: "",
+    memberUids: [uint32],
+    groupId: uint32,
+    afterGroupId: uint32,
+    avatarUrl: "",
+    muted: false,
+    historyOpen: false,
+    addUids: [uint32],
+    removeUids: [uint32],
+    changeRoles: [member],
+    watchUids: [uint32],
+    unwatchUids: [uint32],
+    appState: word,
+    user: roomUser,
+    deviceId: "",
+    service: word,
+    appId: "",
+    oldPassword: "",
+    newPassword: "",
+    removeDevice: false,
+    clientTimeMs: int64,
+};
+
+/** The shape of the app's requests. Of the fields whose names end in "?", the app may set one. */
+export const requestShape = {
+    ...all("register? send? markRead? typing? recall? presence? ping? logOut? history? conversations?", fields),
+    "contact?": all("add? answer? remove? block? unblock? list?", fields),
+    "group?": all("create? get? list? change? changeMembers? leave? dissolve?", fields),
+    "room?": { room: "", ...all("enter? leave?", fields), "text?": roomText, "gift?": roomGift, "custom?": roomCustom },
+    "device?": all("list? remove? setPushToken? clearPushToken?", fields),
+    "signal?": signal,
+    "account?": {
+        ...all("changeProfile? changePassword? revokeTokens?", fields),
+        "get?": { "uid?": uint32, "nickName?": "" },
+    },
+};
+
 /**
  * Reads a value by its shape.
  *
@@ -198,9 +278,9 @@ const packet = {
  */
 function read(shape, value) {
     if (shape === "epoch") return typeof value === "string" || typeof value === "number" ? String(value) : "0";
-    if (shape === "") return typeof value === "string" ? value : "";
+    if (shape === "" || shape === "bytes") return typeof value === "string" ? value : "";
     if (shape === false) return value === true;
-    if (shape === 0) {
+    if (shape === 0 || shape.max) {
         const number = typeof value === "string" || typeof value === "number" ? Number(value) : 0;
         return Number.isFinite(number) ? number : 0;
     }

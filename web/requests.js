@@ -18,8 +18,6 @@ import { ErrorCode, HermesError } from "./errors.js";
  * @property {boolean} isWritten Whether it was written to the present connection.
  * @property {boolean} isRepeated Whether it was written to an earlier connection.
  * @property {number} bytes Its length on the present connection.
- * @property {number} strikes The number of connections that the server ended for a breach while this was the longest
- *   unanswered request.
  */
 
 /**
@@ -34,18 +32,22 @@ export function isCarriedOut({ body, isRepeated }, { code }) {
     return (body.room?.leave && code === ErrorCode.forbidden) || (body.device?.remove && code === ErrorCode.notFound);
 }
 
-/** The number of strikes after which a request fails: sent again, it would end every connection. */
-const maxStrikes = 2;
-
 /** Unanswered requests by id. Ids grow, so their order is the order of sending. Does no I/O. */
 export class RequestTable {
     /** @type {Map<number, PendingRequest>} */
     #entries = new Map();
     #lastID = 15;
+    /** The last request that was in flight when the server ended a connection for a breach; 0: none is searched for. */
+    #lastSuspect = 0;
     #earliest = Infinity;
 
     get size() {
         return this.#entries.size;
+    }
+
+    /** Whether requests are sent one at a time, because one of them may be why the server ended the connection. */
+    get isSearching() {
+        return this.#lastSuspect > 0;
     }
 
     /** The earliest deadline, or a moment before it; null if there is no request. */
@@ -66,7 +68,7 @@ export class RequestTable {
     insert(body, isRepeatable, deadline, resolve, reject) {
         this.#lastID += 1;
         const id = this.#lastID;
-        const unsent = { isWritten: false, isRepeated: false, bytes: 0, strikes: 0 };
+        const unsent = { isWritten: false, isRepeated: false, bytes: 0 };
         const entry = { id, body, isRepeatable, deadline, resolve, reject, ...unsent };
         this.#earliest = this.#entries.size ? Math.min(this.#earliest, deadline) : deadline;
         this.#entries.set(id, entry);
@@ -84,26 +86,33 @@ export class RequestTable {
         return entry;
     }
 
-    /** The requests to write once the connection is live, in order. */
+    /**
+     * The requests to write to a live connection, in order. While a request is searched for, the next one is written
+     * after the answer to the one before. The search ends when all suspects are gone.
+     */
     unwritten() {
+        const [first] = this.#entries.values();
+        if (first?.id <= this.#lastSuspect) return first.isWritten ? [] : [first];
+        this.#lastSuspect = 0;
         return [...this.#entries.values()].filter((entry) => !entry.isWritten);
     }
 
     /**
-     * The server ends the connection for a breach and does not name the request: the longest one is the likeliest.
+     * The server ends the connection for a breach and does not name the request. If a frame was too long, the longest
+     * request fails. Otherwise each request that is in flight may be the cause, so they are sent one at a time over the
+     * next connections: the one that is then in flight at a breach fails.
      *
-     * @param {boolean} isSure The server says that a frame was too long.
+     * @param {boolean} isTooLong
      * @returns {PendingRequest | undefined} The request, removed, if it fails.
      */
-    blameLongest(isSure) {
-        /** @type {PendingRequest | undefined} */
-        let longest;
-        for (const entry of this.#entries.values()) {
-            if (entry.isWritten && entry.bytes > (longest?.bytes ?? -1)) longest = entry;
-        }
-        if (!longest) return undefined;
-        longest.strikes += 1;
-        return isSure || longest.strikes >= maxStrikes ? this.remove(longest.id) : undefined;
+    blame(isTooLong) {
+        const written = [...this.#entries.values()].filter((entry) => entry.isWritten);
+        if (isTooLong) written.sort((a, b) => b.bytes - a.bytes);
+        else if (!this.#lastSuspect) {
+            this.#lastSuspect = written.at(-1)?.id ?? 0;
+            return undefined;
+        } else if (written.length) this.#lastSuspect = 0;
+        return this.remove(written[0]?.id);
     }
 
     /**

@@ -35,8 +35,12 @@ struct HermesCommand: AsyncParsableCommand {
         SubCommand.self,
     ]
 
-    /// Joins the words of multi-word options, then parses as usual.
+    /// Refuses unknown commands and joins the words of multi-word options, then parses as usual.
     static func main() async {
-        await main(MQTTPropertyArguments.joined(Array(CommandLine.arguments.dropFirst())))
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if let problem = CommandNames.problem(in: arguments, of: HermesCommand.self) {
+            exit(withError: ValidationError(problem))
+        }
+        await main(MQTTPropertyArguments.joined(arguments))
     }
 }

@@ -12,17 +12,28 @@ package enum PrivateFile {
     /// - Parameter directory: if root creates the file, it belongs to this directory's owner; nil: it belongs to root.
     /// - Returns: false if the file cannot be created or already exists.
     package static func create(_ path: String, contents: [UInt8] = [], for directory: String? = nil) -> Bool {
+        failureToCreate(path, contents: contents, for: directory) == nil
+    }
+
+    /// Creates a file like ``create(_:contents:for:)``.
+    ///
+    /// - Returns: the system's error number if the file cannot be created or already exists; nil if it was created.
+    package static func failureToCreate(
+        _ path: String,
+        contents: [UInt8] = [],
+        for directory: String? = nil
+    ) -> Int32? {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return false }
+        guard descriptor >= 0 else { return errno }
         if let directory { DirectoryOwner.give(descriptor, toOwnerOf: directory) }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             try file.write(contentsOf: Data(contents))
             try file.close()
-            return true
+            return nil
         } catch {
             try? FileManager.default.removeItem(atPath: path)
-            return false
+            return EIO
         }
     }
 

@@ -30,11 +30,8 @@ extension SQLiteStore {
             throw HermesError(.invalidArgument, "The backup would overwrite a file. Choose a new name.")
         }
         let partial = "\(path).partial-\(String(UInt32.random(in: 0...UInt32.max), radix: 16))"
-        guard PrivateFile.create(partial) else {
-            throw HermesError(
-                .invalidArgument,
-                "The backup cannot be written: its directory is missing or read-only, or its disk is full."
-            )
+        if let number = PrivateFile.failureToCreate(partial) {
+            throw HermesError(.invalidArgument, "The backup cannot be written: \(Self.problem(number, at: path))")
         }
         defer { try? FileManager.default.removeItem(atPath: partial) }
         let isCancelled = CancellationMark()
@@ -47,6 +44,7 @@ extension SQLiteStore {
         do {
             // Fails if the file was created meanwhile.
             try FileManager.default.moveItem(atPath: partial, toPath: path)
+            DirectoryFlush.flush(URL(fileURLWithPath: path).deletingLastPathComponent().path)
             return accounts
         } catch {
             throw HermesError(.invalidArgument, "The backup file cannot be renamed.", cause: error)
@@ -92,6 +90,17 @@ extension SQLiteStore {
         } catch let error as DatabaseError {
             guard let problem = problem(error, at: path) else { throw error }
             throw HermesError(.storageUnavailable, "The backup cannot be written: \(problem)", cause: error)
+        }
+    }
+
+    /// Explains the system's error number for a backup that cannot be created.
+    static func problem(_ number: Int32, at path: String) -> String {
+        switch number {
+        case ENOENT, ENOTDIR: "the directory of \(path) does not exist. Create it, or choose another place."
+        case EACCES, EPERM: "the server's user may not create \(path). Change the permissions of its directory."
+        case EROFS: "the disk of \(path) is mounted read-only. Choose another place."
+        case ENOSPC, EDQUOT: "the disk of \(path) is full. Free some space there, or choose another place."
+        default: "\(path) cannot be created: \(String(cString: strerror(number)))."
         }
     }
 

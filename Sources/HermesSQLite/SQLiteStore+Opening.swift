@@ -335,6 +335,13 @@ extension SQLiteStore {
         _ logger: Logger,
         _ progress: @escaping @Sendable (OpeningProgress) -> Void
     ) throws(StoreOpenError) {
+        guard !PageEnd.isCut(path) else {
+            throw StoreOpenError(
+                reason: .damaged,
+                path: path,
+                message: "The file is damaged (it was cut: its last page is not whole). \(restoreAdvice)"
+            )
+        }
         let found: (applicationID: Int32, version: Int, isEmpty: Bool, problem: String?)
         do {
             var configuration = Configuration()

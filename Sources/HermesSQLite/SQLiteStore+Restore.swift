@@ -107,6 +107,7 @@ extension SQLiteStore {
         from file: String,
         _ logger: Logger
     ) throws(StoreOpenError) -> Int {
+        guard !PageEnd.isCut(partial) else { throw damaged(file, "it was cut: its last page is not whole") }
         do {
             let queue = try DatabaseQueue(path: partial)
             let accounts = try queue.writeWithoutTransaction { db -> Int in

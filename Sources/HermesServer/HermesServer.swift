@@ -70,6 +70,11 @@ public enum HermesServer {
         }
     }
 
+    /// Returns the word that is most similar to `word`; nil if none is similar enough.
+    package static func nearest(to word: String, among words: [String]) -> String? {
+        SettingsError.nearest(to: word, among: words)
+    }
+
     static func sources(_ arguments: [String], _ environment: [String: String], _ file: String?) -> SettingSources {
         SettingSources(arguments: arguments, environment: environment, file: file ?? environment["HERMES_CONFIG"])
     }
@@ -130,7 +135,7 @@ public enum HermesServer {
         logger.notice(
             "limits.connections is lowered to what the system's limit on open files allows",
             metadata: [
-                "files": "\(limit.soft)", "configured": "\(wanted)", "connections": "\(most)", "raise": "ulimit -n",
+                "files": "\(limit.soft)", "configured": "\(wanted)", "connections": "\(most)", "raise": "ulimit -Hn",
             ]
         )
         return settings

@@ -142,7 +142,62 @@ struct CommandLoopbackTests {
         try await withServer { server in
             let room = server.port("liveroom")
             try await HermesCommand.run(["room", "lobby", "--name", "ann", "--gift", "rose:2", "--port", "\(room)"])
+            try await HermesCommand.run(["room", "lobby", "--watch", "--wait", "0.1", "--port", "\(room)"])
             try await HermesCommand.run(["qsiop", "ping", "--port", "\(server.port("qsiop"))"])
+        }
+    }
+
+    /// Answers the first bytes with a text.
+    private final class Babble: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            context.writeAndFlush(NIOAny(ByteBuffer(string: "this is no TLS\r\n")), promise: nil)
+        }
+    }
+
+    @Test func `chat ends if the server does not speak TLS at the first login`() async throws {
+        let plain = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Babble()) }
+            }
+            .bind(host: "127.0.0.1", port: 0)
+            .get()
+        let port = try #require(plain.localAddress?.port)
+        try await Self.withPasswordFile { file in
+            await #expect(throws: ExitCode.failure) {
+                try await HermesCommand.run([
+                    "chat", "ann", "--tls", "--port", "\(port)", "--password-file", file, "--no-cache", "--device", "t",
+                ])
+            }
+        }
+        try await plain.close()
+    }
+
+    @Test func `a server that cannot be reached is told in plain words`() async throws {
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0)
+            .get()
+        let port = try #require(server.localAddress?.port)
+        try await server.close()
+        // No name has so long a part, so nobody is asked for it.
+        let host = String(repeating: "x", count: 64) + ".invalid"
+        for (place, reason) in [
+            ("127.0.0.1:\(port)", "cannot connect: 127.0.0.1:\(port): Connection refused; is the server running"),
+            ("\(host):1", "cannot connect: \(host) is not known: "),
+        ] {
+            let failure = await #expect(throws: ClientFailure.self) {
+                try await HTTPEndpoint("http://\(place)", path: "/").get()
+            }
+            #expect(failure?.message.hasPrefix(reason) == true, "\(failure?.message ?? "")")
+            #expect(failure?.exitCode == ExitCode(69) && failure?.message.contains("Error") == false)
+        }
+    }
+
+    @Test func `a file for pub that cannot be read is a failure, and no wrong command line`() async throws {
+        let missing = NSTemporaryDirectory() + "/h-\(UInt64.random(in: 0 ... .max))"
+        await #expect(throws: ExitCode(66)) {
+            try await HermesCommand.run(["pub", "-t", "a", "-f", missing, "-p", "1", "--quiet"])
         }
     }
 

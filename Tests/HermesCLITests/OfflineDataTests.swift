@@ -83,6 +83,23 @@ struct OfflineDataTests {
         }
     }
 
+    @Test func `all scopes are not given together with others`() async throws {
+        try await Self.withPath { path in
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            let response = try await HermesServer.administer(
+                .createAPIKey(name: "shop", scopes: "all,foo"),
+                arguments: ["--data.directory", path],
+                environment: [:],
+                file: nil
+            )
+            guard case .failed(_, let message) = response else {
+                Issue.record("\(response)")
+                return
+            }
+            #expect(message.contains("stands alone"))
+        }
+    }
+
     @Test func `a command that prepares the first start says what it has created`() async throws {
         try await Self.withPath { path in
             let environment = ["HERMES_DATA_DIRECTORY": path]

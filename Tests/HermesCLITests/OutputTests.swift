@@ -4,6 +4,7 @@
 import ArgumentParser
 import Foundation
 import Hermes
+import HermesServer
 import HermesTestKit
 import NIOCore
 import NIOPosix
@@ -114,6 +115,58 @@ struct OutputTests {
         }
     }
 
+    @Test(arguments: [
+        ("Parcel", "at your door", "", "", "[Parcel] at your door"), ("Parcel", "", "", "", "[Parcel]"),
+        ("", "at your door", "shop.Order", "{}", "at your door"),
+        ("", "", "shop.Order", "{}", "[push of type shop.Order]"),
+        ("", "", "", #"{"order":7}"#, #"[push with data {"order":7}]"#), ("", "", "", "", "[push without text]"),
+    ])
+    func `a push is a line without empty brackets`(
+        title: String,
+        body: String,
+        type: String,
+        data: String,
+        line: String
+    ) {
+        #expect(PushText.line(title: title, body: body, type: type, data: data) == line)
+    }
+
+    @Test func `a chat that is to end after one push ends after it`() async throws {
+        try await withServer(store: .sqlite) { server in
+            var configuration = HermesClient.Configuration(
+                server: ServerAddress(port: server.port("delimited")),
+                device: DeviceDescription(id: "cleo")
+            )
+            configuration.reconnect = .never
+            let first = try HermesClient(configuration)
+            let session = try await first.logIn(.register(nickName: "cleo", password: "secret-c"))
+            await first.close()
+            let created = try await HermesServer.administer(
+                .createAPIKey(name: "shop", scopes: "push"),
+                arguments: ["--data.directory", server.dataDirectory],
+                environment: [:],
+                file: nil
+            )
+            guard case .apiKeyCreated(let secret) = created else {
+                Issue.record("\(created)")
+                return
+            }
+            let file = server.dataDirectory + "/shop.key"
+            try Data(secret.utf8).write(to: URL(fileURLWithPath: file))
+            let place = ["--key-file", file, "--server", "http://127.0.0.1:\(server.port("http"))"]
+            try await HermesCommand.run(["push", "--to", "cleo", "--body", "parcel"] + place)
+            let pipe = try Pipe()
+            async let read = pipe.head(1)
+            let client = try HermesClient(configuration)
+            let console = Console(isInteractive: false, output: pipe.output)
+            let chat = Chat(client: client, console: console, name: "cleo", place: "here", limit: 1)
+            try await chat.run(firstPeer: nil, wait: nil) { try await client.logIn(.token(session.token)) }
+            await client.close(takingLastEvent: chat.progress.isComplete)
+            close(pipe.output.descriptor)
+            #expect(await read == ["parcel"])
+        }
+    }
+
     @Test func `sub prints what is acknowledged before it goes on, and fails where nobody reads`() async throws {
         let pipe = try Pipe()
         var printer = MQTTPrinter(format: nil, showsTopic: false, endsLine: true)
@@ -139,6 +192,8 @@ struct OutputTests {
         #expect(CommandOutput.message(closed, after: "the key was created")?.hasSuffix("; the key was created") == true)
         #expect(CommandOutput.message(full, after: "the key was created") == "\(full.reason); the key was created")
         #expect(CommandOutput.message(full, after: nil) == full.reason)
+        // The same in commands that go on printing, such as sub.
+        #expect(closed.exitCode == .failure && full.exitCode == ExitCode(74))
         #if os(Linux)
         let descriptor = open("/dev/full", O_WRONLY)
         try #require(descriptor >= 0)

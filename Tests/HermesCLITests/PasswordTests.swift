@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import ArgumentParser
 import Foundation
 import HermesTestKit
 import Testing
@@ -44,7 +45,19 @@ struct PasswordTests {
             try? pipe.close()
         }
         #expect(try PasswordInput.read(file: path, isNew: true) == "secret")
-        #expect(SecretFile.read(path + ".missing") == nil)
+    }
+
+    @Test func `a file that cannot be read is told with the system's reason`() async throws {
+        let directory = NSTemporaryDirectory()
+        let missing = directory + "/h-\(UUID().uuidString.prefix(8))"
+        #expect(throws: UnreadableFile(number: ENOENT)) { try SecretFile.read(missing) }
+        #expect(throws: UnreadableFile(number: EISDIR)) { try SecretFile.read(directory) }
+        let failure = await #expect(throws: ClientFailure.self) {
+            try await Password.get(file: missing, prompt: "", confirms: false)
+        }
+        #expect(failure?.message == "--password-file \(missing) cannot be read: No such file or directory")
+        let key = #expect(throws: ClientFailure.self) { try APIKeyOptions.parse(["--key-file", directory]).read() }
+        #expect(key?.message == "--key-file \(directory) cannot be read: Is a directory")
     }
 
     /// What comes of typed bytes.

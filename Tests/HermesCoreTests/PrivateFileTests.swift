@@ -16,6 +16,8 @@ struct PrivateFileTests {
         #expect(!PrivateFile.create(path, contents: [4]))
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data([1, 2, 3]))
         #expect(!PrivateFile.create(path + "/below"))
+        #expect(PrivateFile.failureToCreate(path) == EEXIST)
+        #expect(PrivateFile.failureToCreate(path + ".missing/below") == ENOENT)
     }
 
     @Test

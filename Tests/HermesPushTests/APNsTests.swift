@@ -227,7 +227,14 @@ struct APNsTests {
     func `a key that cannot be read is named by its setting`() async throws {
         let http = try PushFixtures.client()
         let wrong = try folder.write("wrong.p8", "no key")
-        for (path, part) in [(folder.path + "/missing", "cannot be read"), (wrong, "no P-256 key")] {
+        // Reading a pipe would wait for its writer.
+        let pipe = folder.path + "/pipe"
+        #expect(mkfifo(pipe, 0o600) == 0)
+        let cases = [
+            (folder.path + "/missing", "cannot be read: No such file"), (wrong, "no P-256 key"),
+            (pipe, "cannot be read: it is a pipe"),
+        ]
+        for (path, part) in cases {
             let error = #expect(throws: PushConfigurationError.self) {
                 try APNsSender(.init(keyFile: path, keyID: "", teamID: "", topic: ""), http: http, time: clock)
             }

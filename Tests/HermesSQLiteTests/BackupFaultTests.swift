@@ -71,6 +71,16 @@ struct BackupFaultTests {
         try run("/bin/umount", ["-l", directory.path])
     }
 
+    @Test func `a place that does not exist is named, with the cause`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let path = directory.path + "/missing/copy.db"
+        let error = await #expect(throws: HermesError.self) { try await store.backup(to: path) }
+        #expect(error?.message.contains("the directory of \(path) does not exist") == true)
+        #expect(error?.message.contains("full") == false)
+        try store.close()
+    }
+
     @Test(.enabled(if: canMount))
     func `a full disk of the backup is told as such, and is no failure of the store`() async throws {
         let mountPoint = try TemporaryDirectory()

@@ -218,6 +218,7 @@ struct RestoreTests {
         let damages: [(String, Data, StoreOpenError.Reason)] = [
             ("the head", head, .damaged), ("pages in the middle", middle, .damaged),
             ("cut off", good.prefix(good.count / 8_192 * 4_096), .damaged),
+            ("one byte missing", good.dropLast(), .damaged), ("most of a page missing", good.dropLast(4_090), .damaged),
             ("a text", Data("dear diary".utf8), .damaged), ("empty", Data(), .notHermes),
         ]
         for (name, bytes, expected) in damages {

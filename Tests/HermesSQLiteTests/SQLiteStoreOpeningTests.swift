@@ -179,7 +179,7 @@ struct SQLiteStoreOpeningTests {
 
     @Test
     func `garbage, an empty file and a cut file are refused as damaged`() async throws {
-        for damage in ["garbage", "empty", "cut", "header"] {
+        for damage in ["garbage", "empty", "cut", "last byte", "header"] {
             let directory = try TemporaryDirectory()
             try await fill(directory)
             let url = URL(fileURLWithPath: directory.database)
@@ -188,6 +188,7 @@ struct SQLiteStoreOpeningTests {
             case "garbage": data = Data((0..<10_000).map { _ in UInt8.random(in: 0...255) })
             case "empty": data = Data()
             case "cut": data = data.prefix(data.count / 2 + 100)
+            case "last byte": data = data.dropLast()
             default: data.replaceSubrange(0..<16, with: Data(repeating: 0, count: 16))
             }
             try data.write(to: url)

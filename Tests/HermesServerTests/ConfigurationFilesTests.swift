@@ -100,6 +100,15 @@ import Testing
         let damaged = try files.write("chain.pem", "# ours\n\n" + text + "\n" + cut.joined(separator: "\n") + "\n")
         let said = await check(tls(damaged, made.key, "http"))
         #expect(said.contains("listeners.http.tls.certificate: \"\(damaged)\", line \(lines + 4): "), "\(said)")
+        let long = try files.write("long.pem", String(repeating: text, count: 33))
+        #expect(await check(tls(long, made.key)).contains("\"\(long)\" holds 33 certificates; a chain has at most 32"))
+        let pipe = files.directory.appending(path: "pipe").path
+        #expect(mkfifo(pipe, 0o600) == 0)
+        #expect(await check(tls(made.certificate, pipe)).contains("\"\(pipe)\" cannot be read: it is a pipe"))
+        #expect(
+            await check(["--push.certificateAuthority", pipe, "--push.fcm.serviceAccountFile", pipe])
+                .contains("push.certificateAuthority: \"\(pipe)\" cannot be used: it is a pipe")
+        )
         let lists = try files.write("lists", "nonsense")
         let client = [
             "--listeners.mqtts.tls.clientCertificates", "required", "--listeners.mqtts.tls.clientAuthority",

@@ -15,12 +15,12 @@ import Musl
 import Darwin
 #endif
 
-/// A program that listens on a Unix socket and closes each connection at once. It does not use NIO, which would ignore
+/// A program that listens on a Unix socket and closes each connection at once, or never answers. It does not use NIO, which would ignore
 /// SIGPIPE for the whole process.
 private enum ClosingServer {
     struct Failed: Error {}
 
-    static func start(at path: String) throws {
+    static func start(at path: String, closes: Bool = true) throws {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
@@ -41,7 +41,7 @@ private enum ClosingServer {
             while true {
                 let connection = accept(listener, nil, nil)
                 guard connection >= 0 else { return }
-                close(connection)
+                if closes { close(connection) }
             }
         }
     }
@@ -49,6 +49,17 @@ private enum ClosingServer {
 
 @Suite("Commands over the control socket", .inTurns, .timeLimit(.minutes(1)))
 struct ControlClientTests {
+    @Test func `a command does not wait for ever for a server that does not answer`() async throws {
+        let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try ClosingServer.start(at: directory + "/" + ControlSocket.fileName, closes: false)
+        let failure = await #expect(throws: ServerFailure.self) {
+            try await ControlClient.ask(.stats(period: nil), directory: directory, limit: 1)
+        }
+        #expect(failure?.message.contains("did not answer within 1 s") == true)
+    }
+
     @Test func `a server that closes the connection during the request does not end the command's process`() async {
         await #expect(processExitsWith: .success) {
             // A process inherits what its parent ignores.

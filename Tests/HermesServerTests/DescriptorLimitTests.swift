@@ -36,8 +36,30 @@ import Testing
         #expect(all > files / 3, "few are wasted")
     }
 
+    @Test(arguments: [64, 200, 256, 500, 1_024])
+    func `with few descriptors every port has some connections, and the server keeps what it needs`(files: Int) {
+        let shares = DescriptorShares(of: files)
+        let total = ConnectionCounter.total(fitting: files)
+        #expect(total == shares.gateways && total > 1 && shares.http.floor > 1)
+        let all = ConnectionCounter.most(total: total, files: files)
+        let console = ConnectionCounter(total: total, perAddress: 1_000, http: shares.console)
+        var held = 0
+        while console.addHTTP(.v4(UInt32(held / 2))) == nil { held += 1 }
+        // The store, a backup and the listeners need some 60.
+        #expect(all + held + min(60, files / 4) <= files)
+        // The counter keeps to it.
+        let counter = ConnectionCounter(total: total, perAddress: 1_000, http: shares.http)
+        var (gateways, http) = (0, 0)
+        while counter.add(.v4(UInt32(gateways))) == nil { gateways += 1 }
+        while counter.addHTTP(.v4(UInt32(http / 2))) == nil { http += 1 }
+        #expect(gateways == total && gateways + http == all)
+    }
+
     @Test
-    func `with very few descriptors there is room for some connections all the same`() {
-        for files in [0, 1, 256] { #expect(ConnectionCounter.total(fitting: files) == 64) }
+    func `with no descriptors at all nothing traps`() {
+        for files in [-1, 0, 1, 2, 3, .max] {
+            let shares = DescriptorShares(of: files)
+            #expect(shares.gateways >= 1 && shares.own >= 0 && shares.http.floor >= 0)
+        }
     }
 }

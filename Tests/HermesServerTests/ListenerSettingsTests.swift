@@ -4,6 +4,7 @@
 import Foundation
 import HermesGateways
 import HermesTestKit
+import NIOCore
 import Testing
 
 @testable import HermesServer
@@ -104,6 +105,18 @@ import Testing
         #expect(warnings.count == 1)
         #expect(warnings.first?.hasPrefix("listeners.mqtts.tls.clientAuthority has no effect") == true)
         #expect(try Self.load(tls + ["\(prefix)clientCertificates", "optional"]).warnings.isEmpty)
+    }
+
+    @Test func `an unknown host of a listener is told in plain words`() throws {
+        // No name has so long a part, so nobody is asked for it.
+        let host = String(repeating: "x", count: 64) + ".invalid"
+        let thrown = #expect(throws: SocketAddressError.UnknownHost.self) {
+            try SocketAddress.makeAddressResolvingHost(host, port: 1)
+        }
+        let error = try #require(thrown)
+        let message = ServerFailure.cannotListen("mqtt", ListenerSettings(host: host, port: 1), error).message
+        #expect(message.contains("\(host) is not known: ") && message.hasSuffix("; check listeners.mqtt.host"))
+        #expect(!message.contains("SocketAddressError"))
     }
 
     @Test func `a data directory without room for the control socket is warned of`() throws {

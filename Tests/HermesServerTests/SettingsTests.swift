@@ -145,6 +145,12 @@ import Testing
         #expect(!said.contains("HERMES_STRICT"))
     }
 
+    @Test func `a section with one setting stands for it; without a hint, the list of settings is named`() throws {
+        #expect(try problems(["--data", "x"]).contains("--data; did you mean --data.directory?"))
+        #expect(try problems(environment: ["HERMES_DATA": "x"]).contains("did you mean HERMES_DATA_DIRECTORY?"))
+        #expect(try problems(["--xylophone", "x"]).contains("hermes check-config --print-annotated"))
+    }
+
     @Test func `what Kubernetes tells about a Service with the server's name is no setting`() throws {
         let environment = [
             "HERMES_SERVICE_HOST": "10.0.0.1", "HERMES_SERVICE_PORT": "80", "HERMES_SERVICE_PORT_MQTT_TLS": "8883",
@@ -203,8 +209,8 @@ import Testing
         #expect(said.contains("the listener hall needs listeners.hall.protocol"))
     }
 
-    @Test func `a key far from all is referred to the documentation`() throws {
-        #expect(try problems(["--zzzzzzzzzzzzzz", "1"]).contains("docs/configuration.md"))
+    @Test func `a key far from all is referred to the list of all settings`() throws {
+        #expect(try problems(["--zzzzzzzzzzzzzz", "1"]).contains("hermes check-config --print-annotated"))
     }
 
     @Test(arguments: [

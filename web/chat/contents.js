@@ -69,7 +69,8 @@ export function composed(kind, values, attributes) {
     if (pairs.length > maxAttributes || pairs.some((pair) => pair.length < 2 || !pair[0].trim())) {
         throw new Error(t("attributesWrong", maxAttributes));
     }
-    const named = Object.fromEntries(pairs.map(([name, ...value]) => [name.trim(), value.join("=").trim()]));
+    // The server takes names that are equal after their normalization for one name.
+    const named = Object.fromEntries(pairs.map(([name, ...value]) => [name.trim().normalize(), value.join("=").trim()]));
     if (kind === "text") return { text: values.text, attributes: named };
     const fields = kinds[kind].map(({ name, type }) => {
         const value = values[name].trim();

@@ -47,6 +47,7 @@ test("a content is composed of the form's values", () => {
     const { custom: made } = composed("custom", { type: "x", data: "你好" }, "");
     assert.equal(Buffer.from(made.data, "base64").toString(), "你好");
     assert.deepEqual(Object.keys(composed("text", { text: "x" }, "__proto__=x").attributes), ["__proto__"]);
+    assert.deepEqual(composed("text", { text: "x" }, "e\u0301=1\n\u00e9=2").attributes, { "\u00e9": "2" });
 });
 
 test("attributes that are no pairs, or too many, are refused", () => {

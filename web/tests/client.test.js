@@ -1070,6 +1070,102 @@ describe("requests", () => {
         assert.equal((await server.packet("send")).send.content.text, text);
     });
 
+    describe("what the server cannot read", () => {
+        test("is not sent, and the error names the field", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, 1));
+            const named = (field) => ({ code: 109, message: new RegExp(field) });
+            await assert.rejects(client.send("x", { uid: 7 }, { expiresInSeconds: 1.5 }), named("send.expiresInSeconds"));
+            const attributes = { "\u00e9": "1", "e\u0301": "2" };
+            await assert.rejects(client.send({ text: "x", attributes }, { uid: 7 }), named("send.content.attributes"));
+            await assert.rejects(client.watchPresence([7, -1]), named("presence.watchUids.1"));
+            await assert.rejects(client.markRead({ uid: 7 }, 1n << 64n), named("markRead.upToSeq"));
+            await assert.rejects(client.account({ uid: 7n }), named("account.get.uid"));
+            assert.throws(() => client.setTyping({ uid: "bob" }), named("typing.conversation.uid"));
+            await client.send("x", { uid: 7 });
+            assert.equal(server.packets.filter(({ authenticate }) => !authenticate).length, 1);
+            assert.equal(server.connections.length, 1);
+        });
+
+        test("is not sent as a login", async () => {
+            const client = await open({ device: { name: 7 } });
+            await assert.rejects(client.logIn({ token: "t" }), { code: 109, message: /device\.name/ });
+            assert.equal(server.connections.length, 0);
+        });
+    });
+
+    describe("after a breach of the protocol", () => {
+        const bad = "bad";
+        /** A server that ends the connection at a text; over the first connection, after `count` messages. */
+        const picky = (count) => (packet, connection) => {
+            if (!packet.send) return;
+            const first = server.connections.indexOf(connection) === 0;
+            const texts = server.packets.flatMap((each) => (each.send ? [each.send.content.text] : []));
+            if (first ? texts.length === count : packet.send.content.text === bad) {
+                connection.send({ kicked: { reason: "REASON_PROTOCOL", message: "no packet", code: 4006 } });
+                connection.close(1002);
+            } else if (!first) connection.send(receipt(packet, texts.length));
+        };
+        const texts = () => server.packets.filter((packet) => packet.send).map((packet) => packet.send.content.text);
+
+        test("the requests go one at a time, and only the cause fails", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            server.handler = picky(4);
+            const long = (number) => `${number}`.repeat(100);
+            const ends = [long(1), bad, long(2), long(3)].map((text) => client.send(text, { uid: 7 }));
+            await assert.rejects(ends[1], { code: 109, message: /no packet/ });
+            await Promise.all([ends[0], ends[2], ends[3]]);
+            assert.deepEqual(texts().slice(4), [long(1), bad, long(2), long(3)]);
+            assert.equal(server.connections.length, 3);
+        });
+
+        test("new requests wait until the suspects are answered", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            server.handler = picky(2);
+            const ends = ["a", "b"].map((text) => client.send(text, { uid: 7 }));
+            await server.until(() => texts().length === 2);
+            let held;
+            server.handler = (packet, connection) => {
+                if (packet.send && held) return connection.send(receipt(packet, 9));
+                if (packet.send) held = () => connection.send(receipt(packet, 8));
+            };
+            await server.until(() => held);
+            ends.push(client.send("c", { uid: 8 }), client.send("d", { uid: 8 }));
+            const live = server.connections.length;
+            // What needs no answer does not wait. It arrives after all that was written before it.
+            client.setTyping({ uid: 7 });
+            await server.packet("typing");
+            assert.deepEqual(texts().slice(2), ["a"]);
+            held();
+            await Promise.all(ends);
+            assert.deepEqual(texts().slice(2), ["a", "b", "c", "d"]);
+            assert.equal(server.connections.length, live);
+        });
+
+        test("without a request in flight, none is searched for", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            const lives = [];
+            client.on("state", ({ is }) => is === "live" && lives.push(is));
+            for (const count of [1, 2]) {
+                const again = next(client, "state", ({ is }) => is === "live");
+                server.connections.at(-1).send({ kicked: { reason: "REASON_PROTOCOL", code: 4006 } });
+                server.connections.at(-1).close(1002);
+                await again;
+                assert.equal(lives.length, count);
+            }
+            // The server answers only after both have come.
+            server.handler = (_packet, connection) => {
+                if (texts().length < 2) return;
+                for (const packet of server.packets.slice(-2)) connection.send(receipt(packet, 1));
+            };
+            await Promise.all(["a", "b"].map((text) => client.send(text, { uid: 7 })));
+        });
+    });
+
     describe("half of a surrogate pair", () => {
         const half = "ok 😀".slice(0, -1);
         const isHalf = { code: 109, message: /surrogate/ };

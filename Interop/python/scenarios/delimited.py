@@ -13,7 +13,7 @@ from support.checks import equal, require
 from support.world import PASSWORD, World
 
 NOT_AUTHENTICATED, ALREADY_AUTHENTICATED, WRONG_CREDENTIALS, INVALID_TOKEN, NAME_TAKEN = 1001, 1002, 1003, 1004, 1006
-INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, CONFLICT = 2001, 2002, 2003, 2004
+INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, CONFLICT, TOO_LARGE = 2001, 2002, 2003, 2004, 2006
 
 
 def refused(body, what: str, *codes: int):
@@ -69,8 +69,8 @@ def sending(world: World):
     refused(lambda: a.send(bob.uid, "two", client_id="c-1"), "the same client id with other content", CONFLICT)
     refused(lambda: a.send(2**31 - 1, "hello"), "a message to nobody", NOT_FOUND)
     refused(lambda: a.ask(send=message_pb2.Send(to=with_user(bob.uid))), "a message without content", INVALID_ARGUMENT)
-    refused(lambda: a.send(bob.uid, "x", client_id="c" * 65), "a client id of 65 bytes", INVALID_ARGUMENT)
-    refused(lambda: a.send(bob.uid, "x" * 70_000), "a text of 70,000 bytes", INVALID_ARGUMENT, 2006)
+    refused(lambda: a.send(bob.uid, "x", client_id="c" * 65), "a client id of 65 bytes", TOO_LARGE)
+    refused(lambda: a.send(bob.uid, "x" * 70_000), "a text of 70,000 bytes", TOO_LARGE)
     last = a.send(bob.uid, "three")
     event_2 = b.event()
     equal((event_2.message.id, event_2.seq), (last.message_id, event.seq + 1), "the next message")

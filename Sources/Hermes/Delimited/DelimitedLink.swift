@@ -463,7 +463,7 @@ extension DelimitedLink {
         func error(_ code: HermesClientError.Code, _ text: String) -> HermesClientError {
             HermesClientError(code, kicked.message.isEmpty ? text : kicked.message)
         }
-        // An older server sends no code. The driver then guesses which request broke the protocol.
+        // An older server sends no code. The driver then searches for the request that broke the protocol.
         let breach = HermesClientError.Code(rawValue: kicked.code)
         switch kicked.reason {
         case .replaced:

@@ -159,7 +159,7 @@ extension HermesClient {
     /// - Parameter uids: the accounts to watch. A client can watch 1,000 accounts, including those of earlier calls;
     ///   further accounts are not watched.
     /// - Returns: the present states of the accounts.
-    /// - Throws: HermesClientError `.invalidArgument` if the call names more than 1,000 accounts; `.timedOut`;
+    /// - Throws: HermesClientError `.tooLarge` if the call names more than 1,000 accounts; `.timedOut`;
     ///   CancellationError.
     public func watchPresence(of uids: [UserID]) async throws -> [Presence] {
         var request = Hermes_V1_PresenceRequest()
@@ -223,7 +223,8 @@ extension HermesClient {
     /// - Returns: the number of connections in the room, including this one.
     /// - Throws: HermesClientError `.forbidden` if the account may not enter the room, the client is already in it, or
     ///   the client is in too many rooms; `.invalidArgument` if the room's name does not have this form; `.tooLarge` if
-    ///   the user's name has more than 256 bytes or the icon's URL more than 1,024; `.timedOut`; CancellationError.
+    ///   the room's name has more than 64 bytes, the user's name more than 256 or the icon's URL more than 1,024;
+    ///   `.timedOut`; CancellationError.
     @discardableResult
     public func enterRoom(_ room: String, as user: RoomUser) async throws -> Int {
         var request = Hermes_V1_RoomRequest()

@@ -166,6 +166,7 @@ extension ConnectionDriver {
                 guard let id = id.value, let entry = driver.requests.remove(id) else { return }
                 driver.link.abandoned(id: id)
                 entry.waiter.resume(throwing: CancellationError())
+                driver.continueSearch()
             }
         }
     }
@@ -182,8 +183,8 @@ extension ConnectionDriver {
     ) -> UInt64 {
         let deadline = eventLoop.now + TimeAmount(timeout)
         let id = requests.insert(request, replay: replay, deadline: deadline, waiter: waiter)
-        // If the request cannot be written, its waiter has got the error.
-        if case .live = machine.state { try? write(request, id: id) }
+        // If the request cannot be written, its waiter has got the error. During a search, the request waits.
+        if case .live = machine.state, !requests.isSearching { try? write(request, id: id) }
         schedule()
         return id
     }

@@ -142,19 +142,21 @@ extension ConnectionDriver {
 }
 
 /// Returns a short description of an error. The descriptions of NIO and the system are long.
-func explain(_ error: any Error) -> String {
+package func explain(_ error: any Error) -> String {
     switch error {
     case let error as HermesClientError: error.message
     case let error as WireError: error.message
     case let error as IOError: String(cString: strerror(error.errnoCode))
     case let error as NIOConnectionError: explainConnection(error)
+    case let error as SocketAddressError.UnknownHost: error.errorDescription
+    case ChannelError.connectTimeout: "no answer in time"
     default: ServerMismatch.text(ofTLS: error) ?? "\(error)"
     }
 }
 
 private func explainConnection(_ error: NIOConnectionError) -> String {
     guard let first = error.connectionErrors.first else {
-        let reason = (error.dnsAError ?? error.dnsAAAAError).map { ": \($0)" } ?? ""
+        let reason = (error.dnsAError ?? error.dnsAAAAError).map { ": \(explain($0))" } ?? ""
         return "\(error.host) is not known\(reason)"
     }
     return "\(error.host):\(error.port): \(explain(first.error))"

@@ -163,6 +163,7 @@ extension ConnectionDriver {
                     return .success(answer)
                 }
                 entry.waiter.resume(with: answer)
+                continueSearch()
             case .send(let request, let id):
                 guard maySend else { continue }
                 do throws(HermesClientError) {
@@ -270,10 +271,22 @@ extension ConnectionDriver {
         withLink { link, effects in link.becameLive(now: eventLoop.now, effects: &effects) }
         // The link may have given up the connection.
         guard case .live = machine.state else { return }
-        // If a request cannot be written, its waiter has got the error.
-        for (id, request) in requests.unwritten() { try? write(request, id: id) }
+        writeWaiting()
         if let session { liveWaiters.resume(returning: session) }
     }
+
+    /// Writes the requests that wait for the connection.
+    private func writeWaiting() {
+        while case .live = machine.state {
+            let waiting = requests.unwritten()
+            guard !waiting.isEmpty else { return }
+            // If a request cannot be written, its waiter has got the error.
+            for (id, request) in waiting { try? write(request, id: id) }
+        }
+    }
+
+    /// Writes the next request if requests are sent one at a time and the one before is gone.
+    func continueSearch() { if requests.isSearching { writeWaiting() } }
 
     /// Closes the connection if the server does not read the replies that it makes the client send.
     private func boundUnread() {
@@ -290,17 +303,17 @@ extension ConnectionDriver {
     /// The largest number of unread replies. A reply has only a few bytes.
     private static var maxUnreadReplies: Int { 100_000 }
 
-    /// Blames the likeliest request for the breach of the protocol that made the server end the connection. The request
-    /// fails if the cause is certain, or if the request was blamed before.
+    /// Handles a breach of the protocol for which the server ends the connection: fails the request that is the cause,
+    /// or begins to search for it.
     func blame(_ error: HermesClientError) {
-        let isSure = error.code == .frameTooLong
-        if isSure {
+        let isTooLong = error.code == .frameTooLong
+        if isTooLong {
             // Only the link knows the lengths of the frames that it sends again by itself.
             var effects = Link.Effects()
             link.refusedForLength(atLeast: requests.longestBytes, effects: &effects)
             guard effects.isEmpty else { return apply(effects) }
         }
-        guard let (id, entry) = requests.blameLongest(isSure: isSure) else { return }
+        guard let (id, entry) = requests.blame(isTooLong: isTooLong) else { return }
         link.abandoned(id: id)
         let text = "the server refuses this request of \(entry.writtenBytes) bytes: \(error.message)"
         entry.waiter.resume(throwing: HermesClientError(.notEncodable, text))
@@ -413,6 +426,7 @@ extension ConnectionDriver {
             entry.waiter.resume(throwing: HermesClientError(.timedOut, "the server did not answer in time"))
         }
         if isUnanswered { perform(machine.requestExpired(now: now)) }
+        continueSearch()
         withLink { link, effects in link.deadlineReached(now: now, effects: &effects) }
         perform(machine.deadlineReached(now: now))
     }

@@ -27,18 +27,21 @@ extension ConnectionEngine {
             /// The request's length on the present connection, in bytes. 0: the link keeps the request and sends it by
             /// itself.
             var writtenBytes = 0
-            /// The number of connections that the server ended for a breach while this was the longest unanswered
-            /// request.
-            var strikes = 0
         }
 
         private var entries: [UInt64: Entry] = [:]
         private var lastID: UInt64 = 15
+        /// The last of the requests that were in flight when the server ended a connection for a breach of the
+        /// protocol; 0: no request is searched for.
+        private var lastSuspect: UInt64 = 0
         /// The earliest deadline, or a moment before it.
         private(set) var nextDeadline: NIODeadline?
 
         var isEmpty: Bool { entries.isEmpty }
         var count: Int { entries.count }
+        /// Whether requests are sent one at a time, because one of them may be the reason why the server ended the
+        /// connection.
+        var isSearching: Bool { lastSuspect > 0 }
 
         /// Adds a request.
         ///
@@ -57,10 +60,6 @@ extension ConnectionEngine {
             return entry
         }
 
-        /// The number of strikes after which a request fails. If the request were sent again, it would end every
-        /// connection.
-        static var maxStrikes: Int { 2 }
-
         /// Notes that the request was written to the present connection, with this length in bytes.
         mutating func markWritten(_ id: UInt64, bytes: Int = 0) {
             entries[id]?.isWritten = true
@@ -70,27 +69,37 @@ extension ConnectionEngine {
         /// The length of the longest unanswered request on the present connection, in bytes; 0 if there is none.
         var longestBytes: Int { entries.values.reduce(0) { $1.isWritten ? max($0, $1.writtenBytes) : $0 } }
 
-        /// Counts a strike against the longest unanswered request, because the server ends the connection for a breach
-        /// of the protocol. The server does not name the request; the longest one is the likeliest cause. A request of
-        /// no bytes is not blamed, because the link sends it by itself.
+        /// Handles a breach of the protocol for which the server ends the connection. The server does not name the
+        /// request.
         ///
-        /// - Parameter isSure: whether the server says that a frame was too long. If so, the request fails at once.
+        /// If a frame was too long, the longest unanswered request fails. Otherwise, each request in flight may be the
+        /// cause. These requests are then sent one at a time over the next connections, and the request that is in
+        /// flight at a further breach fails. A request of no bytes is not blamed, because the link sends it by itself.
+        ///
+        /// - Parameter isTooLong: whether the server says that a frame was too long.
         /// - Returns: the request, which is removed, if it fails; otherwise nil.
-        mutating func blameLongest(isSure: Bool) -> (id: UInt64, entry: Entry)? {
+        mutating func blame(isTooLong: Bool) -> (id: UInt64, entry: Entry)? {
             let written = entries.filter { $0.value.isWritten && $0.value.writtenBytes > 0 }
-            guard
-                let id = written.max(by: { ($0.value.writtenBytes, $1.key) < ($1.value.writtenBytes, $0.key) })?.key,
-                var entry = entries[id]
+            guard isTooLong || isSearching else {
+                lastSuspect = written.keys.max() ?? 0
+                return nil
+            }
+            guard let id = written.max(by: { ($0.value.writtenBytes, $1.key) < ($1.value.writtenBytes, $0.key) })?.key
             else { return nil }
-            entry.strikes += 1
-            entries[id] = entry
-            guard isSure || entry.strikes >= Self.maxStrikes else { return nil }
+            if !isTooLong { lastSuspect = 0 }
             return remove(id).map { (id, $0) }
         }
 
-        /// The requests to write when the connection becomes live, in order.
-        func unwritten() -> [(id: UInt64, request: Request)] {
-            entries.filter { !$0.value.isWritten }.sorted { $0.key < $1.key }.map { ($0.key, $0.value.request) }
+        /// Returns the requests to write to a live connection, in order. During a search for a request, each request is
+        /// written after the answer to the one before. The search ends when all suspects are gone.
+        mutating func unwritten() -> [(id: UInt64, request: Request)] {
+            let waiting = entries.filter { !$0.value.isWritten }.sorted { $0.key < $1.key }
+                .map { (id: $0.key, request: $0.value.request) }
+            if let first = entries.keys.min(), first <= lastSuspect {
+                return waiting.count == entries.count ? Array(waiting.prefix(1)) : []
+            }
+            lastSuspect = 0
+            return waiting
         }
 
         /// Handles the loss of the connection.

@@ -43,7 +43,7 @@ package struct Connector: Sendable {
             let source = options?.pinnedCertificates?.name ?? ""
             throw HermesClientError(
                 .badTLS,
-                "\(source) holds no certificates to pin the server to: \(error)",
+                "\(source) holds no certificates to pin the server to: \(explain(error))",
                 cause: error
             )
         }
@@ -135,25 +135,41 @@ package struct Connector: Sendable {
     private static func context(_ options: TLSOptions) throws(HermesClientError) -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         if !options.verifiesServer { configuration.certificateVerification = .none }
+        switch options.trustedCertificates {
+        case nil: break
+        case .file(let file): configuration.trustRoots = .file(file)
+        case .some(let source):
+            configuration.trustRoots = .certificates(try using([source]) { try source.certificates() })
+        }
+        if let certificate = options.certificate {
+            let chain = try using([certificate]) { try certificate.certificates() }
+            configuration.certificateChain = chain.map { .certificate($0) }
+            let key = options.privateKey ?? certificate
+            configuration.privateKey = .privateKey(try using([key]) { try key.privateKey() })
+        }
+        let sources = [options.trustedCertificates, options.certificate, options.privateKey].compactMap { $0 }
+        return try using(sources) { try NIOSSLContext(configuration: configuration) }
+    }
+
+    /// Runs a step of the setup of TLS.
+    ///
+    /// - Parameter sources: the certificates and keys that the step uses.
+    /// - Throws: HermesClientError `.badTLS`; the message names the sources and the reason.
+    private static func using<Value>(
+        _ sources: [TLSOptions.Source],
+        _ step: () throws -> Value
+    ) throws(HermesClientError) -> Value {
         do {
-            switch options.trustedCertificates {
-            case nil: break
-            case .file(let file): configuration.trustRoots = .file(file)
-            case .some(let source): configuration.trustRoots = .certificates(try source.certificates())
-            }
-            if let certificate = options.certificate {
-                configuration.certificateChain = try certificate.certificates().map { .certificate($0) }
-                configuration.privateKey = .privateKey(try (options.privateKey ?? certificate).privateKey())
-            }
-            return try NIOSSLContext(configuration: configuration)
+            return try step()
         } catch {
-            let sources = [options.trustedCertificates, options.certificate, options.privateKey]
-            let names = sources.compactMap { $0?.name }.joined(separator: ", ")
-            throw HermesClientError(
-                .badTLS,
-                "TLS cannot be set up\(names.isEmpty ? "" : " with \(names)"): \(error)",
-                cause: error
-            )
+            let problem: String
+            if let unreadable = sources.compactMap(\.fileProblem).first {
+                problem = ": \(unreadable)"
+            } else {
+                let names = sources.map(\.name).joined(separator: ", ")
+                problem = (names.isEmpty ? "" : " with \(names)") + ": \(explain(error))"
+            }
+            throw HermesClientError(.badTLS, "TLS cannot be set up\(problem)", cause: error)
         }
     }
 }

@@ -12,12 +12,27 @@ package enum ServerMismatch {
     /// The text for a server that speaks TLS, although the client does not.
     package static let speaksTLS = "the server speaks TLS on this port"
 
+    /// Whether a connection failed because of TLS: only one of client and server uses it, or the client does not trust
+    /// the server's certificate.
+    package static func isAboutTLS(_ error: HermesClientError) -> Bool {
+        if error.code == .badTLS || error.message.contains(speaksTLS) || error.message.contains(speaksNoTLS) {
+            return true
+        }
+        return error.cause.flatMap { text(ofTLS: $0) } != nil
+    }
+
     /// Returns a short text for an error of TLS; nil for other errors.
     static func text(ofTLS error: any Error) -> String? {
         let failure: BoringSSLError
         switch error {
         case NIOSSLError.handshakeFailed(let found), NIOSSLError.shutdownFailed(let found): failure = found
         case let found as BoringSSLError: failure = found
+        case NIOSSLError.noSuchFilesystemObject: return "there is no such file"
+        case NIOSSLError.failedToLoadCertificate: return "no certificate can be read"
+        case NIOSSLError.failedToLoadPrivateKey:
+            return "no private key can be read; name the file of the certificate's key"
+        case let found as NIOSSLExtraError where found == .failedToValidateHostname:
+            return "the certificate is not for this host"
         default: return nil
         }
         switch failure {

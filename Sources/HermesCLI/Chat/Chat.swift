@@ -10,12 +10,14 @@ actor Chat {
     private let console: Console
     private let name: String
     private let place: String
-    /// The chat ends after this number of messages from others; nil: no limit.
+    /// The chat ends after this number of messages from others and pushes; nil: no limit.
     private let limit: Int?
     private var peer: Account?
     private var names: [UserID: String] = [:]
     private var arrived = 0
     private var statesEnded = false
+    /// Whether the server has accepted a login since the start.
+    private var hasLoggedIn = false
     /// Whether the last received event is printed.
     nonisolated let progress = PrintProgress()
 
@@ -34,7 +36,7 @@ actor Chat {
         case answered
         /// The input has ended.
         case input
-        /// The requested number of messages has arrived.
+        /// The requested number of messages and pushes has arrived.
         case limit
         case interrupted
         case stopped
@@ -51,7 +53,7 @@ actor Chat {
     ) async throws {
         try await withThrowingTaskGroup(of: End.self) { group in
             defer { group.cancelAll() }
-            group.addTask { await self.printStates() }
+            group.addTask { try await self.printStates() }
             let ephemeral = client.ephemeralEvents
             group.addTask { await self.printEphemeral(ephemeral) }
             group.addTask {
@@ -59,6 +61,7 @@ actor Chat {
                 return .interrupted
             }
             let session = try await self.whileWaitingForInterrupt(&group, logIn)
+            hasLoggedIn = true
             restartStates(&group)
             names[session.uid] = session.nickName
             let hint = console.isInteractive ? "; /help lists the commands" : ""
@@ -98,7 +101,7 @@ actor Chat {
     private func restartStates(_ group: inout ThrowingTaskGroup<End, any Error>) {
         guard statesEnded else { return }
         statesEnded = false
-        group.addTask { await self.printStates() }
+        group.addTask { try await self.printStates() }
     }
 
     /// Waits for an answer of the server while another task waits for Ctrl-C.
@@ -130,11 +133,14 @@ actor Chat {
 
     // MARK: Events
 
-    private func printStates() async -> End {
+    /// - Throws: HermesClientError if client and server do not agree about TLS before the first login. A further try
+    ///   cannot succeed.
+    private func printStates() async throws -> End {
         var wasLive = false
         for await state in client.states {
             switch state {
             case .waiting(let error, let delay):
+                if !hasLoggedIn, !wasLive, ServerMismatch.isAboutTLS(error) { throw error }
                 let seconds = Double(delay.components.seconds) + Double(delay.components.attoseconds) / 1e18
                 let time = seconds < 1 ? "at once" : "in \(Int(seconds.rounded())) s"
                 await console.status("\(error.message); trying again \(time)")
@@ -156,14 +162,17 @@ actor Chat {
             case .message(let message):
                 try await show(message, isStored: false)
                 if !message.isOwn { arrived += 1 }
-                if let limit, arrived >= limit {
-                    progress.printed()
-                    return .limit
-                }
             case .recall(_, in: _, let uid):
                 await console.status("\(await name(of: uid)) recalled a message")
             case .push(let push):
-                try await console.print("[\(push.title.printable)] \(push.body.printable)")
+                let line = PushText.line(
+                    title: push.title,
+                    body: push.body,
+                    type: push.messageType,
+                    data: push.dataJSON
+                )
+                try await console.print(line)
+                arrived += 1
             case .gap(let gap):
                 await console.status("\(Self.count(gap)) message(s) had expired before this device connected")
             case .inboxReset:
@@ -179,6 +188,7 @@ actor Chat {
                 await console.status(String(describing: event.kind).printable)
             }
             progress.printed()
+            if let limit, arrived >= limit { return .limit }
         }
         // The client has stopped; `run` reports why.
         return .states

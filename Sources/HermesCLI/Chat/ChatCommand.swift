@@ -24,7 +24,7 @@ struct ChatCommand: AsyncParsableCommand {
               hermes chat ann --register                  create the account "ann" and start
               hermes chat ann --to bob                    talk to bob
               hermes chat ann --to bob < letter.txt       send a file, line by line
-              hermes chat bob --count 3 < /dev/null       print the next three messages, then end
+              hermes chat bob --count 3 < /dev/null       print the next three messages or pushes, then end
               hermes chat ann --host chat.example --tls   over the internet
             """
     )
@@ -38,7 +38,7 @@ struct ChatCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("After the end of stdin, wait this long for incoming messages.", valueName: "seconds"))
     var wait: Double?
 
-    @Option(help: ArgumentHelp("End after this many messages from others.", valueName: "n"))
+    @Option(help: ArgumentHelp("End after this many messages from others and pushes.", valueName: "n"))
     var count: Int?
 
     @OptionGroup(title: "Login") var login: LoginOptions

@@ -64,8 +64,8 @@ func reportingFailures(
         throw end(ClientFailure(error, server: server))
     } catch let error as OutputFailure {
         // The reader has closed the pipe itself, so no message is needed.
-        if error.isClosed { throw ExitCode.failure }
-        throw end(ClientFailure("\(error)", exitCode: ExitCode(74)))
+        if error.isClosed { throw error.exitCode }
+        throw end(ClientFailure("\(error)", exitCode: error.exitCode))
     } catch is CancellationError {
         throw ExitCode(130)
     }

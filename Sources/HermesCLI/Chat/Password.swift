@@ -29,8 +29,14 @@ enum Password {
     }
 
     private static func read(file: String) throws -> String {
-        guard let data = SecretFile.read(file), let text = String(validating: data, as: UTF8.self) else {
-            throw ClientFailure("--password-file \(file) cannot be read, or is not UTF-8")
+        let data: Data
+        do throws(UnreadableFile) {
+            data = try SecretFile.read(file)
+        } catch {
+            throw ClientFailure("--password-file \(file) cannot be read: \(error)")
+        }
+        guard let text = String(validating: data, as: UTF8.self) else {
+            throw ClientFailure("--password-file \(file) is not UTF-8")
         }
         let line = text.prefix { !$0.isNewline }
         guard !line.isEmpty else { throw ClientFailure("--password-file \(file): its first line is empty") }

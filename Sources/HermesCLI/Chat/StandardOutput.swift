@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import ArgumentParser
 import CoreFoundation  // On Linux the compiler may find `stat` in it, and then nowhere else.
 import Foundation
 import Synchronization
@@ -76,6 +77,9 @@ struct OutputFailure: Error, Hashable, CustomStringConvertible {
 
     /// Whether the reader has closed the pipe. This is not an error: `head` always closes its pipe.
     var isClosed: Bool { number == EPIPE }
+
+    /// The exit code of a command that ends because of this error.
+    var exitCode: ExitCode { isClosed ? .failure : CommandOutput.failed }
 
     /// What has failed, without advice.
     var reason: String { "cannot print: \(String(cString: strerror(number)))" }

@@ -35,8 +35,13 @@ struct CheckConfig: AsyncParsableCommand {
     @Flag(name: .long, help: "Print the reference of all settings as Markdown, and check nothing.")
     var printReference = false
 
+    @Option(name: .long, help: ArgumentHelp("The data directory; short for --data.directory.", valueName: "directory"))
+    var data: String?
+
     @Argument(parsing: .allUnrecognized, help: ArgumentHelp("Settings, as --KEY VALUE.", valueName: "setting"))
     var settings: [String] = []
+
+    func validate() throws { try SettingArguments.check(settings, data: data) }
 
     func run() async throws {
         if printAnnotated || printReference {
@@ -46,7 +51,7 @@ struct CheckConfig: AsyncParsableCommand {
         let text: String
         do throws(ServerFailure) {
             text = try await HermesServer.checkConfiguration(
-                arguments: settings,
+                arguments: SettingArguments.all(settings, data: data),
                 file: config,
                 readsFiles: !skipFiles,
                 warn: { Report.note("warning: \($0)") }

@@ -24,13 +24,19 @@ struct HealthCommand: AsyncParsableCommand {
     @Option(name: .long, help: ArgumentHelp("The configuration file of the server.", valueName: "file"))
     var config: String?
 
+    @Option(name: .long, help: ArgumentHelp("The data directory; short for --data.directory.", valueName: "directory"))
+    var data: String?
+
     @Argument(parsing: .allUnrecognized, help: ArgumentHelp("Settings, as --KEY VALUE.", valueName: "setting"))
     var settings: [String] = []
+
+    func validate() throws { try SettingArguments.check(settings, data: data) }
 
     func run() async throws {
         let address: String
         do throws(ServerFailure) {
-            address = try HermesServer.httpAddress(arguments: settings, file: config)
+            let arguments = SettingArguments.all(settings, data: data)
+            address = try HermesServer.httpAddress(arguments: arguments, file: config)
         } catch {
             throw Report.failure(error)
         }
@@ -42,6 +48,9 @@ struct HealthCommand: AsyncParsableCommand {
         }
         let body = String(decoding: answer.body, as: UTF8.self)
         let text = body.trimmingCharacters(in: .whitespacesAndNewlines).printable
+        if answer.status == 429 {
+            throw Report.failure("\(address) refuses the question: \(text) (429); the server may be ready", code: 69)
+        }
         guard answer.status == 200 else { throw Report.failure("\(address): \(text)") }
         try CommandOutput.print(text)
     }

@@ -25,7 +25,7 @@ struct PubCommand: AsyncParsableCommand {
               hermes pub -L mqtt://ann:secret@broker.example/a/b -n -r
 
             Exit codes: 0; the server's reason code if it refuses (with -V mqttv311, its return code); 1 if it cannot \
-            be reached.
+            be reached; 66 if the file of -f cannot be read.
             """,
         helpNames: .long
     )
@@ -95,7 +95,12 @@ struct PubCommand: AsyncParsableCommand {
         message.qos = MQTTClient.QoS(rawValue: UInt8(clamping: qos)) ?? .atMostOnce
         message.retain = retain
         message.properties = options.property.message(.publish)
-        if let payload = try payload() { message.payload = payload }
+        do throws(ClientFailure) {
+            if let payload = try payload() { message.payload = payload }
+        } catch {
+            run.say(error.message)
+            throw error.exitCode
+        }
         let prepared = message
         try await run.with(options.configuration()) { client in
             let publisher = MQTTPublisher(client: client, window: maxInflight)
@@ -174,13 +179,17 @@ struct PubCommand: AsyncParsableCommand {
 
     private static let longestAbsence = Duration.seconds(30)
 
-    private func payload() throws -> ByteBuffer? {
+    /// One byte more than the longest packet of MQTT, so that a longer file is refused instead of cut.
+    private static let maxFileBytes = 268_435_461
+
+    private func payload() throws(ClientFailure) -> ByteBuffer? {
         if let message { return ByteBuffer(string: message) }
         if let file {
-            guard let data = FileManager.default.contents(atPath: file) else {
-                throw ValidationError("-f \(file): cannot be read")
+            do throws(UnreadableFile) {
+                return ByteBuffer(bytes: try InputFile.read(file, upTo: Self.maxFileBytes))
+            } catch {
+                throw ClientFailure("-f \(file) cannot be read: \(error)", exitCode: ExitCode(66))
             }
-            return ByteBuffer(bytes: data)
         }
         return wholeInput ? ByteBuffer(bytes: FileHandle.standardInput.readDataToEndOfFile()) : nil
     }

@@ -31,7 +31,7 @@ struct SubCommand: AsyncParsableCommand {
             \\n \\t \\r \\0 \\a \\e \\v \\\\. Width and precision as in %-20t, %08x, %.10p.
 
             Exit codes: 0; 27 if the time of -W has passed; the server's reason code if it refuses (with -V mqttv311, \
-            its return code); 1 if it cannot be reached.
+            its return code); 1 if it cannot be reached; 74 if a message cannot be printed.
             """,
         helpNames: .long
     )
@@ -213,7 +213,7 @@ struct SubCommand: AsyncParsableCommand {
             return true
         } catch let error as OutputFailure {
             if !error.isClosed { run.say("\(error)") }
-            throw ExitCode.failure
+            throw error.exitCode
         } catch let error as CancellationError {
             throw error
         } catch {

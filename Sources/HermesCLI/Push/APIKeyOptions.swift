@@ -12,8 +12,11 @@ struct APIKeyOptions: ParsableArguments {
     /// Reads the key.
     func read() throws(ClientFailure) -> String {
         if let keyFile {
-            guard let data = SecretFile.read(keyFile) else {
-                throw ClientFailure("--key-file \(keyFile): cannot be read", exitCode: ExitCode(66))
+            let data: Data
+            do throws(UnreadableFile) {
+                data = try SecretFile.read(keyFile)
+            } catch {
+                throw ClientFailure("--key-file \(keyFile) cannot be read: \(error)", exitCode: ExitCode(66))
             }
             let key = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
             guard key.hasPrefix("hk_") else {

@@ -3,6 +3,7 @@
 
 import ArgumentParser
 import Foundation
+import Hermes
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -70,8 +71,11 @@ struct HTTPEndpoint {
         } catch let failure as ClientFailure {
             throw failure
         } catch {
+            // The reason may begin with the place.
+            let reason = explain(error)
+            let place = reason.hasPrefix(host) ? "" : "\(host):\(port): "
             throw ClientFailure(
-                "cannot reach \(host):\(port): \(error); is the server running (hermes serve), and --server right?",
+                "cannot connect: \(place)\(reason); is the server running (hermes serve), and --server right?",
                 exitCode: ExitCode(69)
             )
         }

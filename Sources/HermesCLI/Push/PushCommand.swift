@@ -74,8 +74,13 @@ struct PushCommand: AsyncParsableCommand {
 
     func validate() throws {
         let targets = [!to.isEmpty, topic != nil, room != nil, everyone].filter { $0 }.count
-        guard targets == 1 else {
+        guard targets > 0 else {
             throw ValidationError("the recipients are missing: give one of --to, --topic, --room and --everyone")
+        }
+        guard targets == 1 else {
+            throw ValidationError(
+                "there is more than one kind of recipients: give only one of --to, --topic, --room and --everyone"
+            )
         }
         guard title != nil || body != nil || data != nil else {
             throw ValidationError("the push is empty: give --title, --body or --data")

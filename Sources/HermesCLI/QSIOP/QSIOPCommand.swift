@@ -234,8 +234,13 @@ struct QSIOPListen: AsyncParsableCommand {
                 var seen = 0
                 for await push in client.pushes {
                     progress.arrived()
-                    let title = push.title.isEmpty ? "" : "[\(push.title.printable)] "
-                    try await console.print("\(title)\(push.body.printable)")
+                    let line = PushText.line(
+                        title: push.title,
+                        body: push.body,
+                        type: push.values["message-type"] ?? "",
+                        data: push.values["data"] ?? ""
+                    )
+                    try await console.print(line)
                     progress.printed()
                     seen += 1
                     if let count, seen >= count { return }

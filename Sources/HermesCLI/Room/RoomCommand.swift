@@ -18,6 +18,7 @@ struct RoomCommand: AsyncParsableCommand {
             Examples:
               hermes room lobby --name ann                 talk in the lobby; Ctrl-D leaves
               hermes room lobby --watch                    only watch, until Ctrl-C
+              hermes room lobby --watch --wait 60          only watch, for a minute
               hermes room lobby --watch --count 10         print the next ten events, then end
               hermes room lobby --name ann --gift rose:3   give three roses and leave
               echo "hello" | hermes room lobby --name ann  say one thing and leave
@@ -36,7 +37,12 @@ struct RoomCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Give a gift, then leave.", valueName: "name[:count]"))
     var gift: String?
 
-    @Option(help: ArgumentHelp("After the end of stdin, wait this long.", valueName: "seconds"))
+    @Option(
+        help: ArgumentHelp(
+            "After the end of stdin, wait this long; with --watch, end this long after the start.",
+            valueName: "seconds"
+        )
+    )
     var wait: Double?
 
     @Option(help: ArgumentHelp("End after this many events.", valueName: "n"))
@@ -136,6 +142,7 @@ struct RoomVisit: Sendable {
     let talks: Bool
     /// The visit ends after this number of events; nil: no limit.
     let limit: Int?
+    /// The seconds until the visit ends, from the end of the input or, without input, from the start; nil: no time.
     let wait: Double?
     let echoes: RoomEchoes
 
@@ -163,7 +170,14 @@ struct RoomVisit: Sendable {
             }
             group.addTask { await printStates(console) }
             group.addTask { try await printEvents(console) }
-            if talks { group.addTask { try await talk(console) } }
+            if talks {
+                group.addTask { try await talk(console) }
+            } else if let wait {
+                group.addTask {
+                    try await Task.sleep(for: .seconds(wait))
+                    return .over
+                }
+            }
             for try await end in group {
                 switch end {
                 case .over: return

@@ -15,12 +15,13 @@ struct Serve: AsyncParsableCommand {
             certificates, revocation lists, topic rules, token keys and push keys again. Settings are read only at the \
             start.
 
-            Any setting of docs/configuration.md can be given as --KEY VALUE, or as HERMES_KEY in the environment.
+            Any setting can be given as --KEY VALUE, or as HERMES_KEY in the environment; hermes check-config \
+            --print-annotated prints all of them.
 
             Examples:
               hermes serve
               hermes serve --config hermes.yaml
-              hermes serve --data.directory /var/lib/hermes --listeners.delimited.host 0.0.0.0
+              hermes serve --data /var/lib/hermes --listeners.delimited.host 0.0.0.0
               HERMES_LISTENERS_HTTP_PORT=8888 hermes serve --log.level debug
             """
     )
@@ -28,13 +29,18 @@ struct Serve: AsyncParsableCommand {
     @Option(name: .long, help: ArgumentHelp("A configuration file.", valueName: "file"))
     var config: String?
 
+    @Option(name: .long, help: ArgumentHelp("The data directory; short for --data.directory.", valueName: "directory"))
+    var data: String?
+
     @Argument(parsing: .allUnrecognized, help: ArgumentHelp("Settings, as --KEY VALUE.", valueName: "setting"))
     var settings: [String] = []
+
+    func validate() throws { try SettingArguments.check(settings, data: data) }
 
     func run() async throws {
         Allocator.returnLargeBlocks()
         do throws(ServerFailure) {
-            try await HermesServer.run(arguments: settings, file: config)
+            try await HermesServer.run(arguments: SettingArguments.all(settings, data: data), file: config)
         } catch {
             throw Report.failure(error)
         }

@@ -12,10 +12,12 @@ enum PasswordInput {
     /// - Throws: `ExitCode` after the reason was written to standard error.
     static func read(file: String?, isNew: Bool) throws -> String {
         if let file {
-            guard let data = SecretFile.read(file) else {
-                throw Report.failure("the password file \"\(file)\" cannot be read")
+            do throws(UnreadableFile) {
+                let data = try SecretFile.read(file)
+                return String(String(decoding: data, as: UTF8.self).prefix { !$0.isNewline })
+            } catch {
+                throw Report.failure("the password file \"\(file)\" cannot be read: \(error)")
             }
-            return String(String(decoding: data, as: UTF8.self).prefix { !$0.isNewline })
         }
         guard isatty(STDIN_FILENO) == 1 else {
             guard let line = readLine() else { throw Report.failure("no password on standard input") }

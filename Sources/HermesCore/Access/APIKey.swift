@@ -43,6 +43,9 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
         var scopes: Set<APIScope> = []
         for part in text.split(separator: ",") {
             guard let scope = APIScope(rawValue: String(part)) else {
+                if part == "all" {
+                    throw HermesError(.invalidArgument, "\"all\" stands alone: give it without other scopes.")
+                }
                 let allowed = allCases.map(\.rawValue).joined(separator: ", ")
                 throw HermesError(.invalidArgument, "There is no scope \"\(part.prefix(64))\". Scopes: \(allowed).")
             }

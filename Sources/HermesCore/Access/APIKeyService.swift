@@ -35,13 +35,13 @@ package final class APIKeyService: Sendable {
     /// Creates a key.
     ///
     /// - Returns: the key, and its secret, which cannot be shown again.
-    /// - Throws: `.invalidArgument`, `.nameTaken`, `.storageUnavailable`.
+    /// - Throws: `.invalidArgument`, `.tooLarge`, `.nameTaken`, `.storageUnavailable`.
     package func create(name: String, scopes: Set<APIScope>) async throws(HermesError) -> (key: APIKey, secret: String)
     {
         let isPlain = name.unicodeScalars.allSatisfy { (0x21...0x7E).contains($0.value) }
         guard (1...Self.maxNameCharacters).contains(name.utf8.count), isPlain else {
             throw HermesError(
-                .invalidArgument,
+                name.utf8.count > Self.maxNameCharacters ? .tooLarge : .invalidArgument,
                 "The name of a key is 1 to \(Self.maxNameCharacters) characters of printable ASCII without blanks."
             )
         }

@@ -22,10 +22,10 @@ package struct Account: Sendable, Hashable {
         self.createdAt = createdAt
     }
 
-    /// Throws `.invalidArgument` unless the text is empty or a valid avatar URL.
+    /// Throws `.tooLarge` or `.invalidArgument` unless the text is empty or a valid avatar URL.
     static func check(avatarURL: String) throws(HermesError) {
         guard avatarURL.utf8.count <= maxAvatarURLBytes else {
-            throw HermesError(.invalidArgument, "the avatar's URL is longer than \(maxAvatarURLBytes) bytes")
+            throw HermesError(.tooLarge, "the avatar's URL is longer than \(maxAvatarURLBytes) bytes")
         }
         guard avatarURL.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw HermesError(.invalidArgument, "the avatar's URL holds characters that a URL may not have")

@@ -222,11 +222,12 @@ extension AccountService {
     }
 
     /// Checks a new password.
-    /// - Throws: `.invalidArgument`.
+    /// - Throws: `.invalidArgument`, `.tooLarge`.
     package func check(newPassword password: String) throws(HermesError) {
         guard (settings.minPasswordBytes...settings.maxPasswordBytes).contains(password.utf8.count) else {
             let range = "\(settings.minPasswordBytes) to \(settings.maxPasswordBytes)"
-            throw HermesError(.invalidArgument, "the password must have \(range) bytes")
+            let isTooLong = password.utf8.count > settings.maxPasswordBytes
+            throw HermesError(isTooLong ? .tooLarge : .invalidArgument, "the password must have \(range) bytes")
         }
         guard PasswordHasher.isAllowed(password) else {
             throw HermesError(.invalidArgument, "the password must not hold U+0000")

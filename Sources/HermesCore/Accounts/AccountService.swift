@@ -170,8 +170,8 @@ package final class AccountService: Sendable {
     ///   - device: the device that logs in.
     ///   - address: the peer's address without port, for limits; nil for local callers.
     /// - Returns: the login. It has a new token if the credential is ``Credential/password(nickName:password:)``.
-    /// - Throws: `.wrongCredentials`, `.invalidToken`, `.accountDisabled`, `.loginDelayed`, `.deviceLimitReached`,
-    ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
+    /// - Throws: `.wrongCredentials`, `.invalidToken`, `.accountDisabled` (also if the account is deleted during the
+    ///   login), `.loginDelayed`, `.deviceLimitReached`, `.forbidden`, `.overloaded`, `.storageUnavailable`.
     package func logIn(
         _ credential: Credential,
         device: DeviceDescription,
@@ -220,8 +220,8 @@ package final class AccountService: Sendable {
     ///   admission was no longer valid. Then ends of the account's connections before this call do not concern the
     ///   device; otherwise, ends since the admission do.
     /// - Returns: the login, without a new token.
-    /// - Throws: `.notFound`, `.accountDisabled`, `.deviceLimitReached`, `.forbidden`, `.overloaded`,
-    ///   `.storageUnavailable`.
+    /// - Throws: `.accountDisabled` (also if the account was deleted after the admission), `.deviceLimitReached`,
+    ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
     package func open(
         _ device: DeviceDescription,
         by admission: Admission,
@@ -236,7 +236,7 @@ package final class AccountService: Sendable {
                 address: nil,
                 source: .account(admission.account.id)
             )
-        else { throw HermesError(.notFound, "there is no such account") }
+        else { throw Self.deletedMeanwhile }
         try check(isEnabled: standing.stored.account)
         let renewed = admission.renewed(with: standing, stamp: stamp)
         return try await open(device, by: renewed, isNewToken: false, readAfter: commits)
@@ -340,7 +340,19 @@ package final class AccountService: Sendable {
         return device
     }
 
+    /// The refusal of a login whose account was deleted after the check of the credential.
+    private static let deletedMeanwhile = HermesError(.accountDisabled, "this account has just been deleted")
+
     private func open(_ opening: DeviceOpening) async throws(HermesError) -> Device {
+        do throws(HermesError) {
+            return try await commit(opening)
+        } catch {
+            // The credential was right, so the account existed until now.
+            throw error.code == .notFound ? Self.deletedMeanwhile : error
+        }
+    }
+
+    private func commit(_ opening: DeviceOpening) async throws(HermesError) -> Device {
         guard let committer else { return try await store.open(opening, now: time.now()) }
         let result = await withCheckedContinuation { continuation in
             committer.submit(.openDevice(opening) { continuation.resume(returning: $0) })

@@ -22,10 +22,12 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - text: the name as typed.
-    /// - Throws: `.invalidArgument`.
+    /// - Throws: `.invalidArgument`, `.tooLarge`.
     package init(_ text: String) throws(HermesError) {
         guard !text.isEmpty else { throw Self.refusal("must not be empty") }
-        guard text.utf8.count <= Self.maxBytes else { throw Self.refusal("is longer than \(Self.maxBytes) bytes") }
+        guard text.utf8.count <= Self.maxBytes else {
+            throw Self.refusal("is longer than \(Self.maxBytes) bytes", .tooLarge)
+        }
         let shown: String
         let key: String
         if text.utf8.allSatisfy({ $0 < 0x80 }) {
@@ -37,7 +39,7 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         }
         guard !key.isEmpty, !shown.isEmpty else { throw Self.refusal("must not be empty") }
         guard key.count <= Self.maxCharacters, key.utf8.count <= 2 * Self.maxBytes else {
-            throw Self.refusal("is longer than \(Self.maxCharacters) characters")
+            throw Self.refusal("is longer than \(Self.maxCharacters) characters", .tooLarge)
         }
         for scalar in shown.unicodeScalars where !Self.isAllowed(scalar) {
             throw Self.refusal("holds a control or invisible character")
@@ -54,7 +56,7 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
 
     /// Checks and normalizes a name that an account is to get from now on (``checkAsNew()``).
     ///
-    /// - Throws: `.invalidArgument`.
+    /// - Throws: `.invalidArgument`, `.tooLarge`.
     package init(new text: String) throws(HermesError) {
         try self.init(text)
         try checkAsNew()
@@ -82,8 +84,8 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
 
     package func hash(into hasher: inout Hasher) { hasher.combine(key) }
 
-    private static func refusal(_ reason: String) -> HermesError {
-        HermesError(.invalidArgument, "the nick name \(reason)")
+    private static func refusal(_ reason: String, _ code: HermesError.Code = .invalidArgument) -> HermesError {
+        HermesError(code, "the nick name \(reason)")
     }
 
     /// Returns the compared form of a text. The text is converted to upper case first, so that characters with several

@@ -39,7 +39,7 @@ package struct AdministratorName: Sendable, Hashable, Comparable, CustomStringCo
     /// The name in lower case.
     package let rawValue: String
 
-    /// - Throws: `.invalidArgument`.
+    /// - Throws: `.invalidArgument`, `.tooLarge`.
     package init(_ text: String) throws(HermesError) {
         let isPlain = text.utf8.allSatisfy { byte in
             switch byte {
@@ -51,7 +51,7 @@ package struct AdministratorName: Sendable, Hashable, Comparable, CustomStringCo
         }
         guard (1...Self.maxBytes).contains(text.utf8.count), isPlain else {
             throw HermesError(
-                .invalidArgument,
+                text.utf8.count > Self.maxBytes ? .tooLarge : .invalidArgument,
                 "The name of an administrator is 1 to \(Self.maxBytes) letters, digits, '.', '_', '-' or '@'."
             )
         }

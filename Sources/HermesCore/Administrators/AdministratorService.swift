@@ -168,7 +168,7 @@ package final class AdministratorService: Sendable {
             PasswordHasher.isAllowed(password)
         else {
             throw HermesError(
-                .invalidArgument,
+                password.utf8.count > maxPasswordBytes ? .tooLarge : .invalidArgument,
                 "An administrator's password has at least \(minPasswordCharacters) characters and at most "
                     + "\(maxPasswordBytes) bytes."
             )

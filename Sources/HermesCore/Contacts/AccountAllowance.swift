@@ -4,8 +4,9 @@
 /// The allowance of each account for actions that burden other users or the server: an amount per period, which may be
 /// used all at once. Does no I/O; the times come from a clock that never goes back.
 ///
-/// A cost may be known only after the work is done, so an account can get into debt. The account then waits until its
-/// allowance has grown by more than the debt.
+/// An action needs room for its cost. A cost that is larger than the whole amount needs a full allowance, and leaves a
+/// debt. A part of a cost may be known only after the work is done, so this part can leave a debt, too. An account with
+/// a debt waits until the debt is paid and there is room for the next cost.
 struct AccountAllowance {
     private struct Bucket {
         var left: Double
@@ -16,6 +17,9 @@ struct AccountAllowance {
     static let maxRemembered = 100_000
     /// The most accounts that ``trim(_:)`` leaves.
     private static let remembered = 50_000
+    /// An action is allowed if no more than this is missing, so that rounding delays nobody. What is missing becomes a
+    /// debt, so no account gets more in the long run.
+    private static let roundingError = 1e-6
 
     private let amount: Double
     private let period: Duration
@@ -52,15 +56,14 @@ struct AccountAllowance {
     /// The number of remembered accounts.
     var count: Int { buckets.count }
 
-    /// Charges an account's allowance, unless it is used up.
+    /// Charges an account's allowance, unless it has no room for the cost.
     ///
     /// - Returns: nil if it was charged. Otherwise nothing was charged, and the result is the time until it can be
     ///   charged again.
     mutating func take(_ cost: Int, of user: UserID, now: Duration) -> Duration? {
         var bucket = refilled(user, now)
-        guard bucket.left > 0 else {
-            return max(.seconds(1), period * ((1 - bucket.left) / amount))
-        }
+        let missing = min(Double(cost), amount) - bucket.left
+        guard missing <= Self.roundingError else { return max(.seconds(1), period * (missing / amount)) }
         bucket.left -= Double(cost)
         remember(bucket, of: user, now)
         return nil

@@ -132,7 +132,10 @@ package final class MessageService: Sendable {
             throw HermesError(.tooLarge, "the content is larger than \(settings.maxContentBytes) bytes")
         }
         if let clientID = draft.clientID, !(1...Self.maxClientIDBytes).contains(clientID.utf8.count) {
-            throw HermesError(.invalidArgument, "the client id must have 1 to \(Self.maxClientIDBytes) bytes")
+            throw HermesError(
+                clientID.isEmpty ? .invalidArgument : .tooLarge,
+                "the client id must have 1 to \(Self.maxClientIDBytes) bytes"
+            )
         }
         if let expiry = draft.expiresAfter, expiry <= .zero {
             throw HermesError(.invalidArgument, "the message expires before it is sent")

@@ -46,6 +46,9 @@ package struct DeviceDescription: Sendable, Hashable {
     /// The version of the app, at most 32 bytes.
     package var appVersion: String
 
+    /// The longest name that is kept, in bytes.
+    package static let maxNameBytes = 64
+
     package init(id: DeviceID, name: String = "", platform: String = "", appVersion: String = "") {
         self.id = id
         self.name = name
@@ -57,7 +60,7 @@ package struct DeviceDescription: Sendable, Hashable {
     var clamped: DeviceDescription {
         DeviceDescription(
             id: id,
-            name: Self.clamp(name, to: 64),
+            name: Self.clamp(name, to: Self.maxNameBytes),
             platform: Self.clamp(platform, to: 64),
             appVersion: Self.clamp(appVersion, to: 32)
         )

@@ -155,7 +155,7 @@ package final class GroupService: Sendable {
     private static func check(name: String) throws(HermesError) {
         guard name.utf8.count <= Group.maxNameBytes, (1...Group.maxNameCharacters).contains(name.count) else {
             throw HermesError(
-                .invalidArgument,
+                name.isEmpty ? .invalidArgument : .tooLarge,
                 "a group's name has 1 to \(Group.maxNameCharacters) characters, and at most \(Group.maxNameBytes) bytes"
             )
         }

@@ -43,8 +43,11 @@ package struct PushToken: Sendable, Hashable {
         guard text.utf8.count <= Self.maxBytes else {
             throw HermesError(.tooLarge, "a push token is at most \(Self.maxBytes) bytes")
         }
-        guard appID.utf8.count <= Self.maxAppIDBytes, appID.utf8.allSatisfy(Self.isIdentifier) else {
-            throw HermesError(.invalidArgument, "app_id is letters, digits, dots, hyphens and underscores, 128 at most")
+        guard appID.utf8.count <= Self.maxAppIDBytes else {
+            throw HermesError(.tooLarge, "app_id is at most \(Self.maxAppIDBytes) bytes")
+        }
+        guard appID.utf8.allSatisfy(Self.isIdentifier) else {
+            throw HermesError(.invalidArgument, "app_id is letters, digits, dots, hyphens and underscores")
         }
         let spelling: String
         switch service {

@@ -34,7 +34,7 @@ package struct WebPushSubscription: Sendable, Hashable {
     /// Parses a client's subscription. The server will connect to its endpoint, which must use https and must not name
     /// an address or a host of the server's own network.
     ///
-    /// - Throws: `.invalidArgument`.
+    /// - Throws: `.invalidArgument`, `.tooLarge`.
     package init(parsing text: String) throws(HermesError) {
         guard let json = try? JSONDecoder().decode(JSON.self, from: Data(text.utf8)) else {
             throw HermesError(.invalidArgument, "a Web Push token is the subscription as JSON: endpoint, keys")
@@ -44,7 +44,10 @@ package struct WebPushSubscription: Sendable, Hashable {
         else {
             throw HermesError(.invalidArgument, "keys.p256dh has 65 bytes and keys.auth 16, in base64url")
         }
-        guard json.endpoint.utf8.count <= Self.maxEndpointBytes,
+        guard json.endpoint.utf8.count <= Self.maxEndpointBytes else {
+            throw HermesError(.tooLarge, "the endpoint is at most \(Self.maxEndpointBytes) bytes")
+        }
+        guard
             json.endpoint.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
             let parts = URLComponents(string: json.endpoint), parts.scheme == "https", parts.user == nil,
             parts.password == nil, parts.fragment == nil, let host = parts.host?.lowercased()
@@ -63,7 +66,7 @@ package struct WebPushSubscription: Sendable, Hashable {
         let query = Self.normal(parts.percentEncodedQuery ?? "")
         let endpoint = origin + path + (query.isEmpty ? "" : "?" + query)
         guard endpoint.utf8.count <= Self.maxEndpointBytes else {
-            throw HermesError(.invalidArgument, "the endpoint is too long when it is percent-encoded")
+            throw HermesError(.tooLarge, "the endpoint is too long when it is percent-encoded")
         }
         self.endpoint = endpoint
         self.host = host

@@ -139,7 +139,7 @@ extension RoomEvent.Content {
     /// Checks an event that a client asks the server to publish.
     ///
     /// - Throws: `.tooLarge`; `.invalidArgument` if an application's own event has a type below
-    ///   ``RoomEvent/Kind/firstApplicationType``, or too many bytes.
+    ///   ``RoomEvent/Kind/firstApplicationType``.
     package func check() throws(HermesError) {
         switch self {
         case .joined(let member), .left(let member):
@@ -151,15 +151,22 @@ extension RoomEvent.Content {
                 throw HermesError(.tooLarge, "a gift's name has at most 256 bytes, and its url at most 1,024 bytes")
             }
         case .application(let type, let data):
-            guard type >= RoomEvent.Kind.firstApplicationType, data.readableBytes <= RoomLimits.maxApplicationBytes
-            else { throw Self.badApplicationEvent }
+            guard type >= RoomEvent.Kind.firstApplicationType else { throw Self.badApplicationEvent }
+            guard data.readableBytes <= RoomLimits.maxApplicationBytes else {
+                throw Self.tooLongApplicationEvent
+            }
         case .kicked:
             break
         }
     }
 
-    /// The error for an application's own event that cannot be published.
+    /// The error for an application's own event whose type is reserved or too large.
     package static var badApplicationEvent: HermesError {
-        HermesError(.invalidArgument, "custom.type must be 16 to 65,535, and its data at most 64 KiB")
+        HermesError(.invalidArgument, "custom.type must be 16 to 65,535")
+    }
+
+    /// The error for an application's own event with too much data.
+    package static var tooLongApplicationEvent: HermesError {
+        HermesError(.tooLarge, "custom.data is at most 64 KiB")
     }
 }

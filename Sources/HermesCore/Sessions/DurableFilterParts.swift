@@ -7,10 +7,13 @@ package struct FilterChange: Sendable {
     package let done: Int
     /// The reason why the change is not stored for the other filters; nil: there are no others.
     package let error: HermesError?
+    /// The filters for which there is no room. They do not count for ``done``, as if they were not in the list.
+    package let refused: Set<TopicText>
 
-    package init(done: Int, error: HermesError? = nil) {
+    package init(done: Int, error: HermesError? = nil, refused: Set<TopicText> = []) {
         self.done = done
         self.error = error
+        self.refused = refused
     }
 
     /// Creates the change that a result holds. If the result is a failure, nothing is stored.
@@ -21,7 +24,23 @@ package struct FilterChange: Sendable {
         }
     }
 
-    package var result: Result<Void, HermesError> { error.map { .failure($0) } ?? .success(()) }
+    /// Success means that the change is stored for all filters.
+    package var result: Result<Void, HermesError> {
+        if let error { return .failure(error) }
+        return refused.isEmpty ? .success(()) : .failure(DurableQuota.tooManyFilters)
+    }
+}
+
+/// The room that is reserved for the filters of a SUBSCRIBE packet.
+struct FilterReservation: Sendable {
+    /// The subscriptions for which there is room.
+    let accepted: [DurableSubscription]
+    /// The other filters.
+    let refused: Set<TopicText>
+    /// The units (``DurableQuota/units(of:)``) that are reserved for each part of ``accepted``.
+    let units: [Int]
+    /// The source that pays for the units.
+    let payer: CommitSource?
 }
 
 /// The filters of a SUBSCRIBE or an UNSUBSCRIBE packet. They are stored and take effect in parts, because all other
@@ -75,33 +94,29 @@ extension DurableSessions {
         }
     }
 
-    /// Reserves room for all filters that a session is about to get, or for none of them.
-    ///
-    /// - Returns: the units (``DurableQuota/units(of:)``) that were reserved for each part, and the source that pays
-    ///   for them.
-    func reserve(
-        _ id: DurableSessionID,
-        _ subscriptions: [DurableSubscription]
-    ) -> Result<(units: [Int], payer: CommitSource?), HermesError> {
-        var units: [Int] = []
+    /// Reserves room for the filters that a session is about to get. A filter that does not fit is refused; the others
+    /// are not.
+    func reserve(_ id: DurableSessionID, _ subscriptions: [DurableSubscription]) -> FilterReservation {
         var payer: CommitSource?
+        var taken: [TopicText: Int] = [:]
+        var refused: Set<TopicText> = []
         // A filter that is named twice counts once.
         var seen: Set<TopicText> = []
         for slice in subscriptions.slices(of: DurableState.filtersAtOnce) {
             let part = slice.map { TopicText($0.filter) }.filter { seen.insert($0).inserted }
-            let reserved = shared.state.withLock { state in
+            let units = shared.state.withLock { state in
                 payer = state.records[id]?.payer ?? payer
                 return state.reserve(id, part)
             }
-            switch reserved {
-            case .success(let count):
-                units.append(count)
-            case .failure(let error):
-                let taken = units.reduce(0, +)
-                if taken > 0 { shared.change { [payer] in $0.giveBack(taken, of: id, payer: payer) } }
-                return .failure(error)
+            for (filter, units) in zip(part, units) {
+                if let units { taken[filter] = units } else { refused.insert(filter) }
             }
         }
-        return .success((units, payer))
+        let accepted =
+            refused.isEmpty ? subscriptions : subscriptions.filter { !refused.contains(TopicText($0.filter)) }
+        let units = accepted.slices(of: DurableState.filtersAtOnce).map { part in
+            part.reduce(0) { $0 + (taken.removeValue(forKey: TopicText($1.filter)) ?? 0) }
+        }
+        return FilterReservation(accepted: accepted, refused: refused, units: units, payer: payer)
     }
 }

@@ -74,7 +74,7 @@ struct DurableQuota: Sendable {
         "Your account, your address or the server has reached its limit of kept sessions (mqtt.sessions.max…). "
             + "Connect without a kept session, or end old sessions."
     )
-    private static let tooManyFilters = HermesError(
+    static let tooManyFilters = HermesError(
         .quotaExceeded,
         "The kept sessions of your account, your address or the server have reached their limit of subscriptions "
             + "(mqtt.sessions.maxSubscriptions…; a long filter counts for several). Unsubscribe from some."

@@ -334,9 +334,9 @@ package final class DurableSessions: Sendable {
     // MARK: A session's connection
 
     /// Adds subscriptions; they replace existing subscriptions with the same filters. They are in force when
-    /// `completion` is called with success. The error `.quotaExceeded` means that there are too many, and that none was
-    /// added. Many subscriptions are stored in parts: after another error, the first ones may have been added, and
-    /// `completion` says how many.
+    /// `completion` is called with success, except those for which there is no room (``FilterChange/refused``). Many
+    /// subscriptions are stored in parts: after an error, the first ones may have been added, and `completion` says how
+    /// many.
     package func subscribe(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription],
@@ -344,13 +344,11 @@ package final class DurableSessions: Sendable {
         completion: @escaping @Sendable (FilterChange) -> Void
     ) {
         guard id.isStored, !subscriptions.isEmpty else { return completion(FilterChange(done: subscriptions.count)) }
-        let units: [Int]
-        let payer: CommitSource?
-        switch reserve(id, subscriptions) {
-        case .success(let reserved): (units, payer) = reserved
-        case .failure(let error): return completion(FilterChange(done: 0, error: error))
-        }
-        let parts = DurableFilterParts(subscriptions) { part in
+        let reservation = reserve(id, subscriptions)
+        let (accepted, refused) = (reservation.accepted, reservation.refused)
+        guard !accepted.isEmpty else { return completion(FilterChange(done: 0, refused: refused)) }
+        let (units, payer) = (reservation.units, reservation.payer)
+        let parts = DurableFilterParts(accepted) { part in
             .subscribe(id, part)
         } stored: { [self] number, part in
             let actions = shared.change { state in
@@ -360,10 +358,11 @@ package final class DurableSessions: Sendable {
             }
             perform(actions)
         }
-        let bytes = subscriptions.reduce(512) { $0 + $1.filter.utf8.count + 64 }
+        let bytes = accepted.reduce(512) { $0 + $1.filter.utf8.count + 64 }
         submit(parts, bytes: bytes, of: source) { [self] change in
             let left = units.dropFirst(parts.stored).reduce(0, +)
             if left > 0 { shared.change { $0.giveBack(left, of: id, payer: payer) } }
+            let change = FilterChange(done: change.done, error: change.error, refused: refused)
             confirmed(id) { completion(change) }
         }
     }

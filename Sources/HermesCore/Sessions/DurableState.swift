@@ -549,14 +549,15 @@ struct DurableState {
     /// refused, and also when they are added, because added filters are counted themselves.
     ///
     /// - Parameter filters: the filters, without duplicates.
-    /// - Returns: the number of units that were reserved (``DurableQuota/units(of:)``); an error if there is no room.
-    mutating func reserve(_ id: DurableSessionID, _ filters: [TopicText]) -> Result<Int, HermesError> {
-        guard let record = records[id] else { return .success(0) }
-        let new = filters.reduce(0) { sum, filter in
-            record.subscriptions.contains(filter) ? sum : sum + DurableQuota.units(of: filter.rawValue)
+    /// - Returns: for each filter the number of units that were reserved (``DurableQuota/units(of:)``), which is 0 for a
+    ///   filter that the session has; nil if there is no room for the filter.
+    mutating func reserve(_ id: DurableSessionID, _ filters: [TopicText]) -> [Int?] {
+        guard let record = records[id] else { return filters.map { _ in 0 } }
+        return filters.map { filter in
+            guard !record.subscriptions.contains(filter) else { return 0 }
+            let units = DurableQuota.units(of: filter.rawValue)
+            return quota.takeFilters(units, of: record.payer) == nil ? units : nil
         }
-        if let error = quota.takeFilters(new, of: record.payer) { return .failure(error) }
-        return .success(new)
     }
 
     mutating func giveBack(_ count: Int, of id: DurableSessionID, payer: CommitSource?) {

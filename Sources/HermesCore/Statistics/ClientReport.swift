@@ -16,7 +16,7 @@ package struct ClientReport: Hashable, Sendable {
 
         /// Checks the label, and cuts counts that are too large.
         ///
-        /// - Throws: `.invalidArgument` if the label is longer than 64 bytes or not printable.
+        /// - Throws: `.tooLarge` if the label is longer than 64 bytes; `.invalidArgument` if it is not printable.
         package init(
             label: String,
             counts: ReportCounts,
@@ -41,11 +41,11 @@ package struct ClientReport: Hashable, Sendable {
 
     /// Checks a report.
     ///
-    /// - Throws: `.invalidArgument` if there are too many networks, or the version is longer than 32 bytes or not
-    ///   printable.
+    /// - Throws: `.tooLarge` if there are too many networks, or the version is longer than 32 bytes;
+    ///   `.invalidArgument` if the version is not printable.
     package init(appVersion: String, networks: [Network]) throws(HermesError) {
         guard networks.count <= Self.maxNetworks else {
-            throw HermesError(.invalidArgument, "a report holds at most \(Self.maxNetworks) networks")
+            throw HermesError(.tooLarge, "a report holds at most \(Self.maxNetworks) networks")
         }
         self.appVersion = try Self.name(appVersion, atMost: Self.maxVersionBytes, "app version")
         self.networks = networks
@@ -57,7 +57,10 @@ package struct ClientReport: Hashable, Sendable {
     /// Checks a name that may become a label of a metric.
     package static func name(_ text: String, atMost bytes: Int, _ what: String) throws(HermesError) -> String {
         guard text.utf8.count <= bytes, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
-            throw HermesError(.invalidArgument, "\(what): at most \(bytes) bytes of printable ASCII")
+            throw HermesError(
+                text.utf8.count > bytes ? .tooLarge : .invalidArgument,
+                "\(what): at most \(bytes) bytes of printable ASCII"
+            )
         }
         return text
     }

@@ -7,6 +7,9 @@ import SwiftProtobuf
 
 /// Converts text to message contents, and message contents to text or JSON, mainly for the HTTP API.
 package enum MessageText {
+    /// The longest text, in bytes. The limit of a content (`limits.message`) may be lower.
+    package static let maxBytes = CanonicalContent.maxTextBytes
+
     /// Encodes a text as the content of a message.
     /// - Throws: `.tooLarge`.
     package static func content(_ text: String) throws(HermesError) -> MessageContent {

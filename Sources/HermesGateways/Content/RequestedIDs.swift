@@ -17,6 +17,51 @@ enum RequestedIDs {
         return user
     }
 
+    /// Returns the uid after which a page of a list begins; nil for 0, which is the beginning of the list.
+    ///
+    /// - Throws: ``badPlace``.
+    static func place(after uid: UInt32) throws(HermesError) -> UserID? {
+        guard uid != 0 else { return nil }
+        guard let user = UserID(uid) else { throw badPlace }
+        return user
+    }
+
+    /// Returns the group after which a page of a list begins; nil for 0, which is the beginning of the list.
+    ///
+    /// - Throws: ``badGroup``.
+    static func place(afterGroup id: some BinaryInteger) throws(HermesError) -> GroupID? {
+        guard id != 0 else { return nil }
+        guard let group = Int32(exactly: id).flatMap(GroupID.init(rawValue:)) else { throw badGroup }
+        return group
+    }
+
+    /// Returns the device with an id.
+    ///
+    /// - Parameter field: the field's name, for the error.
+    /// - Throws: `.invalidArgument`, `.tooLarge`.
+    static func device(_ id: String, in field: String = "device_id") throws(HermesError) -> DeviceID {
+        guard let device = DeviceID(id) else {
+            throw HermesError(
+                id.utf8.count > DeviceID.maxBytes ? .tooLarge : .invalidArgument,
+                "\(field) is 1 to \(DeviceID.maxBytes) bytes of printable ASCII"
+            )
+        }
+        return device
+    }
+
+    /// Returns the room with a name.
+    ///
+    /// - Throws: `.invalidArgument`, `.tooLarge`.
+    static func room(_ name: String) throws(HermesError) -> RoomName {
+        guard let room = RoomName(name) else {
+            throw HermesError(
+                name.utf8.count > RoomName.maxBytes ? .tooLarge : .invalidArgument,
+                "a room's name is 1 to \(RoomName.maxBytes) letters, digits, '-', '_' or '.'"
+            )
+        }
+        return room
+    }
+
     /// Returns the group id for a number that is unsigned on the wire; nil if no group can have this number.
     static func group(_ id: UInt32) -> GroupID? { Int32(exactly: id).flatMap(GroupID.init(rawValue:)) }
 

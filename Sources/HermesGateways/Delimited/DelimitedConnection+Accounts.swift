@@ -148,8 +148,11 @@ extension DelimitedConnection {
                 }
             }
         case .remove(let remove):
-            guard let device = DeviceID(remove.deviceID) else {
-                return fail(id, HermesError(.invalidArgument, "device_id is 1 to 64 bytes of printable ASCII"))
+            let device: DeviceID
+            do throws(HermesError) {
+                device = try RequestedIDs.device(remove.deviceID)
+            } catch {
+                return fail(id, error)
             }
             connection.ask { () async throws(HermesError) in
                 try await accounts.removeOwnDevice(device, of: principal.user)

@@ -45,11 +45,17 @@ extension DelimitedConnection {
 
     private func contacts(_ request: Hermes_V1_ListContacts, id: UInt64, from sender: Sender) {
         let limit = request.limit == 0 ? 100 : Int(min(request.limit, 500))
+        let after: UserID?
+        do throws(HermesError) {
+            after = try RequestedIDs.place(after: request.afterUid)
+        } catch {
+            return fail(id, error)
+        }
         let contacts = messenger.contacts
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
             // This reads one contact more than requested, to know whether more follow.
-            let found = try await contacts.contacts(of: user, after: UserID(request.afterUid), limit: limit + 1)
+            let found = try await contacts.contacts(of: user, after: after, limit: limit + 1)
             return (found, try await contacts.online(among: found.map(\.account.id), for: user))
         } then: { [self] (result: Result<(found: [Contact], online: Set<UserID>), HermesError>) in
             switch result {

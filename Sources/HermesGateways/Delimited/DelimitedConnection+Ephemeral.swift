@@ -54,7 +54,7 @@ extension DelimitedConnection {
     func presence(_ request: Hermes_V1_PresenceRequest, id: UInt64, from sender: Sender) {
         let asked = request.watchUids
         guard asked.count <= 1_000, request.unwatchUids.count <= 1_000 else {
-            return fail(id, HermesError(.invalidArgument, "name at most 1,000 uids"))
+            return fail(id, HermesError(.tooLarge, "name at most 1,000 uids"))
         }
         // A uid that no account can have is offline, like one that no account has.
         let watched = asked.compactMap { UserID($0) }
@@ -108,7 +108,8 @@ extension DelimitedConnection {
         // A uid that no account can have gets the answer that a stranger gets.
         guard let peer = UserID(request.toUid) else { return fail(id, Messenger.notAContact) }
         guard (1...64).contains(request.sessionID.utf8.count) else {
-            return fail(id, HermesError(.invalidArgument, "session_id is 1 to 64 bytes"))
+            let code: HermesError.Code = request.sessionID.isEmpty ? .invalidArgument : .tooLarge
+            return fail(id, HermesError(code, "session_id is 1 to 64 bytes"))
         }
         if case .data(let data) = request.signal, data.count > Self.maxSignalData {
             return fail(id, HermesError(.tooLarge, "a signal's data is at most 16 KiB"))

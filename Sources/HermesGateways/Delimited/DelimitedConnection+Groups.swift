@@ -60,7 +60,12 @@ extension DelimitedConnection {
 
     private func groups(_ request: Hermes_V1_ListGroups, id: UInt64, from sender: Sender) {
         let limit = request.limit == 0 ? 100 : Int(min(request.limit, 500))
-        let after = RequestedIDs.group(request.afterGroupID)
+        let after: GroupID?
+        do throws(HermesError) {
+            after = try RequestedIDs.place(afterGroup: request.afterGroupID)
+        } catch {
+            return fail(id, error)
+        }
         let groups = messenger.groups
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in

@@ -11,9 +11,7 @@ extension DelimitedConnection: TopicSubscriber {
 
     func room(_ request: Hermes_V1_RoomRequest, id: UInt64, from sender: Sender) {
         do throws(HermesError) {
-            guard let room = RoomName(request.room) else {
-                throw HermesError(.invalidArgument, "a room's name is 1 to 64 letters, digits, '-', '_' or '.'")
-            }
+            let room = try RequestedIDs.room(request.room)
             switch request.request {
             case .enter(let enter):
                 try self.enter(room, as: enter.user, from: sender)

@@ -55,11 +55,8 @@ struct DelimitedLogin: Sendable {
     }
 
     private static func device(_ description: Hermes_V1_DeviceDescription) throws(HermesError) -> DeviceDescription {
-        guard let id = DeviceID(description.id) else {
-            throw HermesError(.invalidArgument, "device.id is 1 to 64 bytes of printable ASCII")
-        }
-        return DeviceDescription(
-            id: id,
+        DeviceDescription(
+            id: try RequestedIDs.device(description.id, in: "device.id"),
             name: description.name,
             platform: description.platform,
             appVersion: description.appVersion
@@ -72,6 +69,12 @@ struct DelimitedLogin: Sendable {
         case .registration(let nickName, _, _), .credential(.password(let nickName, _)): nickName
         case .credential: nil
         }
+    }
+
+    /// The name of the account that is to be created; nil if this is not a registration, or if the name is not valid.
+    var newName: NickName? {
+        guard case .registration(let text, _, _) = proof else { return nil }
+        return try? NickName(new: text)
     }
 
     /// The login's cost for the server, to be charged before ``perform(by:address:)``.
@@ -134,7 +137,7 @@ struct DelimitedLogin: Sendable {
     /// Returns a session that is at least as long on the wire as the answer to this registration; nil if this is not a
     /// registration, or if the nick name is not valid.
     func longestWelcome(on connection: Connection, in environment: GatewayEnvironment) -> Hermes_V1_Session? {
-        guard case .registration(let text, _, _) = proof, let nickName = try? NickName(new: text) else { return nil }
+        guard let nickName = newName else { return nil }
         var session = Hermes_V1_Session()
         session.uid = .max
         session.nickName = nickName.rawValue

@@ -56,10 +56,10 @@ package enum DelimitedStatistics {
 extension ClientReport {
     /// Parses a report.
     ///
-    /// - Throws: `.invalidArgument` if the report exceeds a limit.
+    /// - Throws: `.tooLarge` if the report exceeds a limit; `.invalidArgument` if a value is invalid.
     init(_ statistics: Hermes_V1_Statistics) throws(HermesError) {
         guard statistics.networks.count <= Self.maxNetworks else {
-            throw HermesError(.invalidArgument, "a report holds at most \(Self.maxNetworks) networks")
+            throw HermesError(.tooLarge, "a report holds at most \(Self.maxNetworks) networks")
         }
         var networks: [Network] = []
         for network in statistics.networks {

@@ -87,11 +87,17 @@ extension IMPBConnection {
 
     private func groups(_ request: IMPB_group_list_request, seq: UInt32, from sender: Sender) {
         let limit = request.limit == 0 ? 100 : Int(min(request.limit, 500))
+        let after: GroupID?
+        do throws(HermesError) {
+            after = try RequestedIDs.place(afterGroup: request.afterGroupID)
+        } catch {
+            return fail(seq, error)
+        }
         let groups = messenger.groups
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
             // This reads one group more than requested, to know whether more follow.
-            try await groups.groups(of: user, after: GroupID(rawValue: request.afterGroupID), limit: limit + 1)
+            try await groups.groups(of: user, after: after, limit: limit + 1)
         } then: { [self] result in
             switch result {
             case .failure(let error): fail(seq, error)

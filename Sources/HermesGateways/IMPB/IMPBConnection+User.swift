@@ -67,8 +67,11 @@ extension IMPBConnection {
     }
 
     private func logIn(_ request: IMPB_login_request, seq: UInt32) {
-        guard let id = DeviceID(request.deviceID.isEmpty ? Self.defaultDevice : request.deviceID) else {
-            return fail(seq, HermesError(.invalidArgument, "device_id is 1 to 64 bytes of printable ASCII"))
+        let id: DeviceID
+        do throws(HermesError) {
+            id = try RequestedIDs.device(request.deviceID.isEmpty ? Self.defaultDevice : request.deviceID)
+        } catch {
+            return fail(seq, error)
         }
         let device = DeviceDescription(id: id, name: request.deviceName, appVersion: request.version)
         let credential: Credential =

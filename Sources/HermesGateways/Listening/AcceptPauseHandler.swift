@@ -45,7 +45,7 @@ final class AcceptPauseHandler: ChannelInboundHandler {
             "no connection can be accepted",
             metadata: [
                 "address": "\(context.channel.localAddress.map { "\($0)" } ?? "")", "error": "\(error)",
-                "raise": "ulimit -n",
+                "raise": "ulimit -Hn",
             ]
         )
     }

@@ -20,6 +20,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var payer: ConnectionCounter.Address?
     /// Whether the connection is counted under `payer` until it is closed.
     private let isCounted: Bool
+    /// Whether the remote address is that of a proxy that gave no client.
+    private let isClientHidden: Bool
     private let carrier: Carrier
     /// Whether a WebSocket client expects text messages until it sends a binary message.
     let startsInText: Bool
@@ -146,6 +148,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         package let loop: LoopContext
         /// The client's address, if it is not the remote address.
         package var peer: SocketAddress?
+        /// Whether the remote address is that of a proxy that gave no client.
+        package var isClientHidden = false
         /// The address under which the connection is counted until it is closed; nil: another component counts it.
         package var countedAs: ConnectionCounter.Address?
         /// The layer between the socket and the handler.
@@ -186,6 +190,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         startsInText = opening.startsInText
         payer = opening.countedAs
         isCounted = opening.countedAs != nil
+        isClientHidden = opening.isClientHidden
         self.listener = listener
         tally = loop.tally(for: listener)
         isAuthenticated = !requiresAuthentication
@@ -195,10 +200,13 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         lastLifeAt = openedAt
     }
 
-    /// The client's address; behind a proxy, the address that the proxy gave. Nil if it is no longer known.
+    /// The client's address; behind a proxy, the address that the proxy gave. Nil if the proxy gave none, or if the
+    /// address is no longer known.
     ///
     /// The channel remembers the address. So this needs no system call, and works after the peer has gone.
-    package var remoteAddress: SocketAddress? { peer ?? context?.channel.remoteAddress }
+    package var remoteAddress: SocketAddress? {
+        isClientHidden ? nil : peer ?? context?.channel.remoteAddress
+    }
 
     /// The client's address without port, for the core's limits.
     package var remoteHost: String? { remoteAddress?.ipAddress }

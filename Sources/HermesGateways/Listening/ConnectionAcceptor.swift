@@ -73,13 +73,14 @@ package final class ConnectionAcceptor: Sendable {
 
     /// Counts a channel whose client's address is not known yet, because a proxy gives it later.
     ///
-    /// - Returns: a function to be called with the client's address. It throws if that address has reached its limit.
-    func admitUnknown(_ channel: any Channel) throws -> @Sendable (SocketAddress?) throws -> Void {
+    /// - Returns: a function to be called with the client's address. It throws if that address has reached its limit. If
+    ///   the proxy gives no address, the connection stays counted as unknown.
+    func admitUnknown(_ channel: any Channel) throws -> @Sendable (ConnectionCounter.Address) throws -> Void {
         try add(.unknown)
         let counted = CountedAddress()
         channel.closeFuture.whenComplete { [counter] _ in counter.remove(counted.address.withLock(\.self)) }
         return { [counter, state] address in
-            let address = ConnectionCounter.Address(address)
+            guard address != .unknown else { return }
             if let refusal = counter.identify(address) {
                 state.metrics.refused(refusal)
                 throw RefusedConnection()
@@ -116,6 +117,7 @@ package final class ConnectionAcceptor: Sendable {
     ///
     /// - Parameters:
     ///   - peer: the client's address, if it is not the remote address.
+    ///   - isClientHidden: whether the remote address is that of a proxy that gave no client.
     ///   - address: the address under which the connection is counted, if the connection removes itself from the count
     ///     when it closes; otherwise nil.
     ///   - carrier: the layer between the socket and the handler.
@@ -123,6 +125,7 @@ package final class ConnectionAcceptor: Sendable {
     func serve(
         _ channel: any Channel,
         for peer: SocketAddress? = nil,
+        isClientHidden: Bool = false,
         countedAs address: ConnectionCounter.Address? = nil,
         carrier: Connection.Carrier,
         startsInText: Bool = false
@@ -134,6 +137,7 @@ package final class ConnectionAcceptor: Sendable {
             try? loop.readBuffers.read(channel, isLong: false)
         }
         var opening = Connection.Opening(loop: loop, peer: peer, countedAs: address, carrier: carrier)
+        opening.isClientHidden = isClientHidden
         opening.startsInText = startsInText
         try addConnection(channel, opening)
     }
@@ -146,12 +150,14 @@ package final class ConnectionAcceptor: Sendable {
     ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives
     ///     the place back when the channel is closed.
     ///   - peer: the client's address, if it is not the remote address.
+    ///   - isClientHidden: whether the remote address is that of a proxy that gave no client.
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(
         _ channel: any Channel,
         startsInText: Bool = false,
         counted place: HTTPPlace,
-        for peer: SocketAddress?
+        for peer: SocketAddress?,
+        isClientHidden: Bool = false
     ) throws {
         guard !state.isDraining else { throw RefusedConnection() }
         do {
@@ -160,7 +166,13 @@ package final class ConnectionAcceptor: Sendable {
             state.metrics.refused(error)
             throw RefusedConnection()
         }
-        try serve(channel, for: peer, carrier: .webSocket, startsInText: startsInText)
+        try serve(
+            channel,
+            for: peer,
+            isClientHidden: isClientHidden,
+            carrier: .webSocket,
+            startsInText: startsInText
+        )
     }
 
     private static let endsPerTurn = 64

@@ -15,13 +15,13 @@ import Synchronization
 ///
 /// State: one `Mutex`, taken once per accept and once per close.
 package final class ConnectionCounter: Sendable {
-    /// The unit that counts as one address: an IPv4 address, an IPv6 /64 network, which is usually one customer, or
-    /// anything local.
+    /// The unit that counts as one address: an IPv4 address, or an IPv6 /64 network, which is usually one customer.
     package enum Address: Hashable, Sendable {
         case v4(UInt32)
         case v6Network(UInt64)
+        /// The connection is from a local socket; it counts only in the total.
         case local
-        /// The connection is from a proxy that has not given the client's address yet; it counts only in the total.
+        /// The connection is from a proxy that has not given the client's address; it counts only in the total.
         case unknown
 
         package init(_ address: SocketAddress?) {
@@ -62,9 +62,12 @@ package final class ConnectionCounter: Sendable {
         var http = 0
         private var perAddress: [Address: AddressCounts] = [:]
 
-        /// Whether an address has fewer connections than `limit`; always true for unknown addresses.
+        /// Whether an address has fewer connections than `limit`; always true for local and unknown addresses.
         func hasRoom(for address: Address, limit: Int) -> Bool {
-            address == .unknown || perAddress[address, default: AddressCounts()].all < limit
+            switch address {
+            case .local, .unknown: true
+            case .v4, .v6Network: perAddress[address, default: AddressCounts()].all < limit
+            }
         }
 
         /// Returns the number of connections of the HTTP port from an address.
@@ -90,12 +93,31 @@ package final class ConnectionCounter: Sendable {
         var http = 0
     }
 
-    /// The HTTP connections that are allowed beyond the total, and the number of HTTP connections below which an
-    /// address may get one of them.
-    private static let httpReserve = (all: 128, perAddress: 8)
+    /// The limits of the HTTP port that do not depend on the limit on gateway connections.
+    package struct HTTPShares: Sendable, Hashable {
+        /// The HTTP connections that are allowed whatever the limit on gateway connections is.
+        package let floor: Int
+        /// The HTTP connections that are allowed beyond the limit of the HTTP port.
+        package let reserve: Int
+
+        /// The shares of a server with enough descriptors.
+        package static let full = HTTPShares(floor: 100, reserve: 128)
+
+        /// Returns shares that take this number of descriptors at most, each of them half.
+        package static func fitting(_ files: Int) -> HTTPShares {
+            HTTPShares(floor: min(full.floor, files / 2), reserve: min(full.reserve, files / 2))
+        }
+
+        /// Returns the limit on HTTP connections (without WebSockets) that goes with a limit on gateway connections.
+        func httpTotal(of total: Int) -> Int { max(floor, min(10_000, total / 4)) }
+    }
+
+    /// An address that has fewer HTTP connections may get one of the reserve.
+    private static let reservePerAddress = 8
 
     private let total: Int
     private let httpTotal: Int
+    private let httpReserve: Int
     private let perAddress: Int
     private let counts = Mutex(Counts())
     private let handshakes: HandshakeBudget
@@ -105,48 +127,43 @@ package final class ConnectionCounter: Sendable {
     ///   - total: the most connections in all.
     ///   - perAddress: the most connections of one address.
     ///   - handshakesPerSecond: the most TLS handshakes of one address in a second.
+    ///   - http: the limits of the HTTP port.
     package init(
         total: Int,
         perAddress: Int,
-        handshakesPerSecond: Int = ConnectionLimits().tlsHandshakesPerSecondPerAddress
+        handshakesPerSecond: Int = ConnectionLimits().tlsHandshakesPerSecondPerAddress,
+        http: HTTPShares = .full
     ) {
         handshakes = HandshakeBudget(perAddress: handshakesPerSecond)
         self.total = total
-        httpTotal = Self.httpTotal(of: total)
+        httpTotal = http.httpTotal(of: total)
+        httpReserve = http.reserve
         self.perAddress = perAddress
     }
 
-    package convenience init(_ limits: ConnectionLimits) {
+    /// - Parameter http: the limits of the HTTP port; by default they fit into this process's descriptors.
+    package convenience init(_ limits: ConnectionLimits, http: HTTPShares = DescriptorShares.present.http) {
         self.init(
             total: limits.connections,
             perAddress: limits.connectionsPerAddress,
-            handshakesPerSecond: limits.tlsHandshakesPerSecondPerAddress
+            handshakesPerSecond: limits.tlsHandshakesPerSecondPerAddress,
+            http: http
         )
     }
 
-    /// Returns the limit on HTTP connections (without WebSockets) that goes with a limit on gateway connections.
-    private static func httpTotal(of total: Int) -> Int { max(100, min(10_000, total / 4)) }
-
     /// Returns the limit on gateway connections that goes with a limit on HTTP connections. This is the inverse of
-    /// ``httpTotal(of:)``.
+    /// ``HTTPShares/httpTotal(of:)``.
     package static func total(forHTTP limit: Int) -> Int { 4 * limit }
 
     /// Returns the largest limit on gateway connections with which all kinds of connections fit into `files`
-    /// descriptors; at least 64.
-    ///
-    /// ``ownFiles`` of the descriptors, but at most a third of them, are left for the console and the server's own
-    /// files.
-    package static func total(fitting files: Int) -> Int {
-        let left = files - min(ownFiles, files / 3) - httpReserve.all
-        // A fifth for HTTP is a quarter of the other four fifths.
-        return max(64, left - max(100, min(10_000, left / 5)))
+    /// descriptors; at least 1.
+    package static func total(fitting files: Int) -> Int { DescriptorShares(of: files).gateways }
+
+    /// Returns the most connections of all kinds, if there may be `total` gateway connections and `files` descriptors.
+    package static func most(total: Int, files: Int = .max) -> Int {
+        let http = DescriptorShares(of: files).http
+        return total + http.httpTotal(of: total) + http.reserve
     }
-
-    /// The descriptors for the connections of the console and for the files of the store.
-    private static let ownFiles = 2_048 + httpReserve.all + 128
-
-    /// Returns the most connections of all kinds, if there may be `total` gateway connections.
-    package static func most(total: Int) -> Int { total + httpTotal(of: total) + httpReserve.all }
 
     /// The number of open gateway connections.
     package var open: Int { counts.withLock { $0.total } }
@@ -207,8 +224,8 @@ package final class ConnectionCounter: Sendable {
         counts.withLock { counts in
             guard counts.hasRoom(for: address, limit: perAddress) else { return .perAddress }
             if counts.http >= httpTotal {
-                guard counts.http < httpTotal + Self.httpReserve.all else { return .total }
-                guard counts.http(from: address) < Self.httpReserve.perAddress else { return .total }
+                guard counts.http < httpTotal + httpReserve else { return .total }
+                guard counts.http(from: address) < Self.reservePerAddress else { return .total }
             }
             counts.add(address, isHTTP: true)
             counts.http += 1

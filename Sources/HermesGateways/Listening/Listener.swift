@@ -142,11 +142,11 @@ package final class Listener: Sendable {
         let identify = try acceptor.admitUnknown(channel)
         try channel.pipeline.syncOperations.addHandler(
             ProxyHeaderHandler(patience: proxyPatience, logger: acceptor.state.logger) { channel, peer in
-                let client = peer ?? channel.remoteAddress
-                try identify(client)
-                let address = ConnectionCounter.Address(client)
+                // A connection whose proxy gave no client counts only in the total.
+                let address = peer.map(ConnectionCounter.Address.init) ?? .unknown
+                try identify(address)
                 let carrier = try addTLS(tls, to: channel, from: address, by: acceptor)
-                try acceptor.serve(channel, for: peer, carrier: carrier)
+                try acceptor.serve(channel, for: peer, isClientHidden: peer == nil, carrier: carrier)
             }
         )
     }

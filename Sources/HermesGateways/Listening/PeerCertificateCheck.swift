@@ -72,7 +72,7 @@ struct PeerCertificateCheck {
 
     private func refused(_ reason: Logger.Message) {
         connection.listener.metrics.ended(.attachment(.revoked))
-        connection.listener.logger.notice(reason)
+        connection.listener.logger.notice(reason, metadata: connection.remoteHost.map { ["address": "\($0)"] })
     }
 
     /// Takes the client's name from a certificate that TLS has verified.

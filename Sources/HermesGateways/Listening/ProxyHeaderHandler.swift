@@ -21,7 +21,7 @@ package final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelH
 
     /// - Parameters:
     ///   - patience: the time limit for the header.
-    ///   - serve: adds the connection's handlers. It gets the client's address; nil means the channel's own peer.
+    ///   - serve: adds the connection's handlers. It gets the client's address; nil: the proxy gave none.
     package init(patience: Duration, logger: Logger, serve: @escaping (any Channel, SocketAddress?) throws -> Void) {
         self.patience = patience
         self.logger = logger

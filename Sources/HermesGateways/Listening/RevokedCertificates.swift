@@ -25,7 +25,7 @@ package struct RevokedCertificates: Sendable {
     ///   - path: a PEM file with lists.
     ///   - authorities: the authorities that may sign the lists.
     package init(path: String, authorities: [NIOSSLCertificate]) throws {
-        let lists = try Self.lists(String(contentsOfFile: path, encoding: .utf8), path)
+        let lists = try Self.lists(Self.text(path), path)
         for list in lists {
             guard try authorities.contains(where: { try Self.isSigned(list, by: $0) }) else {
                 throw Unusable(description: "a list in \"\(path)\" is not signed by any of the client authorities")
@@ -46,6 +46,19 @@ package struct RevokedCertificates: Sendable {
     /// Whether a certificate is revoked.
     package func contains(_ certificate: CertificateNames) -> Bool {
         serials[certificate.issuer]?.contains(certificate.serial) ?? false
+    }
+
+    private static func text(_ path: String) throws(Unusable) -> String {
+        let bytes: [UInt8]
+        do throws(TLSFile.Unusable) {
+            bytes = try TLSFile.bytes(path, maxBytes: TLSFile.maxListBytes)
+        } catch {
+            throw Unusable(description: error.description)
+        }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Unusable(description: "\"\(path)\" is not UTF-8")
+        }
+        return text
     }
 
     private static func lists(_ text: String, _ path: String) throws -> [RevocationList] {

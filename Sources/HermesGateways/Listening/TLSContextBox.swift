@@ -31,7 +31,7 @@ package final class TLSContextBox: Sendable {
 
     /// Reads the certificate, the key and the revocation lists.
     ///
-    /// - Throws: NIOSSL's errors if the files cannot be read or do not match.
+    /// - Throws: ``TLSFile/Unusable`` if a file cannot be read; NIOSSL's errors if the files do not match.
     package init(_ settings: TLSSettings) throws {
         self.settings = settings
         loaded = Mutex(try Self.load(settings))
@@ -99,7 +99,7 @@ package final class TLSContextBox: Sendable {
     }
 
     private static func authorities(_ settings: TLSSettings) throws -> [NIOSSLCertificate] {
-        try settings.clientAuthorityPath.map(NIOSSLCertificate.fromPEMFile) ?? []
+        try settings.clientAuthorityPath.map(TLSFile.certificates) ?? []
     }
 
     private static func revocations(
@@ -113,8 +113,8 @@ package final class TLSContextBox: Sendable {
         _ settings: TLSSettings,
         _ authorities: [NIOSSLCertificate]
     ) throws -> TLSConfiguration {
-        let chain = try NIOSSLCertificate.fromPEMFile(settings.certificatePath).map(NIOSSLCertificateSource.certificate)
-        let key = try NIOSSLPrivateKey(file: settings.privateKeyPath, format: .pem)
+        let chain = try TLSFile.chain(settings.certificatePath).map(NIOSSLCertificateSource.certificate)
+        let key = try TLSFile.key(settings.privateKeyPath)
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: chain,
             privateKey: .privateKey(key)

@@ -46,12 +46,14 @@ package struct WebSocketEndpoint: Sendable {
     ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives
     ///     the place back when the channel is closed.
     ///   - peer: the client's address, if it is not the remote address.
+    ///   - isClientHidden: whether the remote address is that of a proxy that gave no client.
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(
         _ channel: any Channel,
         subprotocol: String,
         counted place: HTTPPlace,
-        for peer: SocketAddress?
+        for peer: SocketAddress?,
+        isClientHidden: Bool = false
     ) throws {
         let options = channel.syncOptions
         // Only a test's channel lacks the option.
@@ -63,6 +65,12 @@ package struct WebSocketEndpoint: Sendable {
             value: AdaptiveRecvByteBufferAllocator(minimum: 256, initial: 256, maximum: 4_096)
         )
         try channel.pipeline.syncOperations.addHandler(WebSocketHandler(makeReader(), message: message))
-        try acceptor.take(channel, startsInText: subprotocol == textSubprotocol, counted: place, for: peer)
+        try acceptor.take(
+            channel,
+            startsInText: subprotocol == textSubprotocol,
+            counted: place,
+            for: peer,
+            isClientHidden: isClientHidden
+        )
     }
 }

@@ -30,20 +30,21 @@ enum LiveRoomTranslation {
         }
         var room = defaultRoom
         if message.hasRoom, !message.room.isEmpty {
-            guard let named = RoomName(message.room) else {
-                return .refused(
-                    RoomRemoval(.invalidArgument, "a room's name is 1 to 64 letters, digits, '-', '_' or '.'")
-                )
+            do throws(HermesError) {
+                room = try RequestedIDs.room(message.room)
+            } catch {
+                return .refused(RoomRemoval(error))
             }
-            room = named
         }
         guard message.hasToken, !message.token.isEmpty else { return .anonymous(room) }
         guard message.token.utf8.count <= maxTokenBytes else {
             return .refused(RoomRemoval(.invalidToken, "the access token is too long"))
         }
         let suffix = message.hasDeviceID && !message.deviceID.isEmpty ? ":\(message.deviceID)" : ""
-        guard let device = DeviceID("liveroom\(suffix)") else {
-            return .refused(RoomRemoval(.invalidArgument, "device_id is at most 55 bytes of printable ASCII"))
+        let id = "liveroom\(suffix)"
+        guard let device = DeviceID(id) else {
+            let code: HermesError.Code = id.utf8.count > DeviceID.maxBytes ? .tooLarge : .invalidArgument
+            return .refused(RoomRemoval(code, "device_id is at most 55 bytes of printable ASCII"))
         }
         return .withToken(LiveRoomEntry(room: room, token: message.token, device: device))
     }

@@ -47,9 +47,8 @@ extension RoomEvent.Content {
         case .text(let text): self = .said(member, text.text)
         case .gift(let gift): self = .gave(member, RoomGift(name: gift.name, url: gift.url, count: gift.count))
         case .custom(let custom):
-            guard let type = UInt16(exactly: custom.type), custom.data.count <= RoomLimits.maxApplicationBytes else {
-                throw Self.badApplicationEvent
-            }
+            guard let type = UInt16(exactly: custom.type) else { throw Self.badApplicationEvent }
+            guard custom.data.count <= RoomLimits.maxApplicationBytes else { throw Self.tooLongApplicationEvent }
             self = .application(type, ByteBuffer(bytes: custom.data))
         case .enter, .leave, nil:
             throw HermesError(.unsupported, "the server does not know this room request")

@@ -133,7 +133,7 @@ extension MQTTConnection {
         )
     }
 
-    private static let willNotAuthorized = MQTTPacketError(
+    static let willNotAuthorized = MQTTPacketError(
         .notAuthorized,
         "the will's topic may not be published to"
     )
@@ -208,6 +208,15 @@ extension MQTTConnection {
                 return refuseConnect(error, connect, user: identity.userName)
             }
         }
+        var attempt = attempt
+        if version == .v5 {
+            let granted = grants(attempt, clientID: client.key.clientID, sessionExpiry: client.sessionExpiry)
+            attempt.granted = MQTTProperties(granted + nativeWelcome(client))
+        }
+        // The length does not depend on the session, so it is checked before the session is opened: a client that is
+        // refused must neither end another connection nor change a session.
+        let connack = MQTTPacket.connack(connack(attempt, sessionPresent: false))
+        if outbound.maxPacketBytes < .max, bytes(of: connack) == nil { return refuse(Self.tooLarge(connack)) }
         self.client = client
         publisher = client.key.publisher
         // Counts the will.
@@ -268,22 +277,20 @@ extension MQTTConnection {
     /// Sends CONNACK after the session is attached.
     func connected(_ client: MQTTClientState, _ attempt: MQTTConnectAttempt, sessionPresent: Bool) {
         guard phase == .connecting, connection.isOpen else { return }
-        var packet = MQTTConnack(sessionPresent: sessionPresent, reason: .success)
-        if version == .v5 {
-            let granted = grants(attempt, clientID: client.key.clientID, sessionExpiry: client.sessionExpiry)
-            packet.properties = MQTTProperties(granted + nativeWelcome(client))
-        }
-        // The length is checked before anything else, because a client that is refused must not count as connected.
-        if outbound.maxPacketBytes < .max, bytes(of: .connack(packet)) == nil {
-            return refuse(Self.tooLarge(.connack(packet)))
-        }
         phase = .connected
         connection.account = client.identity.account
-        write(.connack(packet))
+        write(.connack(connack(attempt, sessionPresent: sessionPresent)))
         connection.authenticated()
         environment.brokerStatistics.count(connection.listener.metrics)
         lookAtExpiry()
         leaveRooms(client)
+    }
+
+    /// Returns the CONNACK that accepts a client.
+    private func connack(_ attempt: MQTTConnectAttempt, sessionPresent: Bool) -> MQTTConnack {
+        var packet = MQTTConnack(sessionPresent: sessionPresent, reason: .success)
+        packet.properties = attempt.granted
+        return packet
     }
 
     /// Returns the properties of CONNACK: the values that differ from the client's request or from the standard's

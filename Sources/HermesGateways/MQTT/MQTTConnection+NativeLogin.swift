@@ -32,6 +32,9 @@ extension MQTTConnection {
             let error = HermesError(.tooLarge, "registering needs a larger Maximum Packet Size")
             return refuseNatively(error, with: .packetTooLarge, connect)
         }
+        if let name = request.newName, let problem = refusal(of: name, attempt) {
+            return refuseNatively(problem, connect, user: request.userName)
+        }
         connection.charge(request.cost)
         let accounts = environment.messenger.accounts
         let address = connection.remoteHost
@@ -76,11 +79,8 @@ extension MQTTConnection {
             userName: login.principal.nickName.key,
             clientID: attempt.connect.clientID
         )
-        let rules = environment.access.current.bound(to: identity)
-        guard rules.allows(.publish, MQTTInbox.Topic.up), rules.allows(.subscribe, MQTTInbox.Topic.down) else {
-            let topics = "\(MQTTInbox.Topic.up) and \(MQTTInbox.Topic.down)"
-            let error = HermesError(.forbidden, "the rules of this server deny this client \(topics)")
-            return refuseNatively(error, attempt.connect, user: identity.userName)
+        guard allowsNativePackets(environment.access.current.bound(to: identity)) else {
+            return refuseNatively(Self.deniedPackets, attempt.connect, user: identity.userName)
         }
         let (session, cursor) = request.welcome(login, on: connection, in: environment)
         let account = MQTTAccountState(admission: nil, device: request.device, isIDAssigned: false, login: login)
@@ -88,6 +88,26 @@ extension MQTTConnection {
         inbox.welcome = session
         account.inbox = inbox
         accept(identity, account, attempt)
+    }
+
+    private static let deniedPackets = HermesError(
+        .forbidden,
+        "the rules of this server deny this client \(MQTTInbox.Topic.up) and \(MQTTInbox.Topic.down)"
+    )
+
+    private func allowsNativePackets(_ rules: BoundTopicRules) -> Bool {
+        rules.allows(.publish, MQTTInbox.Topic.up) && rules.allows(.subscribe, MQTTInbox.Topic.down)
+    }
+
+    /// Returns the reason why the rules refuse a client that registers, or its will; nil if there is none. This must be
+    /// known before the account is created. The account's number is not known yet, so no rule for it applies.
+    private func refusal(of name: NickName, _ attempt: MQTTConnectAttempt) -> HermesError? {
+        let account = UserID(rawValue: .max)
+        let identity = ClientIdentity(account: account, userName: name.key, clientID: attempt.connect.clientID)
+        let rules = environment.access.current.bound(to: identity)
+        guard allowsNativePackets(rules) else { return Self.deniedPackets }
+        guard let will = attempt.connect.will, !rules.allows(.publish, will.topic) else { return nil }
+        return HermesError(.forbidden, Self.willNotAuthorized.message)
     }
 
     /// Returns CONNACK's properties for a client that logged in with a packet of the native protocol; empty for other

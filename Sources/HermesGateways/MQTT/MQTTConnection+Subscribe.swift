@@ -30,13 +30,26 @@ extension MQTTConnection {
         var filters: MQTTFilterList
         let identifier: Int?
         var reasons: [MQTTReasonCode] = []
-        var granted: [Granted] = []
+        private(set) var granted: [Granted] = []
         /// The number of new subscriptions in ``granted``, and the bytes of their texts.
-        var new = (count: 0, bytes: 0)
+        private(set) var new = (count: 0, bytes: 0)
+        /// The texts of the new subscriptions, if the packet has several filters.
+        private var newTexts: Set<TopicText> = []
 
         init(_ filters: MQTTFilterList) {
             self.filters = filters
             identifier = filters.properties.subscriptionIdentifier
+        }
+
+        /// Whether a filter is among the new subscriptions. A repetition of it is no further subscription.
+        func hasNew(_ text: TopicText) -> Bool { newTexts.contains(text) }
+
+        func grant(_ subscription: Granted) {
+            granted.append(subscription)
+            guard subscription.isNew else { return }
+            let text = subscription.filter.text
+            new = (new.count + 1, new.bytes + text.rawValue.utf8.count)
+            if filters.count > 1 { newTexts.insert(text) }
         }
 
         var suback: MQTTSuback { MQTTSuback(packetID: filters.packetID, reasons: reasons) }
@@ -95,10 +108,7 @@ extension MQTTConnection {
         }
         switch grant(wanted, filter, request, of: client) {
         case .success(let subscription):
-            if subscription.isNew {
-                request.new = (request.new.count + 1, request.new.bytes + wanted.filter.utf8.count)
-            }
-            request.granted.append(subscription)
+            request.grant(subscription)
             request.reasons.append(MQTTTranslation.granted(subscription.options.qos))
         case .failure(let refusal):
             request.reasons.append(refusal.reason)
@@ -173,9 +183,16 @@ extension MQTTConnection {
         _ suback: MQTTSuback,
         of client: MQTTClientState
     ) {
+        var (granted, suback) = (granted, suback)
+        if !change.refused.isEmpty {
+            for subscription in granted where change.refused.contains(subscription.filter.text) {
+                giveBack(subscription, of: client)
+                suback.reasons[subscription.index] = .quotaExceeded
+            }
+            granted.removeAll { change.refused.contains($0.filter.text) }
+        }
         guard let error = change.error else { return addSubscriptions(granted, suback, of: client) }
         for subscription in granted.dropFirst(change.done) { giveBack(subscription, of: client) }
-        var suback = suback
         suback.reasons = Self.reasons(
             suback.reasons,
             ofFirst: change.done,
@@ -240,7 +257,7 @@ extension MQTTConnection {
         of client: MQTTClientState
     ) -> Result<Granted, Refusal> {
         let known = client.subscriptions[filter.text]
-        let isNew = known == nil
+        let isNew = known == nil && !request.hasNew(filter.text)
         guard !isNew || hasRoom(for: filter, request, of: client) else { return noRoom() }
         let generation = environment.access.generation
         let access = client.access(environment.access).access(to: filter.filter)

@@ -86,8 +86,8 @@ enum MQTTTranslation {
             .notAuthorized
         // "The CONNECT is valid but is not accepted by this Server." Errors in the client identifier itself do not get
         // here; they have a code of their own.
-        case .invalidArgument, .unsupported, .clientIDConflict: .implementationSpecificError
-        case .quotaExceeded, .deviceLimitReached, .tooLarge, .inboxFull, .tooMuchUnread: .quotaExceeded
+        case .invalidArgument, .unsupported, .clientIDConflict, .tooLarge: .implementationSpecificError
+        case .quotaExceeded, .deviceLimitReached, .inboxFull, .tooMuchUnread: .quotaExceeded
         case .overloaded, .rateLimited, .loginDelayed: .serverBusy
         // CONNACK does not have DISCONNECT's code for a server that is stopping (table 2-6).
         case .storageUnavailable, .shuttingDown, .internalError: .serverUnavailable

@@ -33,8 +33,12 @@ package enum QSIOPTranslation {
             }
             // A number that no account can have is refused at the login, like one that no account has.
             let user = Int32(userid).flatMap { UserID(rawValue: $0) }
-            guard let device = DeviceID(properties["device"].flatMap { $0.isEmpty ? nil : $0 } ?? defaultDevice) else {
-                throw Refusal(.invalidArgument, "device is at most 64 bytes of printable ASCII")
+            let named = properties["device"].flatMap { $0.isEmpty ? nil : $0 } ?? defaultDevice
+            guard let device = DeviceID(named) else {
+                throw Refusal(
+                    named.utf8.count > DeviceID.maxBytes ? .tooLarge : .invalidArgument,
+                    "device is at most \(DeviceID.maxBytes) bytes of printable ASCII"
+                )
             }
             let token = properties["token"].flatMap { $0.isEmpty ? nil : $0 }
             guard token != nil || !requiresToken else {

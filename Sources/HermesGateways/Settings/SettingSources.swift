@@ -170,8 +170,11 @@ package struct SettingSources: Sendable {
         if let name = FurtherListener.nameWithoutProtocol(key, keys) {
             return "\(problem): the listener \(name) needs listeners.\(name).protocol"
         }
-        let hint = SettingsError.nearest(to: key, among: keys).map { "; did you mean \(prefix)\($0)?" }
-        return problem + (hint ?? "; all settings are in docs/configuration.md")
+        // A section with one setting stands for this setting, as `data` for `data.directory`.
+        let inner = keys.filter { $0.hasPrefix(key + ".") || $0.hasPrefix(key + "_") }
+        let nearest = inner.count == 1 ? inner.first : SettingsError.nearest(to: key, among: keys)
+        let hint = nearest.map { "; did you mean \(prefix)\($0)?" }
+        return problem + (hint ?? "; \"hermes check-config --print-annotated\" prints all settings")
     }
 }
 

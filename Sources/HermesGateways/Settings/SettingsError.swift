@@ -15,7 +15,7 @@ package struct SettingsError: Error, Sendable, CustomStringConvertible {
 
 extension SettingsError {
     /// Returns the word that is most similar to `word`; nil if none is similar enough.
-    static func nearest(to word: String, among words: some Sequence<String>) -> String? {
+    package static func nearest(to word: String, among words: some Sequence<String>) -> String? {
         let typed = Array(word.lowercased())
         var best: (word: String, distance: Int)?
         for candidate in words {

@@ -27,11 +27,11 @@ package enum KeyFile {
     ///
     /// - Throws: ``PushConfigurationError`` that names the setting and the file.
     package static func read(_ path: String, setting: String) throws(PushConfigurationError) -> Data {
-        guard let data = FileManager.default.contents(atPath: path) else {
-            throw PushConfigurationError(
-                setting,
-                "\"\(AbsolutePath.of(path))\" cannot be read; check the path and its permissions"
-            )
+        let data: Data
+        do {
+            data = try BoundedFile.read(path, atMost: maxBytes + 1)
+        } catch {
+            throw PushConfigurationError(setting, "\"\(AbsolutePath.of(path))\" cannot be read: \(error)")
         }
         guard !data.isEmpty, data.count <= maxBytes else {
             throw PushConfigurationError(setting, "\"\(path)\" is empty or larger than \(maxBytes) bytes")

@@ -3,6 +3,7 @@
 
 import AsyncHTTPClient
 package import Foundation
+import HermesCore
 import HermesWire
 package import NIOCore
 import NIOFoundationCompat
@@ -65,6 +66,8 @@ package final class PushHTTPClient: Sendable {
     static let mostConnections = 1_024
     /// The most connections over one route: as many as there may be requests at once to a host that clients name.
     static let mostConnectionsPerRoute = 256
+    /// The largest file with certificate authorities, in bytes.
+    private static let maxAuthorityBytes = 4 << 20
 
     private let client: HTTPClient
     private let http2: HTTP2Client
@@ -82,7 +85,8 @@ package final class PushHTTPClient: Sendable {
     package init(group: any EventLoopGroup, authority: String? = nil, timeout: Duration = .seconds(20)) throws {
         var tls = TLSConfiguration.makeClientConfiguration()
         if let authority {
-            tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMFile(authority))
+            let pem = try BoundedFile.read(authority, maxBytes: Self.maxAuthorityBytes)
+            tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(pem)))
         } else if let roots = Self.systemRoots {
             tls.trustRoots = .certificates(roots)
         }

@@ -4,6 +4,7 @@
 import Crypto
 import CryptoExtras
 import Foundation
+import HermesCore
 import HermesGateways
 
 /// The keys for verifying tokens.

@@ -68,7 +68,8 @@ struct GatewaysService: Service {
             } catch {
                 guard let tls = settings.tls else { throw .cannotListen(name, settings, error) }
                 // A missing file also causes an IOError.
-                let isAddress = error is IOError && ConfigurationFiles.fileProblems(of: tls, name).isEmpty
+                let isFile = !ConfigurationFiles.fileProblems(of: tls, name).isEmpty
+                let isAddress = error is SocketAddressError.UnknownHost || error is IOError && !isFile
                 guard isAddress else { throw .badCertificate(name, tls, error) }
                 throw .cannotListen(name, settings, error)
             }

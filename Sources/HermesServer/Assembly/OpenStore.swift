@@ -20,13 +20,16 @@ struct OpenStore: Sendable {
     let close: @Sendable () throws -> Void
     /// Tries a write, and reports what prevents it.
     let tryWrite: Readiness.Probe
+    /// The file of the database; nil if the store is in memory.
+    let file: DatabaseFile?
 
     /// Creates the ports from one object that implements all of them.
     private init(
         _ store: some AccountStore & MessageStore & SocialStore & SessionStore & PushTokenStore & WebhookStore
             & APIKeyStore & AdministratorStore,
         close: @escaping @Sendable () throws -> Void = {},
-        tryWrite: @escaping Readiness.Probe = { done in done(nil) }
+        tryWrite: @escaping Readiness.Probe = { done in done(nil) },
+        file: DatabaseFile? = nil
     ) {
         accounts = store
         messages = store
@@ -38,6 +41,7 @@ struct OpenStore: Sendable {
         administrators = store
         self.close = close
         self.tryWrite = tryWrite
+        self.file = file
     }
 
     /// Opens the data directory, or creates a store in memory.
@@ -68,7 +72,15 @@ struct OpenStore: Sendable {
                     progress: progress,
                     damaged: { damagedRows.increment() }
                 )
-                return OpenStore(store, close: { try store.close() }, tryWrite: { store.tryWrite($0) })
+                let file = DatabaseFile("\(settings.dataDirectory)/\(SQLiteStore.fileName)")
+                return OpenStore(
+                    store,
+                    close: { try store.close() },
+                    tryWrite: { done in
+                        if let problem = file.problem { done(problem) } else { store.tryWrite(done) }
+                    },
+                    file: file
+                )
             } catch {
                 throw ServerFailure(error)
             }

@@ -457,6 +457,9 @@ package final class ServerAssembly: Sendable {
                 group: group,
                 logger: logger
             )
+        } catch SocketAddressError.unixDomainSocketPathTooLong {
+            // The warnings about the settings have said so.
+            return nil
         } catch {
             // The server works without a control socket. But "hermes user" can then only say that the directory is in
             // use.

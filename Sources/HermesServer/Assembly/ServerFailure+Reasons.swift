@@ -22,7 +22,8 @@ extension ServerFailure {
     /// An address that cannot be opened.
     static func cannotListen(_ name: String, _ listener: ListenerSettings, _ error: any Error) -> ServerFailure {
         if let path = listener.unixSocketPath {
-            let detail = (error as? IOError)?.errnoCode == EADDRINUSE ? "another program listens there" : "\(error)"
+            let detail =
+                (error as? IOError)?.errnoCode == EADDRINUSE ? "another program listens there" : Self.words(error)
             return ServerFailure(.addressUnavailable, "cannot listen on \(path) (\(name)): \(detail)")
         }
         let place = "\(listener.host):\(listener.port)"
@@ -34,11 +35,21 @@ extension ServerFailure {
             } else if let error = error as? IOError, error.errnoCode == EADDRNOTAVAIL {
                 "this machine does not have the address; correct listeners.\(name).host"
             } else if let error = error as? IOError, [EMFILE, ENFILE].contains(error.errnoCode) {
-                "too many files are open; raise ulimit -n"
+                "too many files are open; raise the hard limit (ulimit -Hn)"
             } else {
-                "\(error); check listeners.\(name).host"
+                "\(words(error)); check listeners.\(name).host"
             }
         return ServerFailure(.addressUnavailable, "cannot listen on \(place) for \(name): \(detail)")
+    }
+
+    /// Returns a short text for an error of a socket. The descriptions of NIO and the system are long.
+    private static func words(_ error: any Error) -> String {
+        switch error {
+        case let error as IOError: String(cString: strerror(error.errnoCode))
+        case let error as SocketAddressError.UnknownHost: "\(error.host) is not known: \(error.errorDescription)"
+        case SocketAddressError.unixDomainSocketPathTooLong: "the path is too long for a socket; choose a shorter one"
+        default: "\(error)"
+        }
     }
 
     /// Certificate files that cannot be used.
@@ -47,6 +58,9 @@ extension ServerFailure {
         guard problems.isEmpty else { return ServerFailure(.badConfiguration, problems.joined(separator: "\n")) }
         if let error = error as? RevokedCertificates.Unusable {
             return ServerFailure(.badConfiguration, "listeners.\(name).tls.revocationLists: \(error)")
+        }
+        if let error = error as? TLSFile.Unusable {
+            return ServerFailure(.badConfiguration, "listeners.\(name).tls: \(error)")
         }
         return ServerFailure(
             .badConfiguration,

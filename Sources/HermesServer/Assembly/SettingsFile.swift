@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import HermesCore
 
 /// The settings file as it was at the start. The server reads settings only at its start. If the file has changed, the
 /// server says so on SIGHUP, because an operator may expect that it reads the settings again.

@@ -14,7 +14,8 @@ enum TicketKey {
     ///   but clients can still log in without them.
     static func inDirectory(_ directory: String) -> [UInt8]? {
         let file = URL(filePath: directory).appending(path: fileName)
-        if let data = try? Data(contentsOf: file), data.count == ReconnectTickets.keyBytes { return Array(data) }
+        let data = try? BoundedFile.read(file.path, maxBytes: ReconnectTickets.keyBytes)
+        if let data, data.count == ReconnectTickets.keyBytes { return Array(data) }
         let key = ReconnectTickets.randomKey()
         // A file of another length is damaged.
         try? FileManager.default.removeItem(at: file)

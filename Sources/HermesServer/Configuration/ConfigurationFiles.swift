@@ -50,11 +50,11 @@ enum ConfigurationFiles {
     static func fileProblems(of tls: TLSSettings, _ name: String) -> [String] {
         let prefix = "listeners.\(name).tls"
         var problems: [String?] = [
-            problem(ofCertificates: tls.certificatePath, "\(prefix).certificate"),
+            problem(ofCertificates: tls.certificatePath, "\(prefix).certificate", isChain: true),
             problem(ofKey: tls.privateKeyPath, "\(prefix).privateKey"),
         ]
         if let path = tls.clientAuthorityPath {
-            problems.append(problem(ofCertificates: path, "\(prefix).clientAuthority"))
+            problems.append(problem(ofCertificates: path, "\(prefix).clientAuthority", isChain: false))
         }
         return problems.compactMap(\.self)
     }
@@ -72,11 +72,16 @@ enum ConfigurationFiles {
         }
     }
 
-    private static func problem(ofCertificates path: String, _ key: String) -> String? {
+    /// - Parameter isChain: whether the file holds the server's own chain.
+    private static func problem(ofCertificates path: String, _ key: String, isChain: Bool) -> String? {
         if let obstacle = obstacle(path, key) { return obstacle }
-        guard let blocks = PEMBlock.blocks(inFile: path) else { return unreadable(path, key) }
+        let blocks: [PEMBlock]
+        do { blocks = try PEMBlock.blocks(inFile: path) } catch { return unreadable(path, key, error) }
         let certificates = blocks.filter { $0.label.hasSuffix("CERTIFICATE") }
         guard !certificates.isEmpty else { return "\(key): \"\(path)\" holds no \"-----BEGIN CERTIFICATE-----\"" }
+        if isChain, certificates.count > TLSFile.maxChain {
+            return "\(key): \"\(path)\" holds \(TLSFile.tooMany(certificates.count))"
+        }
         for block in certificates where (try? NIOSSLCertificate(bytes: Array(block.text.utf8), format: .pem)) == nil {
             return "\(key): \"\(path)\", line \(block.line): the certificate is incomplete or damaged"
         }
@@ -85,7 +90,8 @@ enum ConfigurationFiles {
 
     private static func problem(ofKey path: String, _ key: String) -> String? {
         if let obstacle = obstacle(path, key) { return obstacle }
-        guard let blocks = PEMBlock.blocks(inFile: path) else { return unreadable(path, key) }
+        let blocks: [PEMBlock]
+        do { blocks = try PEMBlock.blocks(inFile: path) } catch { return unreadable(path, key, error) }
         guard let block = blocks.first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
             return "\(key): \"\(path)\" holds no \"-----BEGIN PRIVATE KEY-----\""
         }
@@ -93,14 +99,14 @@ enum ConfigurationFiles {
             return "\(key): \"\(path)\", line \(block.line): the key is encrypted; remove its password: "
                 + "openssl pkey -in FILE"
         }
-        guard (try? NIOSSLPrivateKey(file: path, format: .pem)) != nil else {
+        guard (try? TLSFile.key(path)) != nil else {
             return "\(key): \"\(path)\", line \(block.line): the private key is incomplete or damaged"
         }
         return nil
     }
 
-    private static func unreadable(_ path: String, _ key: String) -> String {
-        "\(key): \"\(AbsolutePath.of(path))\" cannot be read; check its permissions"
+    private static func unreadable(_ path: String, _ key: String, _ error: any Error) -> String {
+        "\(key): \"\(AbsolutePath.of(path))\" cannot be read: \(error)"
     }
 
     /// Returns the problem with a path that does not lead to a file with contents; nil if there is none.
@@ -146,15 +152,9 @@ struct PEMBlock: Hashable {
     /// The block with its BEGIN line and its END line; a block that is cut off has no END line.
     let text: String
 
-    /// The largest number of bytes of a file that are read.
-    private static let maxBytes = 16 << 20
-
-    /// - Returns: nil if the file cannot be read.
-    static func blocks(inFile path: String) -> [PEMBlock]? {
-        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
-        defer { try? file.close() }
-        guard let data = try? file.read(upToCount: maxBytes) else { return nil }
-        return blocks(in: String(decoding: data, as: UTF8.self))
+    /// - Throws: the reason why the file cannot be read.
+    static func blocks(inFile path: String) throws -> [PEMBlock] {
+        blocks(in: String(decoding: try BoundedFile.read(path, maxBytes: TLSFile.maxBytes), as: UTF8.self))
     }
 
     static func blocks(in text: String) -> [PEMBlock] {

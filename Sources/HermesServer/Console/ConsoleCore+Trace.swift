@@ -20,7 +20,7 @@ extension ConsoleCore {
                 query: [
                     APIRoute.Parameter(
                         "id",
-                        .string(length: 1...MessageService.maxClientIDBytes),
+                        .text(bytes: 1...MessageService.maxClientIDBytes),
                         required: true,
                         "The message's id, or the sender's client id."
                     )

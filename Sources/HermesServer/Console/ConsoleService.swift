@@ -44,7 +44,7 @@ struct ConsolePort: Sendable {
         }
         var limits = settings.gateways.limits
         limits.connections = min(limits.connections, ConnectionCounter.total(forHTTP: maxConnections))
-        let counter = ConnectionCounter(limits)
+        let counter = ConnectionCounter(limits, http: DescriptorShares.present.console)
         var exchange = settings.httpLimits
         exchange.idle = min(exchange.idle, idle)
         let gate = HTTPGate(

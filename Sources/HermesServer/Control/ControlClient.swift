@@ -16,14 +16,22 @@ enum ControlClient {
     /// The longest path of a socket, in bytes. The system also needs room for a zero byte.
     static let maxPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
+    /// The longest wait for an answer, in seconds. A backup has no limit, because it may take long.
+    static let answerLimit = 120
+
+    /// - Parameter limit: the longest wait for an answer, in seconds; ignored for a backup.
     /// - Returns: nil if no server listens in the directory.
     /// - Throws: ``ServerFailure`` if a server listens but does not answer.
-    static func ask(_ request: ControlRequest, directory: String) async throws(ServerFailure) -> ControlResponse? {
+    static func ask(
+        _ request: ControlRequest,
+        directory: String,
+        limit: Int = answerLimit
+    ) async throws(ServerFailure) -> ControlResponse? {
         // The request has a thread of its own, because it blocks, and the answer may need all of Swift's thread pool.
         let result: Result<ControlResponse?, ServerFailure> = await withCheckedContinuation { continuation in
             Thread.detachNewThread {
                 do throws(ServerFailure) {
-                    continuation.resume(returning: .success(try askAndWait(request, directory: directory)))
+                    continuation.resume(returning: .success(try askAndWait(request, directory, limit)))
                 } catch {
                     continuation.resume(returning: .failure(error))
                 }
@@ -34,9 +42,12 @@ enum ControlClient {
 
     private static func askAndWait(
         _ request: ControlRequest,
-        directory: String
+        _ directory: String,
+        _ limit: Int
     ) throws(ServerFailure) -> ControlResponse? {
-        guard let descriptor = connect(to: ControlSocket.path(in: directory)) else { return nil }
+        let limit: Int? = if case .backup = request { nil } else { limit }
+        guard let descriptor = connect(to: ControlSocket.path(in: directory), limit) else { return nil }
+        let began = ContinuousClock.now
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             try handle.write(contentsOf: JSONEncoder().encode(request) + Data([UInt8(ascii: "\n")]))
@@ -49,6 +60,13 @@ enum ControlClient {
                 "the answer of the server on \(directory) is not understood; it may have another version (\(error))"
             )
         } catch {
+            if let limit, ContinuousClock.now - began >= .seconds(limit) {
+                throw ServerFailure(
+                    .dataInUse,
+                    "the server on \(directory) did not answer within \(limit) s. It may be overloaded or suspended; "
+                        + "its log may say why. It may still carry out the request"
+                )
+            }
             throw ServerFailure(
                 .dataInUse,
                 "the server on \(directory) did not answer, probably because it is stopping; try again"
@@ -59,7 +77,8 @@ enum ControlClient {
     /// The server closed the connection without an answer.
     private struct NoAnswer: Error {}
 
-    private static func connect(to path: String) -> Int32? {
+    /// - Parameter limit: the longest wait for each read and write, in seconds; nil: there is no limit.
+    private static func connect(to path: String, _ limit: Int?) -> Int32? {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
@@ -71,6 +90,13 @@ enum ControlClient {
         let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
         #endif
         guard descriptor >= 0 else { return nil }
+        if let limit {
+            var time = timeval()
+            time.tv_sec = .init(limit)
+            for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+                setsockopt(descriptor, SOL_SOCKET, option, &time, socklen_t(MemoryLayout<timeval>.size))
+            }
+        }
         let size = socklen_t(MemoryLayout<sockaddr_un>.size)
         let result = withUnsafePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { sockaddr in

@@ -42,15 +42,17 @@ struct HTTPContext: RequestContext {
         forwarded = source.forwarded
     }
 
-    /// Returns the client of a request with these fields: the one that a trusted proxy names, or else ``peer``.
+    /// Returns the client of a request with these fields: the one that a trusted proxy names, or else ``peer``; nil if
+    /// the client is hidden.
     func client(of fields: HTTPFields) -> SocketAddress? {
-        guard forwarded.trusts(peer) else { return peer }
+        let known = isClientHidden ? nil : peer
+        guard forwarded.trusts(peer) else { return known }
         var headers = HTTPHeaders()
         for name in HTTPField.Name.forwardedFields {
             for value in fields[values: name] { headers.add(name: name.canonicalName, value: value) }
         }
         if case .client(let client) = forwarded.client(of: headers, from: peer) { return client }
-        return peer
+        return known
     }
 }
 
@@ -73,10 +75,8 @@ struct HTTPConversation: HTTPChannelHandler {
     private let forwarded: ForwardedClient
     private let logger: Logger
     private let date = HTTPDate()
-    /// The peer of the served connection, or the client that a PROXY header gave.
-    private var peer: SocketAddress?
-    /// Whether ``peer`` is a proxy whose PROXY header gave no client.
-    private var isClientHidden = false
+    /// The other end of the served connection.
+    private var peer = HTTPPeer(address: nil, isClientHidden: false)
 
     init(_ router: Router<HTTPContext>, forwarded: ForwardedClient, logger: Logger) {
         routes = router.buildResponder()
@@ -85,12 +85,12 @@ struct HTTPConversation: HTTPChannelHandler {
     }
 
     var responder: Responder {
-        { [routes, forwarded, logger, date, peer, isClientHidden] request, writer, channel in
+        { [routes, forwarded, logger, date, peer] request, writer, channel in
             let source = HTTPContext.Source(
                 logger: logger,
                 channel: channel,
-                peer: peer,
-                isClientHidden: isClientHidden,
+                peer: peer.address,
+                isClientHidden: peer.isClientHidden,
                 forwarded: forwarded
             )
             let context = HTTPContext(source: source)
@@ -118,7 +118,6 @@ struct HTTPConversation: HTTPChannelHandler {
     func serve(_ connection: HTTPListener.Connection) async {
         var conversation = self
         conversation.peer = connection.peer
-        conversation.isClientHidden = connection.isClientHidden
         await conversation.handleHTTP(asyncChannel: connection.exchange, logger: logger)
     }
 

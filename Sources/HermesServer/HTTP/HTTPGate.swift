@@ -12,12 +12,35 @@ import Synchronization
 /// The checks of all connections of the HTTP port before a request is passed on: whether the server has started, who
 /// the client is, and whether it exceeds its rate.
 ///
-/// State: a `Mutex` around the site, and one in each rate; only one is held at a time.
+/// State: a `Mutex` around the site, one in each rate and one in the readiness; only one is held at a time.
 final class HTTPGate: Sendable {
     /// The site that is served once the server has started.
     struct Site: Sendable {
         let webSockets: [WebSocketEndpoint]
         let origins: WebOrigins
+    }
+
+    /// A request for the server's state. Other requests of its address cannot use up its rate: otherwise anybody behind
+    /// the address of a health check could make a ready server look broken.
+    private enum Check: Hashable {
+        case alive
+        case ready
+
+        /// - Returns: nil for any other request.
+        init?(_ head: HTTPRequestHead) {
+            guard head.method == .GET || head.method == .HEAD else { return nil }
+            switch head.uri.prefix(while: { $0 != "?" }) {
+            case "/healthz": self = .alive
+            case "/readyz": self = .ready
+            default: return nil
+            }
+        }
+    }
+
+    /// A check and the address that asks for it.
+    private struct Prober: Hashable {
+        let check: Check
+        let address: ConnectionCounter.Address
     }
 
     let limits: HTTPExchange.Limits
@@ -31,12 +54,21 @@ final class HTTPGate: Sendable {
     /// Logs failed TLS handshakes, at most one a second.
     private let handshakes = LoginLog()
     private let logger: Logger
-    private let strangers = HTTPRateLimit<ConnectionCounter.Address>(rate: 100, burst: 200)
+    private let strangers = HTTPRateLimit<ConnectionCounter.Address>(
+        rate: HTTPGate.strangerRate,
+        burst: HTTPGate.strangerBurst
+    )
+    private let probers = HTTPRateLimit<Prober>(rate: HTTPGate.strangerRate, burst: HTTPGate.strangerBurst)
     /// The rate of a key for requests that the API's own rate does not count. These are requests to paths without a
     /// scope or without a route, and requests with keys that were revoked after the API had accepted them. This rate is
     /// four times the API's own rate. Only a refusal by the API's own rate states when to try again.
     private let keys: HTTPRateLimit<Int>
-    private let opened = Mutex<Site?>(nil)
+    private let opened = Mutex<(site: Site, readiness: Readiness?)?>(nil)
+
+    /// The requests per second of an address, or of a connection whose client is hidden.
+    private static let strangerRate = 100
+    /// The largest number of such requests at once.
+    private static let strangerBurst = 200
 
     /// - Parameters:
     ///   - api: contains the rate of one key.
@@ -66,9 +98,10 @@ final class HTTPGate: Sendable {
     }
 
     /// The site; nil while the server starts.
-    var site: Site? { opened.withLock(\.self) }
+    var site: Site? { opened.withLock { $0?.site } }
 
-    func open(_ site: Site) { opened.withLock { $0 = site } }
+    /// - Parameter readiness: answers `/readyz`; nil if the port does not have this path.
+    func open(_ site: Site, readiness: Readiness? = nil) { opened.withLock { $0 = (site, readiness) } }
 
     /// Whether a request becomes a WebSocket.
     func isWebSocket(_ head: HTTPRequestHead) -> Bool {
@@ -78,17 +111,20 @@ final class HTTPGate: Sendable {
 
     /// Lets a request pass, or throws the answer to it.
     ///
-    /// - Parameter peer: the address of the connection's peer.
+    /// - Parameters:
+    ///   - peer: the other end of the connection.
+    ///   - bucket: the rate of this connection, which is used only if the client is hidden.
     /// - Returns: the request with its client; ``ended(_:)`` must be called for it.
     func begin(
         _ head: HTTPRequestHead,
-        from peer: SocketAddress?,
+        from peer: HTTPPeer,
         isWebSocket: Bool,
+        bucket: inout TokenBucket?,
         now: Duration
     ) throws(HTTPExchange.LastWord) -> PassedRequest {
-        var client = ConnectionCounter.Address(peer)
+        var client = peer.counted
         var isForwarded = false
-        switch forwarded.client(of: head.headers, from: peer) {
+        switch forwarded.client(of: head.headers, from: peer.address) {
         case .peer: break
         case .client(let address):
             client = ConnectionCounter.Address(address)
@@ -100,13 +136,28 @@ final class HTTPGate: Sendable {
                     "Forwarded and X-Forwarded-For name different clients; the proxy should set both, or remove one.\n"
             )
         }
-        guard site != nil else { throw startingAnswer(to: head) }
+        guard let present = opened.withLock(\.self) else { throw startingAnswer(to: head) }
         // A WebSocket counts as a connection and not as a request.
         if isWebSocket { return PassedRequest(client: client, isCounted: false) }
-        // An API key has a rate of its own. Only keys that the API has accepted count as such.
-        let key = head.uri.hasPrefix("/v1/") ? knownKeys.key(of: head.headers) : nil
-        let isAllowed = key.map { keys.allows($0, now: now) } ?? strangers.allows(client, now: now)
-        guard isAllowed else { throw Self.tooManyRequests }
+        if let check = Check(head) {
+            let isAllowed =
+                client == .unknown
+                ? Self.takesOwn(&bucket, now: now)
+                : probers.allows(Prober(check: check, address: client), now: now)
+            if !isAllowed, let word = word(on: check, head, present.readiness) { throw word }
+        } else {
+            // An API key has a rate of its own. Only keys that the API has accepted count as such.
+            let key = head.uri.hasPrefix("/v1/") ? knownKeys.key(of: head.headers) : nil
+            let isAllowed =
+                if let key {
+                    keys.allows(key, now: now)
+                } else if client == .unknown {
+                    Self.takesOwn(&bucket, now: now)
+                } else {
+                    strangers.allows(client, now: now)
+                }
+            guard isAllowed else { throw Self.tooManyRequests }
+        }
         if isForwarded, let refusal = counter.beginRequest(of: client) {
             metrics.refused(refusal)
             throw Self.tooManyRequests
@@ -114,11 +165,46 @@ final class HTTPGate: Sendable {
         return PassedRequest(client: client, isCounted: isForwarded)
     }
 
+    /// Takes a token of a connection whose client is hidden, and returns whether there was one.
+    private static func takesOwn(_ bucket: inout TokenBucket?, now: Duration) -> Bool {
+        var own = bucket ?? TokenBucket(burst: strangerBurst, now: now)
+        let isAllowed = own.hasToken(rate: strangerRate, burst: strangerBurst, now: now)
+        if isAllowed { own.take() }
+        bucket = own
+        return isAllowed
+    }
+
+    /// Returns the answer to a check that exceeds its rate: what the server knows already. This costs as little as a
+    /// refusal, and the connection ends as well.
+    ///
+    /// - Returns: nil if nothing recent is known; the request must then pass.
+    private func word(
+        on check: Check,
+        _ head: HTTPRequestHead,
+        _ readiness: Readiness?
+    ) -> HTTPExchange.LastWord? {
+        guard let readiness else { return Self.tooManyRequests }
+        var (isOK, text) = (true, "ok\n")
+        if check == .ready {
+            if health.current == .ready {
+                guard let verdict = readiness.recent() else { return nil }
+                (isOK, text) = (verdict == .ready, verdict.text)
+            } else {
+                (isOK, text) = (false, "\(health.text)\n")
+            }
+        }
+        // The answer to HEAD has no body (RFC 9110, section 9.3.2).
+        return HTTPExchange.LastWord(
+            status: isOK ? .ok : .serviceUnavailable,
+            text: head.method == .HEAD ? "" : text
+        )
+    }
+
     /// Counts and logs a failed TLS handshake.
     ///
     /// - Parameters:
     ///   - reason: the reason, for people.
-    ///   - peer: the address of the connection's peer.
+    ///   - peer: the client's address; nil if it is not known.
     func handshakeFailed(_ reason: String, from peer: SocketAddress?) {
         metrics.handshakeFailed()
         handshakes.handshakeFailed(reason, address: peer?.ipAddress, to: logger)

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 import HermesGateways
 import NIOCore
 import NIOHTTP1
@@ -23,8 +24,9 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private static let farewell = TimeAmount.milliseconds(500)
 
     private let gate: HTTPGate
-    /// The connection's peer, or the client that a PROXY header gave.
-    private let peer: SocketAddress?
+    private let peer: HTTPPeer
+    /// The rate of this connection if its client is hidden; nil before its first request.
+    private var bucket: TokenBucket?
     private var exchange: HTTPExchange
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
@@ -40,7 +42,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Whether the answer that is being sent has no end.
     private var isStreaming = false
 
-    init(gate: HTTPGate, peer: SocketAddress?) {
+    init(gate: HTTPGate, peer: HTTPPeer) {
         self.gate = gate
         self.peer = peer
         exchange = HTTPExchange(limits: gate.limits, now: gate.uptime())
@@ -95,7 +97,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         try exchange.headReceived(head, now: now)
         let isWebSocket = !hasSeenHead && gate.isWebSocket(head)
         hasSeenHead = true
-        passed.append(try gate.begin(head, from: peer, isWebSocket: isWebSocket, now: now))
+        passed.append(try gate.begin(head, from: peer, isWebSocket: isWebSocket, bucket: &bucket, now: now))
         schedule()
         isHandedOver = isWebSocket
         tellToContinue(context)
@@ -121,7 +123,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case is ByteToMessageDecoderError: break
         // After a reset or a failed handshake, nothing more can be said.
         default:
-            if let reason = TLSProblem.ofHandshake(error) { gate.handshakeFailed(reason, from: peer) }
+            if let reason = TLSProblem.ofHandshake(error) { gate.handshakeFailed(reason, from: peer.client) }
             context.close(promise: nil)
         }
     }

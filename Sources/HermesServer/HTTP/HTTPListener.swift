@@ -31,10 +31,7 @@ final class HTTPListener: Sendable {
     /// A connection whose first request has arrived and needs an answer.
     struct Connection: Sendable {
         let exchange: Exchange
-        /// The connection's peer, or the client that a PROXY header gave.
-        let peer: SocketAddress?
-        /// Whether ``peer`` is a proxy whose PROXY header gave no client.
-        let isClientHidden: Bool
+        let peer: HTTPPeer
     }
 
     private struct State {
@@ -105,21 +102,21 @@ final class HTTPListener: Sendable {
                 for: gate.forwarded.trusts(peer) ? .unknown : ConnectionCounter.Address(peer),
                 channel
             )
-            return try serve(channel, peer: peer, isClientHidden: false, place)
+            return try serve(channel, peer: HTTPPeer(address: peer, isClientHidden: false), place)
         }
         let place = try place(for: .unknown, channel)
         try channel.pipeline.syncOperations.addHandler(
             ProxyHeaderHandler(patience: gate.limits.head, logger: logger) { [self] channel, told in
-                let peer = told ?? channel.remoteAddress
-                if !gate.forwarded.trusts(peer) {
+                let peer = HTTPPeer(address: told ?? channel.remoteAddress, isClientHidden: told == nil)
+                if !gate.forwarded.trusts(peer.address) {
                     do throws(ConnectionCounter.Refusal) {
-                        try place.identify(ConnectionCounter.Address(peer))
+                        try place.identify(peer.counted)
                     } catch {
                         gate.metrics.refused(error)
                         throw error
                     }
                 }
-                try serve(channel, peer: peer, isClientHidden: told == nil, place)
+                try serve(channel, peer: peer, place)
             }
         )
     }
@@ -158,16 +155,11 @@ final class HTTPListener: Sendable {
 
     // MARK: The pipeline
 
-    private func serve(
-        _ channel: any Channel,
-        peer: SocketAddress?,
-        isClientHidden: Bool,
-        _ place: HTTPPlace
-    ) throws {
+    private func serve(_ channel: any Channel, peer: HTTPPeer, _ place: HTTPPlace) throws {
         let pipeline = channel.pipeline.syncOperations
         if let tls {
             // A trusted proxy connects for many clients, so its address is not limited.
-            let address = gate.forwarded.trusts(peer) ? .unknown : ConnectionCounter.Address(peer)
+            let address = gate.forwarded.trusts(peer.address) ? .unknown : peer.counted
             if let refusal = counter.beginHandshake(of: address, now: channel.eventLoop.now) {
                 gate.metrics.refused(refusal)
                 throw refusal
@@ -214,7 +206,7 @@ final class HTTPListener: Sendable {
         upgrade.upgradeResultFuture.whenComplete { [self] result in
             switch result {
             case .success(.http(let exchange)):
-                let connection = Connection(exchange: exchange, peer: peer, isClientHidden: isClientHidden)
+                let connection = Connection(exchange: exchange, peer: peer)
                 if case .terminated = requested.yield(connection) { drop(exchange) }
             // The gateway closes a WebSocket when the server stops.
             case .success(.webSocket): forget(id)

@@ -29,7 +29,7 @@ struct HTTPService: Service {
 
     func run() async throws {
         let conversation = HTTPConversation(router(), forwarded: listener.gate.forwarded, logger: logger)
-        listener.gate.open(site)
+        listener.gate.open(site, readiness: readiness)
         listening(listener.port)
         await withDiscardingTaskGroup { group in
             group.addTask {
@@ -47,13 +47,12 @@ struct HTTPService: Service {
     private func router() -> Router<HTTPContext> {
         // A path that registers GET and not HEAD also answers HEAD (RFC 9110, section 9.1).
         let router = Router(context: HTTPContext.self, options: .autoGenerateHeadEndpoints)
+        // The gate answers these two paths itself when an address asks for them too often.
         router.get("/healthz") { _, _ in "ok\n" }
         router.get("/readyz") { [health, readiness] _, _ -> Response in
             guard health.current == .ready else { return Self.text(.serviceUnavailable, "\(health.text)\n") }
-            switch await readiness.current() {
-            case .ready: return Self.text(.ok, "ready\n")
-            case .notReady(let reason): return Self.text(.serviceUnavailable, "store: \(reason)\n")
-            }
+            let verdict = await readiness.current()
+            return Self.text(verdict == .ready ? .ok : .serviceUnavailable, verdict.text)
         }
         router.get("/metrics") { [metrics, readiness] _, _ in
             _ = await readiness.current()

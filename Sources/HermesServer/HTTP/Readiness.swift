@@ -15,6 +15,14 @@ final class Readiness: Sendable {
         case ready
         /// The problem, for people.
         case notReady(String)
+
+        /// The answer to `/readyz`.
+        var text: String {
+            switch self {
+            case .ready: "ready\n"
+            case .notReady(let reason): "store: \(reason)\n"
+            }
+        }
     }
 
     /// Tries a write, and reports what prevents it; nil if nothing does.
@@ -36,6 +44,8 @@ final class Readiness: Sendable {
 
     /// The time for which a verdict is reused.
     private static let age = Duration.seconds(1)
+    /// The time for which ``recent()`` returns a verdict.
+    private static let memory = Duration.seconds(2)
     /// The time limit of the write.
     private static let patience = TimeAmount.seconds(2)
 
@@ -74,6 +84,17 @@ final class Readiness: Sendable {
             case .wait: break
             case .probe: begin()
             }
+        }
+    }
+
+    /// Returns a verdict that is a few seconds old at most; nil if there is none. Tries no write.
+    func recent() -> Verdict? {
+        let now = uptime()
+        return state.withLock { state in
+            if let began = state.beganAt, now - began > .nanoseconds(Self.patience.nanoseconds) {
+                return Self.silence(now - began)
+            }
+            return state.last.flatMap { now - $0.at < Self.memory ? $0.verdict : nil }
         }
     }
 

@@ -15,15 +15,14 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
     struct Refused: Error {}
 
     let gate: HTTPGate
-    /// The connection's peer, or the client that a PROXY header gave.
-    let peer: SocketAddress?
+    let peer: HTTPPeer
     /// The connection's entry in the ``ConnectionCounter``.
     let place: HTTPPlace
 
     let supportedProtocol = "websocket"
     let requiredUpgradeHeaders: [String] = []
 
-    init(gate: HTTPGate, peer: SocketAddress?, place: HTTPPlace) {
+    init(gate: HTTPGate, peer: HTTPPeer, place: HTTPPlace) {
         self.gate = gate
         self.peer = peer
         self.place = place
@@ -49,13 +48,19 @@ struct WebSocketUpgrader: NIOTypedHTTPServerProtocolUpgrader {
                 let subprotocol = Self.subprotocol(of: upgradeRequest, at: endpoint)
             else { throw Refused() }
             let client: SocketAddress?
-            switch gate.forwarded.client(of: upgradeRequest.headers, from: peer) {
-            case .peer: client = peer
+            switch gate.forwarded.client(of: upgradeRequest.headers, from: peer.address) {
+            case .peer: client = peer.client
             case .client(let address): client = address
             case .contradiction: throw Refused()
             }
             do {
-                try endpoint.take(channel, subprotocol: subprotocol, counted: place, for: client)
+                try endpoint.take(
+                    channel,
+                    subprotocol: subprotocol,
+                    counted: place,
+                    for: client,
+                    isClientHidden: client == nil
+                )
             } catch {
                 channel.close(promise: nil)
                 throw error

@@ -94,6 +94,9 @@ enum APIPage {
         case .string(let length, let form):
             (length.upperBound < .max ? "text of \(length.lowerBound) to \(length.upperBound) characters" : "text")
                 + (form.map { ", \($0.meaning)" } ?? "")
+        case .text(let bytes, let form):
+            (bytes.upperBound < .max ? "text of \(bytes.lowerBound) to \(bytes.upperBound) bytes" : "text")
+                + (form.map { ", \($0.meaning)" } ?? "")
         case .choice(let values): values.joined(separator: " or ")
         case .integer(let range):
             switch (range.lowerBound > .min, range.upperBound < .max) {

@@ -14,12 +14,10 @@ struct KeptFile: Sendable {
         self.maxBytes = maxBytes
     }
 
-    /// Returns the contents; nil if the file cannot be read. If the file is too long, returns one byte more than the
+    /// Returns the contents; nil if the file is empty or cannot be read. If the file is too long, returns one byte more than the
     /// limit.
     func read() -> [UInt8]? {
-        guard let file = FileHandle(forReadingAtPath: path) else { return nil }
-        defer { try? file.close() }
-        guard let data = try? file.read(upToCount: maxBytes + 1) else { return nil }
+        guard let data = try? BoundedFile.read(path, atMost: maxBytes + 1), !data.isEmpty else { return nil }
         return Array(data)
     }
 

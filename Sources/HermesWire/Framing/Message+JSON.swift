@@ -40,10 +40,7 @@ extension SwiftProtobuf.Message {
         do {
             try self.init(jsonUTF8Bytes: BufferBytes(buffer), options: options)
         } catch {
-            // The bytes are UTF-8, as was checked above. SwiftProtobuf also throws `invalidUTF8` for a number with more
-            // digits than it reads.
-            let isLongNumber = if case .invalidUTF8? = error as? JSONDecodingError { true } else { false }
-            let reason = isLongNumber ? "a number has too many digits" : "\(error)"
+            let reason = Self.reason(of: error as? JSONDecodingError)
             throw WireError(.badBody, "the body is not the JSON of a \(Self.protoMessageName): \(reason)")
         }
         guard hasEncodableEnums else {
@@ -51,6 +48,34 @@ extension SwiftProtobuf.Message {
                 .badBody,
                 "an enum number in the JSON of a \(Self.protoMessageName) is outside -2^31 … 2^31-1"
             )
+        }
+    }
+
+    /// Returns the reason for people why JSON was not accepted. SwiftProtobuf does not say at which field or byte it
+    /// stopped.
+    ///
+    /// - Parameter error: nil: another error.
+    private static func reason(of error: JSONDecodingError?) -> String {
+        switch error {
+        // SwiftProtobuf throws this error also for the base64 of bytes without any valid character.
+        case .failure: "a value has the wrong type, punctuation is missing or misplaced, or bytes are not in base64"
+        case .malformedNumber, .numberRange: "a number is malformed, out of range, or not an integer"
+        case .leadingZero: "a number begins with a zero that does not belong there"
+        // The bytes are UTF-8, because they were checked before. SwiftProtobuf also throws this error for a number with
+        // more digits than it reads.
+        case .invalidUTF8: "a number has too many digits"
+        case .malformedString: "a text, or the base64 of bytes, is malformed or not in quotes"
+        case .malformedBool: "a value is neither true nor false"
+        case .malformedMap: "a map has a null value, or two keys that are equal or differ only in Unicode normalization"
+        case .unquotedMapKey: "a key of a map is not in quotes"
+        case .illegalNull: "null stands where a value is required"
+        case .conflictingOneOf: "it has two fields of which only one may be set"
+        case .truncated: "it is incomplete, or contains a bare word other than true, false and null"
+        case .trailingGarbage: "something follows its end"
+        case .messageDepthLimit: "objects are nested more than \(BinaryDecodingOptions.wire.messageDepthLimit) deep"
+        // The other errors do not occur: the schemas have no times and no field masks, all fields have names, and
+        // unknown names are ignored.
+        default: "it does not fit the schema"
         }
     }
 

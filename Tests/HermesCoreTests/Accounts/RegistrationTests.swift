@@ -161,6 +161,8 @@ import Testing
             let refusal = await code { _ = try await accounts.invitations.create(name: name, uses: uses, days: days) }
             #expect(refusal == .invalidArgument)
         }
+        let long = String(repeating: "x", count: InvitationService.maxNameCharacters + 1)
+        #expect(await code { _ = try await accounts.invitations.create(name: long, uses: 1, days: 1) } == .tooLarge)
     }
 
     @Test func `codes are guessed as slowly as passwords`() async throws {

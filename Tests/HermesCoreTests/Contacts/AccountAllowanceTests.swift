@@ -9,6 +9,8 @@ struct AccountAllowanceTests {
     private let ann = UserID(1)
     private let bob = UserID(2)
 
+    private func seconds(_ wait: Duration?) -> Double? { wait.map { ($0 / .seconds(1)).rounded() } }
+
     @Test func `so many an hour each and as many as a burst`() throws {
         var allowance = AccountAllowance(perHour: 60)
         let ann = try #require(ann)
@@ -16,9 +18,11 @@ struct AccountAllowanceTests {
         for _ in 1...60 { #expect(allowance.take(1, of: ann, now: .zero) == nil) }
         #expect(allowance.take(1, of: ann, now: .zero) == .seconds(60))
         #expect(allowance.take(1, of: bob, now: .zero) == nil)
+        #expect(allowance.take(1, of: ann, now: .seconds(59)) != nil)
         #expect(allowance.take(1, of: ann, now: .seconds(61)) == nil)
-        #expect(allowance.take(1, of: ann, now: .seconds(62)) == nil)
-        #expect(allowance.take(1, of: ann, now: .seconds(63)) != nil)
+        #expect(seconds(allowance.take(1, of: ann, now: .seconds(62))) == 58)
+        #expect(allowance.take(1, of: ann, now: .seconds(119)) != nil)
+        #expect(allowance.take(1, of: ann, now: .seconds(120)) == nil)
         // No more than an hour's worth comes together.
         for _ in 1...60 { #expect(allowance.take(1, of: ann, now: .seconds(100_000)) == nil) }
         #expect(allowance.take(1, of: ann, now: .seconds(100_000)) != nil)
@@ -32,10 +36,41 @@ struct AccountAllowanceTests {
         let wait = allowance.take(1, of: ann, now: .zero) ?? .zero
         #expect((.milliseconds(3_600_999) ... .milliseconds(3_601_001)).contains(wait))
         #expect(allowance.take(1, of: ann, now: .seconds(3_600)) != nil)
-        #expect(allowance.take(1, of: ann, now: .milliseconds(3_601_500)) == nil)
+        #expect(allowance.take(1, of: ann, now: .milliseconds(3_600_500)) != nil)
+        #expect(allowance.take(1, of: ann, now: .milliseconds(3_602_500)) == nil)
         // A clock that goes back gives nothing.
         #expect(allowance.take(1, of: ann, now: .zero) == nil)
         #expect(allowance.take(1, of: ann, now: .zero) != nil)
+    }
+
+    @Test(arguments: [1, 5, 200, 1_000_000])
+    func `a clock that goes on lets no more through than the amount`(amount: Int) throws {
+        var allowance = AccountAllowance(perHour: amount)
+        let ann = try #require(ann)
+        // All but three are taken in one piece.
+        if amount > 3 { #expect(allowance.take(amount - 3, of: ann, now: .zero) == nil) }
+        let taken = (1...100).filter { allowance.take(1, of: ann, now: .nanoseconds($0)) == nil }.count
+        #expect(taken == min(amount, 3))
+        // Whoever waits as long as the answer says gets in.
+        let now = Duration.nanoseconds(100)
+        let wait = allowance.take(1, of: ann, now: now) ?? .zero
+        #expect(wait > .zero)
+        #expect(allowance.take(1, of: ann, now: now + wait) == nil)
+    }
+
+    @Test func `a cost needs room, and the largest cost needs a full allowance`() throws {
+        var allowance = AccountAllowance(10, each: .seconds(10))
+        let ann = try #require(ann)
+        #expect(allowance.take(6, of: ann, now: .zero) == nil)
+        #expect(seconds(allowance.take(6, of: ann, now: .zero)) == 2)
+        #expect(allowance.take(4, of: ann, now: .zero) == nil, "what was refused is not charged")
+        #expect(seconds(allowance.take(6, of: ann, now: .seconds(5))) == 1)
+        #expect(allowance.take(6, of: ann, now: .seconds(6)) == nil)
+        // More than the whole amount.
+        #expect(seconds(allowance.take(25, of: ann, now: .seconds(15))) == 1)
+        #expect(allowance.take(25, of: ann, now: .seconds(16)) == nil)
+        #expect(seconds(allowance.take(1, of: ann, now: .seconds(16))) == 16)
+        #expect(allowance.take(1, of: ann, now: .seconds(32)) == nil)
     }
 
     @Test func `who has everything again is forgotten`() throws {

@@ -49,8 +49,10 @@ import Testing
         }
         try await block(1, by: 0, .unblock)
         try await block(1, by: 3)
-        // Less than one of them has come back, which is enough for one.
+        // One comes back in six seconds. A part of it is not enough.
         time.advance(by: .seconds(5))
+        await #expect(throws: HermesError.self) { try await block(1, by: 0) }
+        time.advance(by: .seconds(1))
         try await block(1, by: 0)
         await #expect(throws: HermesError.self) { try await block(1, by: 0) }
         await messenger.shutdown()

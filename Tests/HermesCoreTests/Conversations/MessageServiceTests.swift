@@ -93,7 +93,7 @@ import Testing
         #expect(await refusal(try draft(String(repeating: "x", count: 65_537))) == .tooLarge)
         #expect(await refusal(try draft(String(repeating: "x", count: 65_536))) == nil)
         #expect(await refusal(try draft(clientID: "")) == .invalidArgument)
-        #expect(await refusal(try draft(clientID: String(repeating: "x", count: 65))) == .invalidArgument)
+        #expect(await refusal(try draft(clientID: String(repeating: "x", count: 65))) == .tooLarge)
         #expect(await refusal(try draft(clientID: String(repeating: "x", count: 64))) == nil)
         #expect(await refusal(try draft(expiresAfter: .zero)) == .invalidArgument)
         var wrongWay = try draft()

@@ -54,7 +54,8 @@ struct PushServiceTests {
             let error = #expect(throws: HermesError.self) {
                 try world.messenger.pushes.make(PushContent(message: TypedMessage(type: type, bytes: [])))
             }
-            #expect(error?.code == .invalidArgument, "\(type)")
+            let expected: HermesError.Code = type.utf8.count > 128 ? .tooLarge : .invalidArgument
+            #expect(error?.code == expected, "\(type)")
         }
         let long = TypedMessage(type: "a", bytes: Array(repeating: 0, count: TypedMessage.maxBytes + 1))
         let error = #expect(throws: HermesError.self) {
@@ -221,6 +222,7 @@ struct PushServiceTests {
             (PushContent(body: String(repeating: "ä", count: 4_097)), nil, .tooLarge),
             (PushContent(dataJSON: String(repeating: " ", count: 16_385)), nil, .tooLarge),
             (PushContent(title: "a", collapseKey: "a b"), nil, .invalidArgument),
+            (PushContent(title: "a", collapseKey: String(repeating: "k", count: 65)), nil, .tooLarge),
             (PushContent(title: "a"), .zero, .invalidArgument),
         ]
         for (content, lifetime, code) in cases {

@@ -68,7 +68,16 @@ struct PushTokenTests {
         #expect(try PushToken(.webPush, text: Self.subscription(longest), appID: "").identity == longest)
         // Each character needs three bytes when it is percent-encoded.
         let long = Self.subscription(start + String(repeating: "|", count: 700))
-        #expect(throws: HermesError.self) { try PushToken(.webPush, text: long, appID: "") }
+        for text in [long, Self.subscription(longest + "x")] {
+            let error = #expect(throws: HermesError.self) { try PushToken(.webPush, text: text, appID: "") }
+            #expect(error?.code == .tooLarge)
+        }
+        for (appID, code) in [
+            (String(repeating: "a", count: 129), HermesError.Code.tooLarge), ("a b", .invalidArgument),
+        ] {
+            let error = #expect(throws: HermesError.self) { try PushToken(.fcm, text: "t", appID: appID) }
+            #expect(error?.code == code)
+        }
         #expect(PushToken(stored: .webPush, text: "{}", appID: "").identity == "{}")
     }
 

@@ -51,13 +51,15 @@ import Testing
         let network = try ClientReport.Network(label: "wifi", counts: counts)
         #expect(network.counts[.received] == 1_000_000)
         #expect(throws: HermesError.self) { try ClientReport.Network(label: "a\nb", counts: counts) }
-        #expect(throws: HermesError.self) {
+        let long = #expect(throws: HermesError.self) {
             try ClientReport.Network(label: String(repeating: "x", count: 65), counts: counts)
         }
+        #expect(long?.code == .tooLarge)
         #expect(throws: HermesError.self) { try ClientReport(appVersion: "1\u{7F}", networks: []) }
-        #expect(throws: HermesError.self) {
+        let many = #expect(throws: HermesError.self) {
             try ClientReport(appVersion: "1", networks: Array(repeating: network, count: 17))
         }
+        #expect(many?.code == .tooLarge)
         #expect(try ClientReport(appVersion: "1", networks: [network, network]).counts[.received] == 2_000_000)
     }
 

@@ -87,7 +87,7 @@ import Testing
             $0.custom.type = 16
             $0.custom.data = long
         }
-        #expect(tooLong == .invalidArgument)
+        #expect(tooLong == .tooLarge)
         #expect(code { _ in } == .unsupported)
     }
 

@@ -236,6 +236,27 @@ struct DelimitedSocialTests {
         }
     }
 
+    @Test func `a list begins after a number that may be an account's or a group's`() async throws {
+        try await GatewayHarness.with { server in
+            let ann = try await Peer(registering: "ann", at: server)
+            let id = try await ann.group(2, .create(.with { $0.name = "trip" })).group.id
+            let invalid = HermesError.Code.invalidArgument.rawValue
+            for (index, place) in [UInt32(1) << 31, .max].enumerated() {
+                let number = UInt64(2 * index + 3)
+                let groups = try await ann.group(number, .list(.with { $0.afterGroupID = place }))
+                #expect(groups.error.code == invalid)
+                let contacts = try await ann.contact(number + 1, .list(.with { $0.afterUid = place }))
+                #expect(contacts.error.code == invalid)
+            }
+            #expect(try await ann.group(7, .list(.with { $0.afterGroupID = 0 })).groups.groups.map(\.id) == [id])
+            #expect(try await ann.group(8, .list(.with { $0.afterGroupID = id })).groups.groups.isEmpty)
+            let last = UInt32(Int32.max)
+            #expect(try await !ann.group(9, .list(.with { $0.afterGroupID = last })).hasError)
+            #expect(try await !ann.contact(10, .list(.with { $0.afterUid = last })).hasError)
+            #expect(try await !ann.contact(11, .list(.init())).hasError)
+        }
+    }
+
     @Test func `removed members are refused everything`() async throws {
         try await GatewayHarness.with { server in
             let ann = try await Peer(registering: "ann", at: server)

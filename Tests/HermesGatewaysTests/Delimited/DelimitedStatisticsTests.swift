@@ -17,7 +17,7 @@ struct DelimitedStatisticsTests {
                 1,
                 .statistics(.with { $0.networks = Array(repeating: Hermes_V1_NetworkStatistics(), count: 17) })
             )
-            #expect(many.error.code == 2001)
+            #expect(many.error.code == 2006)
             let unprintable = try await ann.ask(2, .statistics(.with { $0.appVersion = "1\n2" }))
             #expect(unprintable.error.code == 2001)
             let backwards = try await ann.ask(

@@ -152,6 +152,9 @@ struct IMPBSocialTests {
             #expect(info.members.map(\.role) == [.owner, .member])
             let list = try IMPB_group_list_response(wire: await bob.group(6, .list, IMPB_group_list_request()).respon)
             #expect(list.groups.map(\.name) == ["trip"])
+            let impossible = IMPB_group_list_request.with { $0.afterGroupID = -5 }
+            let refused = try await bob.group(20, .list, impossible)
+            #expect(!refused.isSuc && refused.error.code == HermesError.Code.invalidArgument.rawValue)
             let history = IMPB_history_request.with { $0.conversation.groupID = UInt32(id) }
             let found = try IMPB_history_response(wire: await bob.inbox(7, .history, history).respon)
             #expect(found.messages.map(\.msg.type) == [.group, .group])

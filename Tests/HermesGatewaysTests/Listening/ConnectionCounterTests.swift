@@ -33,6 +33,16 @@ struct ConnectionCounterTests {
         #expect(counter.add(.v4(1)) == nil)
     }
 
+    @Test func `who has no address counts only in the total`() {
+        let counter = ConnectionCounter(total: 4, perAddress: 1)
+        for address in [ConnectionCounter.Address.local, .unknown, .local, .unknown] {
+            #expect(counter.add(address) == nil)
+        }
+        #expect(counter.add(.local) == .total)
+        counter.remove(.local)
+        #expect(counter.add(.v4(1)) == nil)
+    }
+
     @Test func `the HTTP port has a total of its own and counts for the same address`() throws {
         let counter = ConnectionCounter(total: 1, perAddress: 1000)
         #expect(counter.add(.v4(1)) == nil)

@@ -5,6 +5,7 @@ import Foundation
 import HermesCore
 import HermesTestKit
 import HermesWire
+import Logging
 import NIOCore
 import NIOSSL
 import Testing
@@ -156,6 +157,28 @@ import Testing
             }
             #expect(!listener.isRevocationOutdated(now: Int(Date().timeIntervalSince1970)))
             #expect(listener.isRevocationOutdated(now: Int(Date().timeIntervalSince1970) + 3 * 86_400))
+        }
+    }
+
+    @Test func `the line about a revoked certificate has the client's address`() async throws {
+        let files = try TestCertificate()
+        let authority = try Authority(key: Self.keys[0])
+        defer {
+            files.remove()
+            authority.remove()
+        }
+        try authority.issue("bob")
+        try authority.revoke("bob")
+        var tls = files.settings
+        tls.clientCertificates = .required
+        tls.clientAuthorityPath = authority.path("ca.pem")
+        tls.revocationListPath = authority.path("crl.pem")
+        let lines = LogRecorder()
+        let settings = ListenerSettings(port: 0, tls: tls)
+        try await GatewayHarness.with(LineGateway.self, on: settings, logger: lines.logger(.notice)) { harness in
+            let bob = try await LineClient.connect(to: harness.listener, tls: authority.client("bob", of: files))
+            #expect(await bob.next() == nil)
+            #expect(lines.all.contains { $0["address"] == "127.0.0.1" }, "\(lines.all)")
         }
     }
 

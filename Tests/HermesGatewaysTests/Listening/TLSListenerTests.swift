@@ -40,6 +40,60 @@ struct TLSListenerTests {
         }
     }
 
+    @Test func `a pipe in the place of a TLS file is refused and does not stop the reading`() async throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        try await GatewayHarness.with(tls: files.settings) { server in
+            let listener = try #require(server.listeners["delimited"])
+            let authority = try files.copy()
+            for path in [files.key, files.certificate] {
+                try FileManager.default.moveItem(atPath: path, toPath: path + ".good")
+                #expect(mkfifo(path, 0o600) == 0)
+                let error = #expect(throws: TLSFile.Unusable.self) { try listener.reloadCertificate() }
+                #expect(error?.description.contains("it is a pipe") == true, "\(path)")
+                try FileManager.default.removeItem(atPath: path)
+                try FileManager.default.moveItem(atPath: path + ".good", toPath: path)
+            }
+            try listener.reloadCertificate()
+            let ann = try await DelimitedTestClient.connect(port: listener.port, authority: authority)
+            _ = try await ann.register("ann")
+        }
+    }
+
+    @Test func `a pipe as authority or list, and a key that is too long, are refused at the start`() throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        let pipe = files.directory.appending(path: "pipe").path
+        #expect(mkfifo(pipe, 0o600) == 0)
+        var settings = files.settings
+        settings.clientCertificates = .required
+        settings.clientAuthorityPath = pipe
+        #expect(throws: TLSFile.Unusable.self) { try TLSContextBox(settings) }
+        settings.clientAuthorityPath = files.certificate
+        settings.revocationListPath = pipe
+        #expect(throws: RevokedCertificates.Unusable.self) { try TLSContextBox(settings) }
+        settings = files.settings
+        settings.privateKeyPath = files.directory.appending(path: "long").path
+        try Data(count: TLSFile.maxBytes + 1).write(to: URL(fileURLWithPath: settings.privateKeyPath))
+        let error = #expect(throws: TLSFile.Unusable.self) { try TLSContextBox(settings) }
+        #expect(error?.description.contains("it is larger than") == true)
+    }
+
+    @Test func `a chain that no client takes is refused`() throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        let one = try String(contentsOfFile: files.certificate, encoding: .utf8)
+        func write(_ count: Int) throws {
+            let text = String(repeating: one, count: count)
+            try Data(text.utf8).write(to: URL(fileURLWithPath: files.certificate))
+        }
+        try write(TLSFile.maxChain)
+        _ = try TLSContextBox(files.settings)
+        try write(TLSFile.maxChain + 1)
+        let error = #expect(throws: TLSFile.Unusable.self) { try TLSContextBox(files.settings) }
+        #expect(error?.description.contains("33 certificates; a chain has at most 32") == true)
+    }
+
     @Test func `last words arrive through TLS`() async throws {
         let files = try TestCertificate()
         defer { files.remove() }

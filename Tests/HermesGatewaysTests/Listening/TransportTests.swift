@@ -43,6 +43,12 @@ import Testing
         return ProxyHeader.signature + [command, 0x11, 0, UInt8(block.count)] + block
     }
 
+    /// Headers that give no client: LOCAL, UNSPEC and a Unix socket.
+    private static let hiding: [[UInt8]] = [
+        ProxyHeader.signature + [0x20, 0, 0, 0], ProxyHeader.signature + [0x21, 0, 0, 0],
+        ProxyHeader.signature + [0x21, 0x31, 0, 216] + [UInt8](repeating: 0x61, count: 216),
+    ]
+
     private let proxied = ListenerSettings(port: 0, proxyProtocol: .v2)
 
     @Test func `a peer that is told to leave may send only so much more`() async throws {
@@ -75,7 +81,7 @@ import Testing
             let check = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7], command: 0x20))
             #expect(await check.next() == "hello")
             try await check.send("who\n")
-            #expect(await check.next() == "127.0.0.1 -", "a health check is the proxy's own")
+            #expect(await check.next() == "local -", "a health check of the proxy belongs to no address")
         }
     }
 
@@ -127,6 +133,25 @@ import Testing
             while await third.next() != "hello" {
                 third = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7]))
             }
+        }
+    }
+
+    @Test func `a connection whose proxy hides the client belongs to no address and counts only in the total`()
+        async throws
+    {
+        let limits = ConnectionLimits(connections: 6, connectionsPerAddress: 1)
+        try await with(proxied, limits: limits) { listener, environment in
+            var clients: [LineClient] = []
+            for header in Self.hiding + Self.hiding {
+                let client = try await LineClient.connect(to: listener, first: header + Array("who\n".utf8))
+                #expect(await client.next() == "hello")
+                #expect(await client.next() == "local -")
+                clients.append(client)
+            }
+            #expect(environment.counter.open == clients.count)
+            // Fails if the server has closed by then.
+            let beyond = try? await LineClient.connect(to: listener, first: Self.hiding[0])
+            #expect(await beyond?.next() == nil)
         }
     }
 
@@ -237,6 +262,24 @@ import Testing
             #expect(await isServed([192, 0, 2, 2]))
             // Who waits gets in, however often it tried.
             while await !isServed([192, 0, 2, 1]) { await Task.yield() }
+        }
+    }
+
+    @Test(.enabled(if: TestCertificate.canBeMade))
+    func `the TLS handshake of a client that its proxy hides is charged to nobody`() async throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        let settings = ListenerSettings(port: 0, tls: files.settings, proxyProtocol: .v2)
+        var limits = ConnectionLimits()
+        limits.tlsHandshakesPerSecondPerAddress = 1
+        try await with(settings, limits: limits) { listener, _ in
+            for number in 0..<3 * HandshakeBudget.burstSeconds {
+                let tls = try client(files, certificate: nil, key: nil)
+                let header = Self.hiding[number % Self.hiding.count]
+                let hidden = try await LineClient.connect(to: listener, first: header, tls: tls)
+                #expect(await hidden.next() == "hello")
+                hidden.channel.close(promise: nil)
+            }
         }
     }
 

@@ -225,6 +225,22 @@ import Testing
         }
     }
 
+    @Test func `a room or a device whose name is too long is refused with a number of its own`() throws {
+        for (frame, code) in [
+            (try Frames.enter(room: "no spaces"), HermesError.Code.invalidArgument),
+            (try Frames.enter(room: String(repeating: "r", count: 65)), .tooLarge),
+            (try Frames.enter(token: "t", device: "with space"), .invalidArgument),
+            (try Frames.enter(token: "t", device: String(repeating: "d", count: 56)), .tooLarge),
+        ] {
+            var session = outside()
+            guard case .kick(let kick, nil) = session.frameReceived(frame) else {
+                Issue.record("not refused: \(frame)")
+                continue
+            }
+            #expect(kick.code == code)
+        }
+    }
+
     @Test func `an account cannot be left out`() throws {
         var session = outside()
         guard case .kick(let kick, nil) = session.frameReceived(try Frames.enter()) else {

@@ -272,6 +272,21 @@ import Testing
             let (_, connack) = try await harness.apply(try connect(registration("ann")))
             #expect(connack.reason == .notAuthorized)
             #expect(try result(connack).error.code == HermesError.Code.forbidden.rawValue)
+            #expect(try await harness.messenger.accounts.account(.nickName(try NickName("ann"))) == nil)
+        }
+    }
+
+    @Test func `a registration with a will that the rules deny creates no account`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            harness.environment.access.replace(with: try TopicRules(parsing: "deny user ann write forbidden/#"))
+            var connect = try connect(registration("ann"))
+            connect.will = MQTTWill(topic: "forbidden/t", payload: ByteBuffer())
+            let (_, refusal) = try await harness.apply(connect)
+            #expect(refusal.reason == .notAuthorized)
+            #expect(try result(refusal).error.code == HermesError.Code.forbidden.rawValue)
+            #expect(try await harness.messenger.accounts.account(.nickName(try NickName("ann"))) == nil)
+            connect.will = MQTTWill(topic: "user/ann/t", payload: ByteBuffer())
+            #expect(try await harness.apply(connect).1.reason == .success)
         }
     }
 

@@ -167,4 +167,23 @@ import Testing
             #expect(try await client.untilEnd() == (size < 5 ? [] : [.connack(MQTTConnack(reason: .packetTooLarge))]))
         }
     }
+
+    @Test func `a CONNECT refused because of its CONNACK changes no session and ends no connection`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let running = try await harness.mqtt("one", .v5, durable: true)
+            _ = try await running.subscribe("t")
+            for clientID in ["one", "other"] {
+                let properties: MQTTProperties = [.maximumPacketSize(12), .sessionExpiryInterval(600)]
+                let connect = MQTTConnect(version: .v5, clientID: clientID, cleanStart: true, properties: properties)
+                #expect(try await harness.apply(connect).1.reason == .packetTooLarge)
+            }
+            #expect(harness.messenger.durable.statistics.sessions == 1)
+            #expect(try await running.untilPong().isEmpty)
+            try await running.drop()
+            let (back, connack) = try await harness.client("one", .v5, durable: true)
+            #expect(connack.sessionPresent)
+            try await back.publish("t", "still subscribed", qos: .atMostOnce)
+            #expect(try await back.taken().text == "still subscribed")
+        }
+    }
 }

@@ -46,6 +46,35 @@ import Testing
     }
 
     @Test(arguments: MQTTVersion.allCases)
+    func `of the filters of one SUBSCRIBE, only those that do not fit into a kept session are refused`(
+        _ version: MQTTVersion
+    ) async throws {
+        let settings = DurableSettings(filters: SharedLimit(100, perAddress: 4))
+        try await GatewayHarness.withMQTT(durableSettings: settings) { harness in
+            let (client, _) = try await harness.apply(connect("first", version))
+            #expect(try await client.subscribe("a", "b", qos: .atMostOnce).reasons == [.success, .success])
+            let no = version == .v5 ? MQTTReasonCode.quotaExceeded : .unspecifiedError
+            let reasons = try await client.subscribe("c", "a", "c", "d", "e", "c", "f", "b", packetID: 3).reasons
+            let yes = MQTTReasonCode.grantedQoS2
+            #expect(reasons == [yes, yes, yes, yes, no, yes, no, yes])
+            for topic in ["a", "b", "c", "d", "e", "f"] {
+                try await client.send(
+                    .publish(MQTTPublish(topic: topic, payload: ByteBuffer(), qos: .atMostOnce, packetID: nil))
+                )
+            }
+            let publications = try await client.untilPong().compactMap { packet -> String? in
+                if case .publish(let publication) = packet { publication.topic } else { nil }
+            }
+            #expect(publications == ["a", "b", "c", "d"])
+            let statistics = harness.messenger.durable.statistics
+            #expect(statistics.filters == 4 && statistics.refusedFilters == 2)
+            // What was refused has left no reservation behind.
+            _ = try await client.unsubscribe("d", packetID: 4)
+            #expect(try await client.subscribe("e", packetID: 5).reasons == [yes])
+        }
+    }
+
+    @Test(arguments: MQTTVersion.allCases)
     func `long filters of kept sessions are refused by their bytes, whoever has left them`(
         _ version: MQTTVersion
     ) async throws {

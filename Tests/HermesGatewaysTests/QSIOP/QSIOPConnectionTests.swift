@@ -84,6 +84,7 @@ import Testing
     }
 
     @Test func `bad reports are answered and change nothing`() {
+        let long = String(repeating: "d", count: 65)
         let bad: [(QSIOPFrame, HermesError.Code)] = [
             (QSIOPFrame(.report), .invalidArgument),
             (QSIOPFrame(.report, ["userid": "", "token": "t"]), .invalidArgument),
@@ -91,6 +92,7 @@ import Testing
             (QSIOPFrame(.report, ["userid": "+7", "token": "t"]), .invalidArgument),
             (QSIOPFrame(.report, ["userid": "ann", "token": "t"]), .invalidArgument),
             (QSIOPFrame(.report, ["userid": "7", "token": "t", "device": "no spaces"]), .invalidArgument),
+            (QSIOPFrame(.report, ["userid": "7", "token": "t", "device": long]), .tooLarge),
             (QSIOPFrame(.report, ["userid": "7"]), .notAuthenticated),
             (QSIOPFrame(.report, ["userid": "7", "token": ""]), .notAuthenticated),
             (QSIOPFrame(.report, ["userid": "7", "token": String(repeating: "t", count: 257)]), .invalidToken),

@@ -24,6 +24,7 @@ struct GatewayHarness {
     /// - Parameters:
     ///   - sessionStore: nil: that of everything else.
     ///   - bus: the way to other nodes over the same store.
+    ///   - logger: nil: one that writes nothing.
     static func with(
         _ gateway: any Gateway.Type,
         on listening: ListenerSettings = ListenerSettings(port: 0),
@@ -35,6 +36,7 @@ struct GatewayHarness {
         tokenVerifier: (any TokenVerifier)? = nil,
         durableSettings: DurableSettings = DurableSettings(),
         time: any TimeSource = SystemTime(),
+        logger: Logger? = nil,
         _ body: (GatewayHarness) async throws -> Void
     ) async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops)
@@ -50,7 +52,7 @@ struct GatewayHarness {
             loops: LoopContexts(group, memory: MemoryBudget(limit: settings.limits.memoryBytes)),
             settings: settings,
             tokenVerifier: tokenVerifier,
-            logger: logger
+            logger: logger ?? Self.logger
         )
         try await run([gateway], on: listening, environment, messenger, group, body)
     }

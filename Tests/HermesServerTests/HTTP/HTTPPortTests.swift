@@ -18,18 +18,18 @@ import Testing
 
 /// The HTTP port under unauthenticated peers.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct HTTPPortTests {
-    private static func answers(_ server: TestServer, _ request: String) async throws -> [Int] {
+    static func answers(_ server: TestServer, _ request: String) async throws -> [Int] {
         let client = try await WebSocketClient.connect(port: server.port("http"))
         try await client.send(request)
         return statuses(await client.rest())
     }
 
     /// The status of each answer, in their order.
-    private static func statuses(_ text: String) -> [Int] {
+    static func statuses(_ text: String) -> [Int] {
         text.split(separator: "HTTP/1.1 ").compactMap { Int($0.prefix(3)) }
     }
 
-    private static func get(_ path: String, _ fields: String = "") -> String {
+    static func get(_ path: String, _ fields: String = "") -> String {
         "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n"
     }
 
@@ -224,7 +224,7 @@ import Testing
     @Test func `an address that asks too often is told so`() async throws {
         try await withServer { server in
             let many =
-                String(repeating: Self.get("/healthz"), count: 60) + Self.get("/metrics", "Connection: close\r\n")
+                String(repeating: Self.get("/nothing"), count: 60) + Self.get("/metrics", "Connection: close\r\n")
             var answers: [Int] = []
             while !answers.contains(429) { answers += try await Self.answers(server, many) }
             #expect(answers.count <= 1000)
@@ -379,6 +379,40 @@ import Testing
             let bare = try await WebSocketClient.connect(port: server.port("http"))
             try await bare.send(Self.get("/healthz"))
             #expect(await bare.rest() == "")
+        }
+    }
+
+    @Test func `a connection whose proxy hides the client counts only for itself`() async throws {
+        func proxied(_ settings: inout ServerSettings) {
+            settings.http.proxyProtocol = .v2
+            settings.gateways.limits.connectionsPerAddress = 1
+        }
+        try await withServer(configure: proxied) { server in
+            func open() async throws -> WebSocketClient {
+                let client = try await WebSocketClient.connect(port: server.port("http"))
+                try await client.send(ProxyHeader.signature + [0x21, 0, 0, 0])
+                return client
+            }
+            var clients: [WebSocketClient] = []
+            for path in ["/healthz", "/mqtt", "/healthz", "/mqtt"] {
+                let client = try await open()
+                try await client.send(path == "/mqtt" ? WebSocketClient.request(path) : Self.get(path))
+                #expect(try await client.head().status == (path == "/mqtt" ? 101 : 200))
+                clients.append(client)
+            }
+            // The answer may arrive before the connection is one of the gateway.
+            while try server.assembly().openConnections != (2, 2) { await Task.yield() }
+            // Each has a rate of its own, too.
+            let greedy = try await open()
+            try? await greedy.send(
+                String(repeating: Self.get("/nothing"), count: 1_000) + Self.get("/nothing", "Connection: close\r\n")
+            )
+            let answers = Self.statuses(await greedy.rest())
+            #expect(answers.last == 429)
+            let modest = try await open()
+            try await modest.send(Self.get("/nothing"))
+            #expect(try await modest.head().status == 404)
+            #expect(clients.count == 4)
         }
     }
 

@@ -8,7 +8,8 @@ import Testing
 
 @testable import Hermes
 
-/// A message that is too long for the server fails for good; it does not end one connection after the other.
+/// A message that the server cannot read, for example because it is too long, fails for good; it does not end one
+/// connection after the other.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct TooLongTests {
     private static let long = String(repeating: "x", count: 2000)
@@ -101,6 +102,58 @@ struct TooLongTests {
         #expect(error?.message.contains("longer than the 1000") == true)
         _ = try await short
         try await client.sendDirectly(.text("another"), to: .user(8))
+        #expect(server.connectionCount == 3)
+        await client.close()
+        try await server.stop()
+    }
+
+    @Test func `after another breach messages go one at a time, and only the cause fails`() async throws {
+        let sent = Log<String>()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .authenticate: connection.accept(id: packet.id)
+            case .send(let send):
+                let count = sent.count(adding: "\(connection.number) \(send.content.text)")
+                // All messages are in flight when the first connection ends.
+                if connection.number == 1 ? count == 4 : send.content.text == "bad" {
+                    var kicked = Hermes_V1_Kicked()
+                    kicked.reason = .protocol
+                    kicked.code = WireError.Code.badBody.rawValue
+                    kicked.message = "not a packet"
+                    connection.send(.kicked(kicked))
+                    connection.close()
+                } else if connection.number > 1, send.content.text != "first" {
+                    connection.receipt(for: send, id: packet.id)
+                }
+            default: break
+            }
+        }
+        let client = try HermesClient(.fake(server))
+        _ = try await client.logIn(.token("t"))
+        let texts = ["first", "bad", Self.long, "last"]
+        var messages: [SentMessage] = []
+        for (index, text) in texts.enumerated() {
+            messages.append(try await client.send(text, to: .user(.init(rawValue: UInt32(8 + index)))))
+        }
+        let first = await server.firstPacket { number, packet in
+            if case .send = packet.body { number == 2 } else { false }
+        }
+        // It waits, because the first message has no answer yet.
+        messages.append(try await client.send("later", to: .user(20)))
+        if let first, case .send(let send) = first.body {
+            var packet = Hermes_V1_Packet()
+            packet.id = first.id
+            packet.result.receipt.messageID = "M"
+            packet.result.receipt.clientID = send.clientID
+            server.send(try DelimitedFrame(packet))
+        }
+        for (index, message) in messages.enumerated() where index != 1 { _ = try await message.receipt() }
+        let bad = messages[1]
+        let error = await #expect(throws: HermesClientError.self) { try await bad.receipt() }
+        #expect(error?.code == .notEncodable)
+        #expect(error?.message.contains("not a packet") == true)
+        #expect(sent.all.dropFirst(4).prefix(2) == ["2 first", "2 bad"])
+        #expect(Set(sent.all.dropFirst(6)) == ["3 \(Self.long)", "3 last", "3 later"])
         #expect(server.connectionCount == 3)
         await client.close()
         try await server.stop()

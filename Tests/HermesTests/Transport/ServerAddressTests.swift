@@ -120,6 +120,26 @@ struct TLSSourceTests {
         }
     }
 
+    @Test func `the reason why TLS cannot be set up is told in plain words`() throws {
+        let files = try TestCertificate()
+        defer { files.remove() }
+        func message(_ options: TLSOptions) -> String? {
+            var address = ServerAddress(host: "a.example", port: 1)
+            address.security = .tls(options)
+            let error = #expect(throws: HermesClientError.self) { try Connector(address) }
+            return error?.message
+        }
+        let missing = message(TLSOptions(trustedCertificates: .file("/nonexistent.pem")))
+        #expect(missing == "TLS cannot be set up: /nonexistent.pem cannot be read: No such file or directory")
+        var options = TLSOptions()
+        options.certificate = .file(files.certificate)
+        let keyless = message(options)
+        #expect(keyless?.contains("with \(files.certificate): no private key can be read") == true)
+        options.certificate = .file(files.key)
+        options.privateKey = .file(files.key)
+        #expect(message(options)?.contains("no certificate can be read") == true)
+    }
+
     @Test func `an error names the file, and nothing of what was given as text`() throws {
         for (source, name) in [
             (TLSOptions.Source.file("/nonexistent.pem"), "/nonexistent.pem"), (.text("secret"), "text"),

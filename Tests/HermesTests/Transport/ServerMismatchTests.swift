@@ -24,5 +24,18 @@ import Testing
         #expect(explain(ended).hasSuffix(ServerMismatch.speaksNoTLS))
         #expect(explain(NIOSSLError.handshakeFailed(.zeroReturn)) == "TLS failed")
         #expect(ServerMismatch.text(ofTLS: CancellationError()) == nil)
+        #expect(explain(NIOSSLExtraError.failedToValidateHostname) == "the certificate is not for this host")
+    }
+
+    @Test func `failures that are about TLS are known by their cause or their text`() {
+        func isAboutTLS(_ code: HermesClientError.Code, _ text: String, _ cause: (any Error)? = nil) -> Bool {
+            ServerMismatch.isAboutTLS(HermesClientError(code, text, cause: cause))
+        }
+        #expect(isAboutTLS(.connectionLost, "", NIOSSLError.handshakeFailed(.sslError([.eofDuringHandshake]))))
+        #expect(isAboutTLS(.connectionLost, "", NIOSSLExtraError.failedToValidateHostname))
+        #expect(isAboutTLS(.protocolViolation, ServerMismatch.speaksTLS))
+        #expect(isAboutTLS(.badTLS, ""))
+        #expect(!isAboutTLS(.cannotConnect, "refused", IOError(errnoCode: 111, reason: "connect")))
+        #expect(!isAboutTLS(.timedOut, ""))
     }
 }

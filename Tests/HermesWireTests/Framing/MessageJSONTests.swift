@@ -83,6 +83,52 @@ struct MessageJSONTests {
         #expect(error?.description.contains("a number has too many digits") == true)
     }
 
+    private static let deep =
+        #"{"unknown":"# + String(repeating: #"{"a":"#, count: 40) + "1" + String(repeating: "}", count: 41)
+
+    /// Texts that are no packet, and the words that tell the reason.
+    static let badTexts: [(String, String)] = [
+        (#"[]"#, "a value has the wrong type"),
+        (#"{"typing":5}"#, "a value has the wrong type"),
+        (#"{"typing":[]}"#, "a value has the wrong type"),
+        (#"{"id":1 "ping":{}}"#, "punctuation is missing"),
+        (#"{"id",1}"#, "punctuation is missing"),
+        (#"{"send":{"to":{"uid":-1}}}"#, "a number is malformed, out of range, or not an integer"),
+        (#"{"send":{"to":{"uid":1.5}}}"#, "a number is malformed, out of range, or not an integer"),
+        (#"{"send":{"to":{"uid":4294967296}}}"#, "a number is malformed, out of range, or not an integer"),
+        (#"{"id":"one"}"#, "a number is malformed, out of range, or not an integer"),
+        (#"{"id":{}}"#, "a number is malformed, out of range, or not an integer"),
+        (#"{"id":07}"#, "a number begins with a zero"),
+        (#"{"publish":{"qos":\#(String(repeating: "1", count: 300)).5}}"#, "a number has too many digits"),
+        (#"{"send":{"content":{"text":7}}}"#, "a text, or the base64 of bytes, is malformed or not in quotes"),
+        (#"{"send":{"content":{"text":"\ud800"}}}"#, "a text, or the base64 of bytes, is malformed"),
+        (#"{"send":{"content":{"custom":{"data":"AA!A"}}}}"#, "a text, or the base64 of bytes, is malformed"),
+        (#"{"send":{"content":{"custom":{"data":"!!!!"}}}}"#, "bytes are not in base64"),
+        (#"{"typing":{"stopped":1}}"#, "a value is neither true nor false"),
+        (#"{"send":{"content":{"attributes":{"a":null}}}}"#, "a map has a null value"),
+        (#"{"send":{"content":{"attributes":{"a":"1","a":"2"}}}}"#, "two keys that are equal"),
+        (#"{"send":{"content":{"attributes":{"é":"1","e\u0301":"2"}}}}"#, "differ only in Unicode normalization"),
+        (#"{"send":{"content":{"attributes":{1:"a"}}}}"#, "a key of a map is not in quotes"),
+        ("null", "null stands where a value is required"),
+        (#"{"statistics":{"networks":[null]}}"#, "null stands where a value is required"),
+        (#"{"ping":{},"send":{}}"#, "two fields of which only one may be set"),
+        ("", "it is incomplete"),
+        ("{", "it is incomplete"),
+        (#"{"send":{"clientId":"#, "it is incomplete"),
+        (#"{"unknown":nothing}"#, "a bare word other than true, false and null"),
+        (#"{"id":1} x"#, "something follows its end"),
+        (deep, "objects are nested more than 32 deep"),
+    ]
+
+    @Test(arguments: badTexts)
+    func `the reason for a refusal is told in plain words`(_ text: String, _ reason: String) {
+        let error = #expect(throws: WireError.self) { try Hermes_V1_Packet(wireJSON: ByteBuffer(string: text)) }
+        #expect(error?.code == .badBody)
+        let prefix = "the body is not the JSON of a hermes.v1.Packet: "
+        #expect(error?.message.hasPrefix(prefix) == true)
+        #expect(error?.message.contains(reason) == true)
+    }
+
     @Test
     func `fields and names of a newer version are ignored`() throws {
         let text = #"{"id":"9007199254740993","from":{"a":[{"b":"}]"},[[]],null,1e9]},"presence":{"appState":"NEW"}}"#

@@ -226,7 +226,7 @@ struct API: Sendable {
                 throw APIProblem(.badRequest, .invalidArgument, "The path's \(parameter.name) is badly encoded.")
             }
             if let problem = parameter.schema.problem(with: .string(text), at: parameter.name) {
-                throw APIProblem(.badRequest, .invalidArgument, "In the path: \(problem).")
+                throw APIProblem(.badRequest, problem.code, "In the path: \(problem.message).")
             }
             path[parameter.name] = text
         }
@@ -260,7 +260,7 @@ struct API: Sendable {
         guard values.count == 1, (1...APICore.maxIdempotencyKeyBytes).contains(key.utf8.count), isPlain else {
             throw APIProblem(
                 .badRequest,
-                .invalidArgument,
+                key.utf8.count > APICore.maxIdempotencyKeyBytes ? .tooLarge : .invalidArgument,
                 "Idempotency-Key must be 1 to \(APICore.maxIdempotencyKeyBytes) characters of printable ASCII without blanks."
             )
         }
@@ -313,13 +313,13 @@ struct API: Sendable {
             }
             if let (element, count) = parameter.repeated {
                 if let problem = element.problem(with: .string(value), at: name) {
-                    throw APIProblem(.badRequest, .invalidArgument, "In the query: \(problem).")
+                    throw APIProblem(.badRequest, problem.code, "In the query: \(problem.message).")
                 }
                 lists[name, default: []].append(value)
                 guard lists[name, default: []].count <= count.upperBound else {
                     throw APIProblem(
                         .badRequest,
-                        .invalidArgument,
+                        .tooLarge,
                         "The query parameter \(name) is given more than \(count.upperBound) times."
                     )
                 }
@@ -330,7 +330,7 @@ struct API: Sendable {
             }
             let isNumber = if case .integer = parameter.schema { Int64(value) != nil } else { false }
             if let problem = parameter.schema.problem(with: isNumber ? .number(value) : .string(value), at: name) {
-                throw APIProblem(.badRequest, .invalidArgument, "In the query: \(problem).")
+                throw APIProblem(.badRequest, problem.code, "In the query: \(problem.message).")
             }
             query[name] = value
         }
@@ -386,7 +386,7 @@ struct API: Sendable {
             )
         }
         if let problem = route.body?.problem(with: value, at: "the body") {
-            throw APIProblem(.unprocessableContent, .invalidArgument, "\(problem).")
+            throw APIProblem(HermesError(problem.code, "\(problem.message)."))
         }
         return value
     }

@@ -10,7 +10,7 @@ extension APICore {
     private typealias Field = APISchema.Field
 
     private static let place = APISchema.string(
-        length: 1...16,
+        length: 1 ... .max,
         APISchema.StringForm(
             pattern: "^(user|group):[1-9][0-9]{0,9}$",
             meaning: "as \"next\" of an answer, such as user:7 or group:9"

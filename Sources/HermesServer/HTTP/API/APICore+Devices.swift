@@ -10,8 +10,8 @@ import NIOCore
 extension APICore {
     private typealias Field = APISchema.Field
 
-    static let deviceID = APISchema.string(
-        length: 1...DeviceID.maxBytes,
+    static let deviceID = APISchema.text(
+        bytes: 1...DeviceID.maxBytes,
         APISchema.StringForm(pattern: "^[!-~]+$", meaning: "printable ASCII without blanks") { DeviceID($0) != nil }
     )
 
@@ -88,7 +88,11 @@ extension APICore {
                 pathParameters: [APIRoute.user],
                 body: .object([
                     Field("device_id", Self.deviceID, required: true, "The device; registered if it is new."),
-                    Field("device_name", .string(length: 0...64), "For people."),
+                    Field(
+                        "device_name",
+                        .string(length: 0 ... .max),
+                        "For people; cut to \(DeviceDescription.maxNameBytes) bytes of UTF-8."
+                    ),
                 ]),
                 success: .created,
                 answer: .object([

@@ -12,8 +12,8 @@ extension APICore {
     private static let filters = APIRoute.Parameter(
         "topic",
         .array(
-            .string(
-                length: 1...1_024,
+            .text(
+                bytes: 1...TopicName.maxBytes,
                 APISchema.StringForm(
                     pattern: "^(?!\\$share/)[^\\u0000]+$",
                     meaning: "a topic filter (docs/mqtt.md) that does not begin with $share/"

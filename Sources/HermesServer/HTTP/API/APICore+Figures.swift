@@ -41,9 +41,25 @@ extension APICore {
                     ),
                     Field("maxima", .anyObject, "By name: the largest values; only of a month."),
                 ]),
-                handler: { call in APIAnswer(text: Self.historyText(figures() ?? FigureHistory(names: []), for: call)) }
+                handler: { call in
+                    guard let history = figures() else {
+                        return APIAnswer(text: Self.historyText(FigureHistory(names: []), for: call))
+                    }
+                    try Self.checkFigures(of: call, in: history)
+                    return APIAnswer(text: Self.historyText(history, for: call))
+                }
             )
         ]
+    }
+
+    /// - Throws: APIProblem if a requested figure does not exist.
+    private static func checkFigures(of call: APICall, in history: FigureHistory) throws(APIProblem) {
+        guard let unknown = call.lists["figure"]?.first(where: { !history.names.contains($0) }) else { return }
+        throw APIProblem(
+            .badRequest,
+            .invalidArgument,
+            "In the query: there is no figure \"\(unknown.prefix(64))\"; without \"figure\" the answer has all figures."
+        )
     }
 
     /// Returns the requested part of the history as JSON.

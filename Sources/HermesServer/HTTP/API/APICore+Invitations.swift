@@ -9,8 +9,8 @@ import HermesWire
 extension APICore {
     private typealias Field = APISchema.Field
 
-    private static let name = APISchema.string(
-        length: 1...InvitationService.maxNameCharacters,
+    private static let name = APISchema.text(
+        bytes: 1...InvitationService.maxNameCharacters,
         APISchema.StringForm(pattern: "^[!-~]+$", meaning: "printable ASCII without blanks") {
             $0.unicodeScalars.allSatisfy { (0x21...0x7E).contains($0.value) }
         }

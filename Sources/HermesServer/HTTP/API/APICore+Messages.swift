@@ -33,10 +33,10 @@ extension APICore {
                         required: true,
                         "Where it goes."
                     ),
-                    Field("text", .string(length: 0...65_536), required: true, "The text; at most 64 KiB."),
+                    Field("text", .text(bytes: 0...MessageText.maxBytes), required: true, "The text."),
                     Field(
                         "client_id",
-                        .string(length: 1...16),
+                        .text(bytes: 1...MessageService.maxClientIDBytes),
                         "Makes sending again safe: the same id and text is sent once."
                     ),
                     Field("ttl_seconds", .integer(1...315_360_000), "The time after which it is not delivered."),

@@ -59,8 +59,8 @@ extension APICore {
         .object([
             Field(
                 "type",
-                .string(
-                    length: 1...TypedMessage.maxTypeBytes,
+                .text(
+                    bytes: 1...TypedMessage.maxTypeBytes,
                     APISchema.StringForm(
                         pattern: "^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*$",
                         meaning: "the full name of a protobuf message",
@@ -73,8 +73,8 @@ extension APICore {
             Field(
                 "bytes",
                 // Base64 has four characters for three bytes.
-                .string(
-                    length: 0...(TypedMessage.maxBytes + 2) / 3 * 4,
+                .text(
+                    bytes: 0...(TypedMessage.maxBytes + 2) / 3 * 4,
                     APISchema.StringForm(
                         pattern: "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
                         meaning: "base64"
@@ -86,8 +86,8 @@ extension APICore {
         ])
     )
 
-    private static let collapseKey = APISchema.string(
-        length: 1...PushContent.maxCollapseKeyBytes,
+    private static let collapseKey = APISchema.text(
+        bytes: 1...PushContent.maxCollapseKeyBytes,
         APISchema.StringForm(pattern: "^[!-~]+$", meaning: "printable ASCII without blanks") { text in
             text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
         }

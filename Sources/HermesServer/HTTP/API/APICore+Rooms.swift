@@ -12,8 +12,8 @@ extension APICore {
 
     static let badRoom = "A room's name is 1 to 64 letters, digits, '-', '_' or '.'."
 
-    static let roomName = APISchema.string(
-        length: 1...RoomName.maxBytes,
+    static let roomName = APISchema.text(
+        bytes: 1...RoomName.maxBytes,
         APISchema.StringForm(pattern: "^[A-Za-z0-9._-]+$", meaning: "letters, digits, '-', '_' or '.'") {
             RoomName($0) != nil
         }
@@ -31,8 +31,16 @@ extension APICore {
                     "The rooms that have members, by name. If more than 8,192 topics are in use, the list may be some seconds old, at most 10.",
                 scope: .roomsRead,
                 query: [
-                    APIRoute.Parameter("text", .string(length: 0...64), "Only rooms whose names contain this."),
-                    APIRoute.Parameter("after", .string(length: 0...64), "Only rooms whose names come after this one."),
+                    APIRoute.Parameter(
+                        "text",
+                        .text(bytes: 0...RoomName.maxBytes),
+                        "Only rooms whose names contain this."
+                    ),
+                    APIRoute.Parameter(
+                        "after",
+                        .text(bytes: 0...RoomName.maxBytes),
+                        "Only rooms whose names come after this one."
+                    ),
                     Self.limitParameter,
                 ],
                 success: .ok,
@@ -66,8 +74,12 @@ extension APICore {
                 scope: .roomsWrite,
                 pathParameters: [Self.room],
                 body: .object([
-                    Field("text", .string(length: 0...1_024), required: true, "What is said."),
-                    Field("name", .string(length: 1...64), "The sender's name; if absent, a notice of the server."),
+                    Field("text", .text(bytes: 0...RoomLimits.maxTextBytes), required: true, "What is said."),
+                    Field(
+                        "name",
+                        .text(bytes: 1...RoomLimits.maxNameBytes),
+                        "The sender's name; if absent, a notice of the server."
+                    ),
                 ]),
                 success: .accepted,
                 answer: .object([

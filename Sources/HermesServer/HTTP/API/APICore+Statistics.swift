@@ -43,12 +43,12 @@ extension APICore {
                     Self.period,
                     APIRoute.Parameter(
                         "app_version",
-                        .string(length: 0...ClientReport.maxVersionBytes),
+                        .text(bytes: 0...ClientReport.maxVersionBytes),
                         "Only this version of the app; empty: those that tell none."
                     ),
                     APIRoute.Parameter(
                         "network",
-                        .string(length: 0...ClientReport.maxLabelBytes),
+                        .text(bytes: 0...ClientReport.maxLabelBytes),
                         "Only this kind of network; empty: those that tell none."
                     ),
                 ],

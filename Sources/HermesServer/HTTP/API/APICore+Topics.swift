@@ -12,10 +12,8 @@ import NIOCore
 extension APICore {
     private typealias Field = APISchema.Field
 
-    private static let maxTopicCharacters = 1_024
-
-    static let topicName = APISchema.string(
-        length: 1...maxTopicCharacters,
+    static let topicName = APISchema.text(
+        bytes: 1...TopicName.maxBytes,
         APISchema.StringForm(
             pattern: "^(?!\\$|hermes/)[^#+\\u0000]+$",
             meaning: "a topic without + and #, that does not begin with $ or hermes/"
@@ -24,9 +22,9 @@ extension APICore {
         }
     )
 
-    /// MQTT does not allow U+0000 in a text [MQTT-1.5.4-2].
-    private static let contentType = APISchema.string(
-        length: 1...256,
+    /// A text of MQTT has a length of 16 bits, and no U+0000 [MQTT-1.5.4-2].
+    private static let contentType = APISchema.text(
+        bytes: 1...Int(UInt16.max),
         APISchema.StringForm(pattern: "^[^\\u0000]+$", meaning: "a text without U+0000") { !$0.utf8.contains(0) }
     )
 

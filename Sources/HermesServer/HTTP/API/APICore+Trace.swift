@@ -24,7 +24,7 @@ extension APICore {
                 pathParameters: [
                     APIRoute.Parameter(
                         "id",
-                        .string(length: 1...MessageService.maxClientIDBytes),
+                        .text(bytes: 1...MessageService.maxClientIDBytes),
                         required: true,
                         "The message's id, or the sender's client id."
                     )

@@ -35,7 +35,7 @@ extension APICore {
                 scope: .usersWrite,
                 body: .object([
                     Field("nick_name", Self.nickName, required: true, "The name for people."),
-                    Field("password", Self.password, required: true, "6 to 256 bytes."),
+                    Field("password", Self.password, required: true, "6 to 256 bytes of UTF-8."),
                 ]),
                 success: .created,
                 answer: Self.user,
@@ -64,7 +64,7 @@ extension APICore {
                 body: .object([
                     Field("nick_name", Self.nickName, "The name for people."),
                     Field("avatar_url", .string(length: 0...1_024), "The URL of its picture."),
-                    Field("password", Self.password, "6 to 256 bytes."),
+                    Field("password", Self.password, "6 to 256 bytes of UTF-8."),
                     Field("disabled", .boolean, "Whether it is disabled."),
                 ]),
                 success: .ok,
@@ -93,7 +93,9 @@ extension APICore {
 
     /// ``NickName`` counts characters, each of which may consist of many code points.
     private static let nickName = APISchema.string(length: 1...NickName.maxBytes)
-    private static let password = APISchema.string(length: 6...256)
+    /// The core counts the bytes of a password; the schema counts characters, of up to four bytes. So the schema allows
+    /// every length that the core can accept.
+    private static let password = APISchema.string(length: 2...256)
 
     private static let user = APISchema.named(
         "User",

@@ -8,7 +8,7 @@ extension APISchema {
     /// The largest number of JSON values in a value of this schema. For ``any``, it is the parser's own limit.
     var maxValues: Int {
         switch self {
-        case .string, .choice, .integer, .boolean, .user: 1
+        case .string, .text, .choice, .integer, .boolean, .user: 1
         case .any, .anyObject: JSONParser.maxValues
         case .array(let element, let count): 1 + Self.product(count.upperBound, element.maxValues)
         case .object(let fields): fields.reduce(1) { $0 + $1.schema.maxValues }
@@ -22,9 +22,10 @@ extension APISchema {
     var maxBytes: Int {
         switch self {
         case .string(let length, _): 16 + Self.product(length.upperBound, 12)
+        // A byte takes up to six bytes as an escape.
+        case .text(let bytes, _): 16 + Self.product(bytes.upperBound, 6)
         case .choice(let values): 16 + 6 * (values.map(\.utf8.count).max() ?? 0)
         case .integer, .boolean: 64
-        // A byte takes up to six bytes as an escape.
         case .user: 16 + 6 * APIUserSelector.maxBytes
         case .any, .anyObject: API.maxBodyBytes
         case .array(let element, let count): 16 + Self.product(count.upperBound, element.maxBytes + 16)

@@ -7,6 +7,8 @@ import HermesWire
 indirect enum APISchema: Sendable {
     /// A text. Its length is in characters (Unicode scalars).
     case string(length: ClosedRange<Int>, StringForm? = nil)
+    /// A text. Its length is in bytes of UTF-8, as in the core's limits.
+    case text(bytes: ClosedRange<Int>, StringForm? = nil)
     case choice([String])
     case integer(ClosedRange<Int64>)
     case boolean
@@ -56,6 +58,8 @@ indirect enum APISchema: Sendable {
                 "maxLength": length.upperBound < .max ? .integer(length.upperBound) : nil,
                 "pattern": form.map { .string($0.pattern) },
             ])
+        // JSON Schema counts characters. A text has at most as many characters as bytes; `summary(_:)` names the bytes.
+        case .text(let bytes, let form): APISchema.string(length: bytes, form).document
         case .choice(let values):
             ["type": "string", "enum": .array(values.map(JSON.string))]
         case .integer(let range):
@@ -89,11 +93,17 @@ indirect enum APISchema: Sendable {
         }
     }
 
+    /// Returns the summary of a field or a parameter, with the limit that ``document`` cannot express.
+    func summary(_ text: String) -> String {
+        guard case .text(let bytes, _) = self, bytes.upperBound < .max else { return text }
+        return "\(text) At most \(bytes.upperBound) bytes of UTF-8."
+    }
+
     private static func object(_ fields: [Field], isOneMember: Bool) -> JSON {
         let properties = fields.map { field in
             var members: [JSON.Member] = []
             if case .object(let schema) = field.schema.document { members = schema }
-            members.append(JSON.Member(name: "description", value: .string(field.summary)))
+            members.append(JSON.Member(name: "description", value: .string(field.schema.summary(field.summary))))
             return JSON.Member(name: field.name, value: .object(members))
         }
         let required = fields.filter(\.isRequired).map { JSON.string($0.name) }
@@ -107,7 +117,7 @@ indirect enum APISchema: Sendable {
     /// The named schemas that this schema contains, itself included.
     var names: [(name: String, schema: APISchema)] {
         switch self {
-        case .string, .choice, .integer, .boolean, .any, .anyObject, .user: []
+        case .string, .text, .choice, .integer, .boolean, .any, .anyObject, .user: []
         case .array(let element, _): element.names
         case .object(let fields), .oneMember(let fields): fields.flatMap(\.schema.names)
         case .named(let name, let schema): [(name, schema)] + schema.names

@@ -77,7 +77,7 @@ enum OpenAPIDocument {
     private static func parameter(_ parameter: APIRoute.Parameter, in place: String) -> JSON {
         [
             "name": .string(parameter.name), "in": .string(place), "required": .boolean(parameter.isRequired),
-            "description": .string(parameter.summary), "schema": parameter.schema.document,
+            "description": .string(parameter.schema.summary(parameter.summary)), "schema": parameter.schema.document,
         ]
     }
 

@@ -113,10 +113,10 @@ package nonisolated struct Hermes_V1_RoomUser: Sendable {
   /// The member's level, which the application defines.
   package var level: Int32 = 0
 
-  /// The name to show; at most 256 bytes.
+  /// The name to show. In a request: at most 256 bytes. In an event it may be longer, see RoomEvent.
   package var name: String = String()
 
-  /// The URL of the member's picture; at most 1,024 bytes.
+  /// The URL of the member's picture. In a request: at most 1,024 bytes. In an event it may be longer, see RoomEvent.
   package var iconURL: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -164,7 +164,7 @@ package nonisolated struct Hermes_V1_RoomText: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The text; at most 4 KiB.
+  /// The text. In a request: at most 4 KiB. In an event it may be longer, see RoomEvent.
   package var text: String = String()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -178,10 +178,11 @@ package nonisolated struct Hermes_V1_RoomGift: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The gift's name; at most 256 bytes.
+  /// The gift's name. In a request: at most 256 bytes. In an event it may be longer, see RoomEvent.
   package var name: String = String()
 
-  /// The URL of the gift's picture or animation; at most 1,024 bytes.
+  /// The URL of the gift's picture or animation. In a request: at most 1,024 bytes. In an event it may be longer, see
+  /// RoomEvent.
   package var url: String = String()
 
   /// The number of gifts.
@@ -202,7 +203,7 @@ package nonisolated struct Hermes_V1_RoomCustom: Sendable {
   /// LiveRoom viewer that never sent an enter frame.
   package var type: UInt32 = 0
 
-  /// The application's bytes; at most 64 KiB.
+  /// The application's bytes. In a request: at most 64 KiB. In an event they may be more, see RoomEvent.
   package var data: Data = Data()
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -228,6 +229,10 @@ package nonisolated struct Hermes_V1_RoomState: Sendable {
 }
 
 /// Something happened in a room that this connection is in.
+///
+/// Texts, names, URLs and the application's bytes may be longer in an event than in a request. The server passes on what
+/// clients of other protocols send: from LiveRoom, a frame of up to 64 KiB (or as the server is configured); from MQTT
+/// and the HTTP API, a publication of up to 64,000 bytes.
 package nonisolated struct Hermes_V1_RoomEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -38,9 +38,74 @@ struct APITextTests {
             #expect(try await client.send("POST", "/v1/push", push).status == 202)
             let long = String(repeating: "a", count: 65)
             let refused = try await client.send("POST", "/v1/users", #"{"nick_name":"\#(long)","password":"secret1"}"#)
-            #expect(refused.status == 422)
+            #expect(refused.status == 413 && refused.body["code"]?.integer == 2006)
             #expect(try await client.send("GET", "/v1/users/\(long)").status == 404)
         }
+    }
+
+    /// A request with one text, and the longest text that it takes.
+    private static let limited: [(path: String, body: @Sendable (String) -> String, bytes: Int, success: Int)] = [
+        ("/v1/users/ann/messages", { #"{"to":{"user":"ann"},"text":"hi","client_id":"\#($0)"}"# }, 64, 201),
+        ("/v1/rooms/lobby/messages", { #"{"text":"\#($0)"}"# }, 4_096, 202),
+        ("/v1/rooms/lobby/messages", { #"{"text":"hi","name":"\#($0)"}"# }, 256, 202),
+        ("/v1/topics/publish", { #"{"topic":"\#($0)","payload":{"text":"hi"}}"# }, 65_535, 202),
+        ("/v1/topics/publish", { #"{"topic":"a","content_type":"\#($0)","payload":{"text":""}}"# }, 65_535, 202),
+    ]
+
+    @Test
+    func `a text may have as many bytes as in every other protocol`() async throws {
+        try await withServer { server in
+            let client = try await APIClient(server)
+            try await client.send("POST", "/v1/users", #"{"nick_name":"ann","password":"secret1"}"#)
+            let uuid = #"{"to":{"user":"ann"},"text":"hi","client_id":"123e4567-e89b-12d3-a456-426614174000"}"#
+            #expect(try await client.send("POST", "/v1/users/ann/messages", uuid).status == 201)
+            for (path, body, bytes, success) in Self.limited {
+                // Characters of one byte and of two.
+                let ascii = String(repeating: "x", count: bytes)
+                let accented = String(repeating: "é", count: bytes / 2) + (bytes % 2 > 0 ? "x" : "")
+                for text in [ascii, accented] {
+                    let taken = try await client.send("POST", path, body(text))
+                    #expect(taken.status == success, "\(body("")): \(taken.body.text.prefix(200))")
+                    let refused = try await client.send("POST", path, body(text + "x"))
+                    #expect(refused.status == 413, "\(body("")): \(refused.status)")
+                    #expect(refused.body["code"]?.integer == 2006, "\(body(""))")
+                }
+            }
+            // The name of a device is cut.
+            let token = #"{"device_id":"phone","device_name":"\#(String(repeating: "n", count: 100))"}"#
+            #expect(try await client.send("POST", "/v1/users/ann/tokens", token).status == 201)
+            let devices = try await client.send("GET", "/v1/users/ann/devices").body["devices"]?.array
+            #expect(devices?.map { $0["name"]?.string } == [String(repeating: "n", count: 64)])
+        }
+    }
+
+    @Test
+    func `what is too long in a path or a query has the number of what is too long`() async throws {
+        try await withServer { server in
+            let client = try await APIClient(server)
+            try await client.send("POST", "/v1/users", #"{"nick_name":"ann","password":"secret1"}"#)
+            let long = String(repeating: "x", count: 65)
+            for (method, path) in [
+                ("DELETE", "/v1/users/ann/devices/\(long)"), ("DELETE", "/v1/rooms/\(long)/members/ann"),
+                ("GET", "/v1/messages/\(long)/trace"), ("GET", "/v1/rooms?after=\(long)"),
+                ("GET", "/v1/users/" + String(repeating: "x", count: 258)),
+            ] {
+                let answer = try await client.send(method, path)
+                #expect(answer.status == 400, "\(path)")
+                #expect(answer.body["code"]?.integer == 2006, "\(path)")
+            }
+            let none = try await client.send("DELETE", "/v1/users/ann/devices/a%20b")
+            #expect(none.status == 400 && none.body["code"]?.integer == 2001)
+        }
+    }
+
+    @Test
+    func `the document gives the bytes as the most characters, and names them`() {
+        let schema = APISchema.object([APISchema.Field("id", .text(bytes: 1...64), "Its id.")])
+        let field = schema.document["properties"]?["id"]
+        #expect(field?["type"]?.string == "string")
+        #expect(field?["minLength"]?.integer == 1 && field?["maxLength"]?.integer == 64)
+        #expect(field?["description"]?.string == "Its id. At most 64 bytes of UTF-8.")
     }
 
     @Test

@@ -69,7 +69,8 @@ struct APIViewTests {
                 "mqtt/clients?text=", "mqtt/clients?text=\(long)", "messages/\(long)/trace", "audit?limit=0",
                 "audit?limit=201", "audit?before=0", "audit?before=\(long)", "audit?who=olga", "administrators?role=x",
                 "stats/figures?span=year", "stats/figures?after_ms=-1", "stats/figures?after_ms=\(long)",
-                "stats/figures?figure=", "stats/figures?figure=\(long)",
+                "stats/figures?figure=", "stats/figures?figure=\(long)", "stats/figures?figure=typo",
+                "stats/figures?figure=memory.resident&figure=typo",
             ] {
                 let answer = try await api.send("GET", "/v1/" + path)
                 #expect(answer.status == 400, "\(path.prefix(80)): \(answer.status)")
@@ -220,7 +221,9 @@ struct APIViewTests {
             let hour = try await api.send("GET", "/v1/stats/figures").body
             #expect(hour["interval_ms"]?.integer == FigureHistory.interval && hour["maxima"] == nil)
             for name in figures.history.names { #expect(hour["figures"]?[name]?.array?.isEmpty == false, "\(name)") }
-            let path = "/v1/stats/figures?span=month&figure=memory.resident&figure=nonsense"
+            let refused = try await api.send("GET", "/v1/stats/figures?figure=nonsense")
+            #expect(refused.body["detail"]?.string?.contains("\"nonsense\"") == true)
+            let path = "/v1/stats/figures?span=month&figure=memory.resident"
             let month = try await api.send("GET", path).body
             #expect(month["interval_ms"]?.integer == FigureHistory.thinInterval)
             for part in ["figures", "maxima"] {

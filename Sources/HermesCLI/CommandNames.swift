@@ -1,0 +1,48 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import HermesServer
+
+/// Checks the names of commands before the argument parser reads them. For an unknown name followed by `--help`, the
+/// parser would print the help of the root.
+enum CommandNames {
+    /// Returns the problem with the name of a command; nil if there is none.
+    ///
+    /// - Parameter arguments: the words after the name of the program.
+    static func problem(in arguments: [String], of root: any ParsableCommand.Type) -> String? {
+        var command = root
+        var path = root._commandName
+        var rest = arguments[...]
+        // `hermes help user add` asks for the help of `hermes user add`.
+        if rest.first == "help" {
+            rest.removeFirst()
+            if rest.first == "help" { return nil }
+        }
+        while let word = rest.popFirst(), !word.hasPrefix("-") {
+            let subcommands = command.configuration.subcommands
+            guard !subcommands.isEmpty, command.configuration.defaultSubcommand == nil else { return nil }
+            guard let next = subcommands.first(where: { names(of: $0).contains(word) }) else {
+                let hint = nearest(to: word, among: subcommands.flatMap(names))
+                    .map { "; did you mean \"\(path) \($0)\"?" }
+                return "there is no command \"\(path) \(word)\"" + (hint ?? "; \"\(path) --help\" lists the commands")
+            }
+            command = next
+            path += " \(word)"
+        }
+        return nil
+    }
+
+    private static func names(of command: any ParsableCommand.Type) -> [String] {
+        [command._commandName] + command.configuration.aliases
+    }
+
+    /// Returns the command that a word probably means: it is the beginning of the word, as `pub` of `publish`, or the
+    /// word is its beginning, or both differ in few letters. Returns nil if there is no such command.
+    private static func nearest(to word: String, among names: [String]) -> String? {
+        let longer = names.filter { $0.count >= 3 && word.hasPrefix($0) }
+        if let name = longer.max(by: { $0.count < $1.count }) { return name }
+        if word.count >= 2, let name = names.first(where: { $0.hasPrefix(word) }) { return name }
+        return HermesServer.nearest(to: word, among: names)
+    }
+}

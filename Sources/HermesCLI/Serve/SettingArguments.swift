@@ -1,0 +1,29 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+
+/// The settings of a command line: `--KEY VALUE` or `--KEY=VALUE`, and `--data` for `data.directory`.
+enum SettingArguments {
+    private static let directory = "--data.directory"
+
+    /// Returns the settings together with the data directory.
+    static func all(_ settings: [String], data: String?) -> [String] {
+        (data.map { [directory, $0] } ?? []) + settings
+    }
+
+    /// Checks that every word belongs to a setting, and that the data directory is given only once. The keys and the
+    /// values are checked later, together with the other sources of the configuration.
+    static func check(_ settings: [String], data: String?) throws(ValidationError) {
+        var rest = settings[...]
+        while let word = rest.popFirst() {
+            guard word.hasPrefix("--") else {
+                throw ValidationError("\"\(word)\" is not understood; give a setting as --KEY VALUE")
+            }
+            if data != nil, word == directory || word.hasPrefix("\(directory)=") {
+                throw ValidationError("--data and \(directory) are the same setting: give only one of them")
+            }
+            if !word.contains("="), let next = rest.first, !next.hasPrefix("--") { rest.removeFirst() }
+        }
+    }
+}
