@@ -160,7 +160,7 @@ let package = Package(
                 "NIOSSL",
             ]
         ),
-        tests("Hermes", ["HermesProtocols", "HermesWire", "NIOCore", "NIOPosix", "NIOSSL"]),
+        tests("Hermes", ["HermesProtocols", "HermesWire", "NIOCore", "NIOEmbedded", "NIOPosix", "NIOSSL"]),
         tests("HermesCLI", ["Hermes", "HermesServer", "NIOCore", "NIOPosix"]),
         // The short example, so that it is known to compile; it is a package of its own as well.
         program("QuickChat", path: "Examples/QuickChat/Sources/QuickChat", ["Hermes", "SwiftProtobuf"]),

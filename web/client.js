@@ -285,7 +285,8 @@ export class HermesClient extends Requests {
             this.#turn((now) => {
                 const entry = this.#requests.insert(body, isRepeatable, now + timeout, resolve, reject);
                 // While a request is searched for, the end of the turn writes the next one.
-                if (this.#machine.state.is === "live" && !this.#requests.isSearching) this.#writeRequest(entry);
+                const isNext = body?.logOut || !this.#requests.isSearching;
+                if (this.#machine.state.is === "live" && isNext) this.#writeRequest(entry);
             });
         });
     }
@@ -420,7 +421,7 @@ export class HermesClient extends Requests {
                 this.#write([["logins", [...this.#session.strays, Date.now()]]]);
             } else if (action === "becameLive") {
                 this.#session.becameLive(now, effects);
-                for (const entry of this.#requests.unwritten()) this.#writeRequest(entry);
+                for (const entry of this.#requests.unwritten(now)) this.#writeRequest(entry);
             } else if (action === "sendHeartbeat") {
                 const { body, id } = this.#session.heartbeat(Date.now());
                 this.#send(body, id);
@@ -555,7 +556,9 @@ export class HermesClient extends Requests {
 
     /** Writes the requests that waited for the answer to another one. */
     #writeNext() {
-        for (let entries; this.#machine.state.is === "live" && (entries = this.#requests.unwritten()).length; ) {
+        while (this.#machine.state.is === "live") {
+            const entries = this.#requests.unwritten(performance.now());
+            if (!entries.length) return;
             for (const entry of entries) this.#writeRequest(entry);
         }
     }
@@ -569,7 +572,7 @@ export class HermesClient extends Requests {
             entry.reject(error);
             return;
         }
-        entry.isWritten = true;
+        this.#requests.wrote(entry);
         this.#session.wrote(entry.body, entry.id);
         this.#sendText(text);
         this.#machine.wrote(performance.now());
@@ -750,8 +753,8 @@ export class HermesClient extends Requests {
     }
 
     #schedule() {
-        const live = this.#machine.state.is === "live" ? this.#session.nextDeadline : null;
-        const deadlines = [this.#machine.nextDeadline, live, this.#requests.nextDeadline];
+        const live = this.#machine.state.is === "live" ? [this.#session.nextDeadline, this.#requests.nextTry] : [];
+        const deadlines = [this.#machine.nextDeadline, this.#requests.nextDeadline, ...live];
         const at = Math.min(...deadlines.map((deadline) => deadline ?? Infinity));
         // A timer that comes too early does no harm.
         if (at >= this.#timerAt && at !== Infinity) return;

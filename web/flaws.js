@@ -1,10 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import { double, int32, requestShape } from "./packet.js";
+import { double, int64, requestShape } from "./packet.js";
 
-/** A number as a text. */
-const digits = /^-?(0|[1-9]\d{0,19})(\.\d+)?$/;
+/** A number as JSON writes it, and proto3 JSON in a text, too. */
+const numeral = /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i;
+const notFinite = /^(NaN|-?Inf(inity)?)$/;
 const base64 = /^([a-z\d+/]*|[\w-]*)=?=?$/i;
 
 /**
@@ -14,8 +15,19 @@ const base64 = /^([a-z\d+/]*|[\w-]*)=?=?$/i;
  * @param {any} body
  */
 export function flawOf(body) {
-    const field = flawedIn("request", requestShape, body);
+    const field = flawedIn("request", requestShape, written(body));
     return field && `the server does not accept the value of ${field}`;
+}
+
+/**
+ * Returns the value that `JSON.stringify` writes in place of this one; undefined if it drops the value.
+ *
+ * @param {any} value
+ */
+function written(value, key = "") {
+    const json = typeof value?.toJSON === "function" ? value.toJSON(key) : value;
+    if (typeof json === "function" || typeof json === "symbol") return undefined;
+    return [String, Number, Boolean].some((type) => json instanceof type) ? json.valueOf() : json;
 }
 
 /**
@@ -23,7 +35,7 @@ export function flawOf(body) {
  *
  * @param {string} path The name of the value.
  * @param {import("./packet.js").Shape} shape
- * @param {any} value
+ * @param {any} value As JSON has it.
  * @returns {string}
  */
 function flawedIn(path, shape, value) {
@@ -32,24 +44,27 @@ function flawedIn(path, shape, value) {
     if (!shape || shape === "bytes" || shape.max || shape.names) return isRight(shape, value) ? "" : path;
     if (typeof value !== "object" || isList !== Array.isArray(shape)) return path;
     const hasItems = isList || shape === "map";
-    // The server takes names that are equal after their normalization for one name.
-    const names = Object.keys(value).map((name) => name.normalize());
-    let isFlawed = shape === "map" && new Set(names).size < names.length;
-    let isSet = false;
+    const names = new Set();
+    let isFlawed = false;
     for (const [key, inner] of Object.entries(hasItems ? value : shape)) {
         const name = key.replace("?", "");
+        const item = written(hasItems ? inner : value[name], name);
+        if (item === undefined && !isList) continue;
         // Unlike a field, an item is never absent.
-        const item = hasItems ? (inner ?? []) : value[name];
-        const field = flawedIn(`${path}.${name}`, isList ? shape[0] : hasItems ? "" : inner, item);
+        const present = hasItems ? (item ?? []) : item;
+        const field = flawedIn(`${path}.${name}`, isList ? shape[0] : hasItems ? "" : inner, present);
         if (field) return field;
-        if (hasItems || name === key || (item ?? null) === null) continue;
-        isFlawed ||= isSet;
-        isSet = true;
+        // The server takes names that are equal after their normalization for one name. A oneof has one field.
+        const unique = hasItems ? key.normalize() : name === key || item === null ? key : "?";
+        isFlawed ||= names.has(unique);
+        names.add(unique);
     }
     return isFlawed ? path : "";
 }
 
 /**
+ * Whether the server's reader of proto3 JSON takes a value.
+ *
  * @param {import("./packet.js").Shape} shape That of a text, a boolean, bytes, an enum, or a number.
  * @param {any} value
  * @returns {boolean}
@@ -57,14 +72,19 @@ function flawedIn(path, shape, value) {
 function isRight(shape, value) {
     const isText = typeof value === "string";
     if (shape === false) return typeof value === "boolean";
-    if (shape.names) return isText || isRight(int32, value);
-    // proto3 JSON takes numbers as texts, too.
-    if (shape === double) return isText ? digits.test(value) : Number.isFinite(value);
+    if (shape.names) return isText || isRight(int64, value);
     if (shape.max) {
-        const isWhole = isText ? digits.test(value) && !value.includes(".") : Number.isSafeInteger(value);
-        return isWhole && BigInt(value) >= shape.min && BigInt(value) <= shape.max;
+        // Numbers may be texts, and whole numbers may have a point or an exponent.
+        const text = isText || typeof value === "number" ? String(value) : "";
+        if (text.length > 127 || !numeral.test(text)) return shape === double && isText && notFinite.test(text);
+        const number = Number(text);
+        if (shape === double) return Number.isFinite(number);
+        const exact = /\D/.test(text.slice(1)) ? number : BigInt(text);
+        const hasSign = !shape.min && text[0] === "-";
+        return Number.isInteger(number) && exact >= shape.min && exact <= shape.max && !hasSign;
     }
     if (!shape || !isText) return isText;
-    const rest = value.length % 4;
-    return base64.test(value) && (rest === 0 || (rest > 1 && !value.endsWith("=")));
+    const digits = value.replaceAll(" ", "");
+    const rest = digits.length % 4;
+    return base64.test(digits) && (rest === 0 || (rest > 1 && !digits.endsWith("=")));
 }

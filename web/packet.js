@@ -22,9 +22,9 @@ const oneOf = (prefix, names) => ({ prefix: `${prefix}_`, names: ["unspecified",
 
 /** The types of numbers, with their ranges. */
 const uint32 = { min: 0, max: 2 ** 32 - 1 };
-export const int32 = { min: -(2 ** 31), max: 2 ** 31 - 1 };
+const int32 = { min: -(2 ** 31), max: 2 ** 31 - 1 };
 const uint64 = { min: 0, max: 2n ** 64n - 1n };
-const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
+export const int64 = { min: -(2n ** 63n), max: 2n ** 63n - 1n };
 export const double = { min: -Infinity, max: Infinity };
 
 const conversation = { "uid?": uint32, "groupId?": uint32 };

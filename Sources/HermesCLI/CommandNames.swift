@@ -7,10 +7,30 @@ import HermesServer
 /// Checks the names of commands before the argument parser reads them. For an unknown name followed by `--help`, the
 /// parser would print the help of the root.
 enum CommandNames {
+    /// A word that is the name of no command.
+    struct Problem {
+        let message: String
+        /// The command that has no such subcommand.
+        let command: any ParsableCommand.Type
+        /// The words that name this command, from the name of the program on.
+        let path: String
+
+        /// Returns the message with the usage of the command, as the argument parser writes it.
+        ///
+        /// - Parameter root: the root of the command line.
+        func fullMessage(root: any ParsableCommand.Type) -> String {
+            """
+            Error: \(message)
+            Usage: \(root.usageString(for: command))
+              See '\(path) --help' for more information.
+            """
+        }
+    }
+
     /// Returns the problem with the name of a command; nil if there is none.
     ///
     /// - Parameter arguments: the words after the name of the program.
-    static func problem(in arguments: [String], of root: any ParsableCommand.Type) -> String? {
+    static func problem(in arguments: [String], of root: any ParsableCommand.Type) -> Problem? {
         var command = root
         var path = root._commandName
         var rest = arguments[...]
@@ -23,9 +43,14 @@ enum CommandNames {
             let subcommands = command.configuration.subcommands
             guard !subcommands.isEmpty, command.configuration.defaultSubcommand == nil else { return nil }
             guard let next = subcommands.first(where: { names(of: $0).contains(word) }) else {
-                let hint = nearest(to: word, among: subcommands.flatMap(names))
-                    .map { "; did you mean \"\(path) \($0)\"?" }
-                return "there is no command \"\(path) \(word)\"" + (hint ?? "; \"\(path) --help\" lists the commands")
+                let problem =
+                    word.isEmpty
+                    ? "the word after \"\(path)\" is empty, but must name a command"
+                    : "there is no command \"\(path) \(word)\""
+                let hint =
+                    nearest(to: word, among: subcommands.flatMap(names)).map { "did you mean \"\(path) \($0)\"?" }
+                    ?? "\"\(path) --help\" lists the commands"
+                return Problem(message: "\(problem); \(hint)", command: command, path: path)
             }
             command = next
             path += " \(word)"
@@ -38,11 +63,12 @@ enum CommandNames {
     }
 
     /// Returns the command that a word probably means: it is the beginning of the word, as `pub` of `publish`, or the
-    /// word is its beginning, or both differ in few letters. Returns nil if there is no such command.
+    /// word is its beginning, or they differ in at most half of the word's letters. One letter may always differ.
+    /// Returns nil if there is no such command.
     private static func nearest(to word: String, among names: [String]) -> String? {
         let longer = names.filter { $0.count >= 3 && word.hasPrefix($0) }
         if let name = longer.max(by: { $0.count < $1.count }) { return name }
         if word.count >= 2, let name = names.first(where: { $0.hasPrefix(word) }) { return name }
-        return HermesServer.nearest(to: word, among: names)
+        return HermesServer.nearest(to: word, among: names, maxDistance: max(1, word.count / 2))
     }
 }

@@ -39,7 +39,8 @@ struct HermesCommand: AsyncParsableCommand {
     static func main() async {
         let arguments = Array(CommandLine.arguments.dropFirst())
         if let problem = CommandNames.problem(in: arguments, of: HermesCommand.self) {
-            exit(withError: ValidationError(problem))
+            StandardError.write(problem.fullMessage(root: HermesCommand.self) + "\n")
+            exit(withError: ExitCode.validationFailure)
         }
         await main(MQTTPropertyArguments.joined(arguments))
     }

@@ -71,8 +71,10 @@ public enum HermesServer {
     }
 
     /// Returns the word that is most similar to `word`; nil if none is similar enough.
-    package static func nearest(to word: String, among words: [String]) -> String? {
-        SettingsError.nearest(to: word, among: words)
+    ///
+    /// - Parameter maxDistance: the number of letters that may differ.
+    package static func nearest(to word: String, among words: [String], maxDistance: Int) -> String? {
+        SettingsError.nearest(to: word, among: words, maxDistance: maxDistance)
     }
 
     static func sources(_ arguments: [String], _ environment: [String: String], _ file: String?) -> SettingSources {

@@ -7,6 +7,7 @@ import Hermes
 import HermesTestKit
 import NIOCore
 import NIOPosix
+import Synchronization
 import Testing
 
 @testable import HermesCLI
@@ -105,7 +106,7 @@ struct CommandLoopbackTests {
     }
 
     @Test func `failures have exit codes`() async throws {
-        let port = try await withServer { server in
+        try await withServer { server in
             try await Self.withPasswordFile { file in
                 let login = [
                     "--port", "\(server.port("delimited"))", "--password-file", file, "--no-cache", "--device", "t",
@@ -117,10 +118,10 @@ struct CommandLoopbackTests {
                     try await HermesCommand.run(["send", "--from", "ann", "--to", "nobody", "x", "--register"] + login)
                 }
             }
-            return server.port("qsiop")
         }
-        // The server is gone.
-        await #expect(throws: ExitCode(69)) { try await HermesCommand.run(["qsiop", "ping", "--port", "\(port)"]) }
+        try await ClosedPort.with { port in
+            await #expect(throws: ExitCode(69)) { try await HermesCommand.run(["qsiop", "ping", "--port", "\(port)"]) }
+        }
     }
 
     @Test func `a server that says nothing ends a ping after the time that was asked for`() async throws {
@@ -142,24 +143,55 @@ struct CommandLoopbackTests {
         try await withServer { server in
             let room = server.port("liveroom")
             try await HermesCommand.run(["room", "lobby", "--name", "ann", "--gift", "rose:2", "--port", "\(room)"])
-            try await HermesCommand.run(["room", "lobby", "--watch", "--wait", "0.1", "--port", "\(room)"])
+            try await HermesCommand.run(["room", "lobby", "--watch", "--wait", "2", "--port", "\(room)"])
             try await HermesCommand.run(["qsiop", "ping", "--port", "\(server.port("qsiop"))"])
         }
     }
 
-    /// Answers the first bytes with a text.
+    @Test func `a watching viewer that cannot connect ends when its time is over`() async throws {
+        try await ClosedPort.with { port in
+            await #expect(throws: ExitCode(69)) {
+                try await HermesCommand.run(["room", "lobby", "--watch", "--wait", "0.5", "--port", "\(port)"])
+            }
+        }
+    }
+
+    /// Counts connections.
+    private final class Counter: Sendable {
+        private let count = Mutex(0)
+
+        var value: Int { count.withLock { $0 } }
+
+        func next() -> Int {
+            count.withLock {
+                $0 += 1
+                return $0
+            }
+        }
+    }
+
+    /// Ends the first connection at the first bytes, and answers those of the others with a text.
     private final class Babble: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
 
+        private let isFirst: Bool
+
+        init(isFirst: Bool) { self.isFirst = isFirst }
+
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            if isFirst { return context.close(promise: nil) }
             context.writeAndFlush(NIOAny(ByteBuffer(string: "this is no TLS\r\n")), promise: nil)
         }
     }
 
-    @Test func `chat ends if the server does not speak TLS at the first login`() async throws {
+    @Test func `chat ends if the server does not speak TLS at the first login, but not if it closes`() async throws {
+        let connections = Counter()
         let plain = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(Babble()) }
+                let isFirst = connections.next() == 1
+                return channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(Babble(isFirst: isFirst))
+                }
             }
             .bind(host: "127.0.0.1", port: 0)
             .get()
@@ -171,26 +203,24 @@ struct CommandLoopbackTests {
                 ])
             }
         }
+        #expect(connections.value == 2)
         try await plain.close()
     }
 
     @Test func `a server that cannot be reached is told in plain words`() async throws {
-        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .bind(host: "127.0.0.1", port: 0)
-            .get()
-        let port = try #require(server.localAddress?.port)
-        try await server.close()
         // No name has so long a part, so nobody is asked for it.
         let host = String(repeating: "x", count: 64) + ".invalid"
-        for (place, reason) in [
-            ("127.0.0.1:\(port)", "cannot connect: 127.0.0.1:\(port): Connection refused; is the server running"),
-            ("\(host):1", "cannot connect: \(host) is not known: "),
-        ] {
-            let failure = await #expect(throws: ClientFailure.self) {
-                try await HTTPEndpoint("http://\(place)", path: "/").get()
+        try await ClosedPort.with { port in
+            for (place, reason) in [
+                ("127.0.0.1:\(port)", "cannot connect: 127.0.0.1:\(port): Connection refused; is the server running"),
+                ("\(host):1", "cannot connect: \(host) is not known: "),
+            ] {
+                let failure = await #expect(throws: ClientFailure.self) {
+                    try await HTTPEndpoint("http://\(place)", path: "/").get()
+                }
+                #expect(failure?.message.hasPrefix(reason) == true, "\(failure?.message ?? "")")
+                #expect(failure?.exitCode == ExitCode(69) && failure?.message.contains("Error") == false)
             }
-            #expect(failure?.message.hasPrefix(reason) == true, "\(failure?.message ?? "")")
-            #expect(failure?.exitCode == ExitCode(69) && failure?.message.contains("Error") == false)
         }
     }
 

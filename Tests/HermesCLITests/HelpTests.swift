@@ -21,11 +21,31 @@ struct HelpTests {
     @Test(arguments: [
         (["publish", "--help"], "hermes pub"), (["help", "subscribe"], "hermes sub"), (["users"], "hermes user"),
         (["serv"], "hermes serve"), (["user", "lst"], "hermes user list"), (["xylophone"], "hermes --help"),
-        (["help", "user", "xylophone"], "hermes user --help"),
+        (["help", "user", "xylophone"], "hermes user --help"), (["foo"], "hermes --help"), (["rom"], "hermes room"),
+        (["subscirbe"], "hermes sub"), (["helth"], "hermes health"), (["user", ""], "hermes user --help"),
     ])
     func `an unknown command is refused with a hint`(arguments: [String], hint: String) throws {
         let problem = try #require(CommandNames.problem(in: arguments, of: HermesCommand.self))
-        #expect(problem.contains("\"\(hint)\""), "\(problem)")
+        #expect(problem.message.contains("\"\(hint)\""), "\(problem.message)")
+    }
+
+    @Test func `an empty word for a command is told in words`() throws {
+        let problem = try #require(CommandNames.problem(in: [""], of: HermesCommand.self))
+        #expect(problem.message.hasPrefix(#"the word after "hermes" is empty"#), "\(problem.message)")
+    }
+
+    @Test(arguments: [
+        (["foo"], "hermes"), (["user", "foo"], "hermes user"), (["help", "user", "foo"], "hermes user"),
+    ])
+    func `an unknown command is refused with the usage of the command before it`(words: [String], path: String) throws {
+        let problem = try #require(CommandNames.problem(in: words, of: HermesCommand.self))
+        let lines = problem.fullMessage(root: HermesCommand.self).split(separator: "\n")
+        #expect(
+            lines == [
+                "Error: there is no command \"\(path) foo\"; \"\(path) --help\" lists the commands",
+                "Usage: \(path) <subcommand>", "  See '\(path) --help' for more information.",
+            ]
+        )
     }
 
     @Test(arguments: [
@@ -43,7 +63,8 @@ struct HelpTests {
     ) throws {
         for words in [
             ["foo"], ["--log.level", "debug", "foo"], ["--log.level=debug", "foo"],
-            ["--data", "a", "--data.directory", "b"],
+            ["--data", "a", "--data.directory", "b"], ["--data", "a", "--data", "b"], ["--data=a", "--data", "a"],
+            ["--", "foo"], ["--log.level", "debug", "--", "foo"],
         ] {
             let error = #expect(throws: (any Error).self) { try HermesCommand.parseAsRoot([command] + words) }
             #expect(error.map { HermesCommand.exitCode(for: $0) } == .validationFailure, "\(words)")

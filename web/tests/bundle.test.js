@@ -13,7 +13,7 @@ import { gzipSync } from "node:zlib";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 /** What a page loads with hermes.js, compressed. */
-const maxBytes = 28 * 1024;
+const maxBytes = 29 * 1024;
 
 let folder = "";
 before(() => {
@@ -54,7 +54,7 @@ describe("what the server serves", () => {
         writeFileSync(join(served, "package.json"), '{ "type": "module" }');
     });
 
-    test("the SDK is one file of at most 28 KiB, compressed", (context) => {
+    test("the SDK is one file of at most 29 KiB, compressed", (context) => {
         const text = readFileSync(join(served, "hermes.js"), "utf8");
         const bytes = gzipSync(text, { level: 9 }).length;
         context.diagnostic(`${bytes} bytes compressed, ${text.length} unpacked`);

@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import { HermesClient, MemoryStore, standardPolicy } from "./sdk.js";
 import { FileStore } from "../node-store.js";
 import { encodeFrame, WebSocket } from "../node-websocket.js";
+import { RequestTable } from "../requests.js";
 import { FakeServer } from "./fake-server.js";
 
 const soon = { ...standardPolicy, windows: Array(50).fill(5) };
@@ -1143,6 +1144,125 @@ describe("requests", () => {
             await Promise.all(ends);
             assert.deepEqual(texts().slice(2), ["a", "b", "c", "d"]);
             assert.equal(server.connections.length, live);
+        });
+
+        const breach = (connection) => {
+            connection.send({ kicked: { reason: "REASON_PROTOCOL", message: "no packet", code: 4006 } });
+            connection.close(1002);
+        };
+
+        test("a request that is not repeatable fails with the breach if it was alone in flight", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            server.handler = (packet, connection) => packet.signal && breach(connection);
+            await assert.rejects(client.signal(7, "s", { data: "AA" }), { code: 109, message: /no packet/ });
+        });
+
+        test("a request that is not repeatable fails with the connection if others were in flight", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            server.handler = (packet, connection) => {
+                const isFirst = server.connections.length === 1;
+                if (packet.signal) breach(connection);
+                else if (packet.send && !isFirst) connection.send(receipt(packet, 1));
+            };
+            const sent = client.send("a", { uid: 7 });
+            await assert.rejects(client.signal(7, "s", { data: "AA" }), { code: 102 });
+            await sent;
+            assert.equal(server.connections.length, 2);
+        });
+
+        test("no request fails for one that got no answer in time", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            server.handler = (packet, connection) => {
+                if (!packet.send) return;
+                const number = server.connections.length;
+                if (number > 2) connection.send(receipt(packet, 1));
+                // The breach of the first message comes after the second one was written.
+                else if (packet.send.clientId === (number > 1 ? "b" : "c")) breach(connection);
+            };
+            const body = (text) => ({ send: { to: { uid: 7 }, clientId: text, content: { text } } });
+            const slow = client.request(body("a"), true, 500);
+            await Promise.all([assert.rejects(slow, { code: 103 }), ...["b", "c"].map((text) => client.request(body(text)))]);
+            assert.deepEqual(texts(), ["a", "b", "c", "a", "b", "b", "c"]);
+            assert.equal(server.connections.length, 3);
+        });
+
+        test("a logout does not wait until the suspects are answered", async () => {
+            const client = await open();
+            await client.logIn({ nickName: "ann", password: "secret" });
+            server.handler = (packet, connection) => {
+                if (packet.logOut) connection.send({ id: packet.id, result: {} });
+                else if (packet.send && server.connections.length === 1 && texts().length === 2) breach(connection);
+            };
+            const ends = ["a", "b"].map((text) => assert.rejects(client.send(text, { uid: 7 }), { code: 104 }));
+            await server.until(() => texts().length === 3);
+            await client.logOut();
+            assert.equal(client.state.is, "stopped");
+            assert.equal(client.canResume, false);
+            await Promise.all(ends);
+        });
+
+        describe("a suspect without an answer", () => {
+            /** A table whose requests were all in flight at a breach. */
+            function searching(count) {
+                const table = new RequestTable();
+                const ignore = () => {};
+                const entries = Array.from({ length: count }, () => table.insert({}, true, 60_000, ignore, ignore));
+                for (const entry of entries) write(table, entry);
+                assert.equal(table.blame(false), undefined);
+                table.connectionLost();
+                return { table, entries, ids: (now) => table.unwritten(now).map((entry) => entries.indexOf(entry)) };
+            }
+
+            function write(table, entry) {
+                entry.bytes = 10;
+                table.wrote(entry);
+            }
+
+            test("delays the next one by 10 s, and the last one in flight at a breach is tried first", () => {
+                const { table, entries, ids } = searching(3);
+                assert.deepEqual(ids(0), [0]);
+                write(table, entries[0]);
+                assert.deepEqual(ids(9_999), []);
+                assert.equal(table.nextTry, 10_000);
+                assert.deepEqual(ids(10_000), [1]);
+                write(table, entries[1]);
+                assert.equal(table.blame(false), undefined);
+                table.connectionLost();
+                assert.equal(table.nextTry, Infinity);
+                assert.deepEqual(ids(20_000), [1]);
+                write(table, entries[1]);
+                assert.equal(table.blame(false), entries[1]);
+                assert.equal(table.isSearching, false);
+                table.connectionLost();
+                assert.deepEqual(ids(30_000), [0, 2]);
+            });
+
+            test("ends the search 10 s after the last one was sent", () => {
+                const { table, entries, ids } = searching(1);
+                const later = table.insert({}, true, 60_000, () => {}, () => {});
+                assert.deepEqual(ids(0), [0]);
+                write(table, entries[0]);
+                assert.deepEqual(table.unwritten(9_999), []);
+                assert.deepEqual(table.unwritten(10_000), [later]);
+                assert.equal(table.isSearching, false);
+                assert.equal(table.nextTry, Infinity);
+            });
+
+            test("is the longest frame, too, after it was given up", () => {
+                const table = new RequestTable();
+                const [slow, other] = [1, 2].map((end) => table.insert({}, true, end, () => {}, () => {}));
+                write(table, slow);
+                write(table, other);
+                other.bytes = 5;
+                table.expired(1);
+                assert.equal(table.blame(true), undefined);
+                table.connectionLost();
+                write(table, other);
+                assert.equal(table.blame(true), other);
+            });
         });
 
         test("without a request in flight, none is searched for", async () => {

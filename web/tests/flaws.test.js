@@ -32,29 +32,29 @@ function schemas() {
 }
 
 const good = {
-    string: ["", "x"],
+    string: ["", "x", new String("x"), new URL("wss://a.example/"), new Date(0)],
     bool: [true, false],
-    bytes: ["", "AA", "AA==", "AAA", "AAA=", "AAAA", "+/+/", "-_-_"],
-    uint32: [0, 2 ** 32 - 1, "7"],
-    int32: [-(2 ** 31), 2 ** 31 - 1, "-7"],
-    uint64: [0, 2 ** 53 - 1, "18446744073709551615"],
-    int64: [-1, "-9223372036854775808", "9223372036854775807"],
-    double: [0, -1.5, "1.50"],
-    "map<string, string>": [{}, { a: "b", "\u00e9": "" }],
+    bytes: ["", "AA", "AA==", "AAA", "AAA=", "AAAA", "+/+/", "-_-_", "A A = ="],
+    uint32: [0, 2 ** 32 - 1, "7", "7.0", "7e0", "0.7E+1", new Number(7)],
+    int32: [-(2 ** 31), 2 ** 31 - 1, "-7", "-7.0", "-0"],
+    uint64: [0, 2 ** 53, 2 ** 64 - 2 ** 11, "1e3", "18446744073709551615"],
+    int64: [-1, -(2 ** 62), "-9223372036854775808", "9223372036854775807"],
+    double: [0, -1.5, "1.50", "1e1", "1E-400", 1e300, "NaN", "Infinity", "-Infinity", "-Inf"],
+    "map<string, string>": [{}, { a: "b", "\u00e9": "" }, { a: undefined, b: new String("x"), c: () => 1 }],
 };
 const wrong = {
     string: [7, true, {}, []],
     bool: [0, "true", {}, []],
-    bytes: [7, "A", "A===", "AA=", "AAAA=", "a b=", "-/AA", "é", [], new Uint8Array(2)],
-    uint32: [-1, 1.5, 2 ** 32, NaN, Infinity, 7n, "", "1.5", "-1", "01", "x", "4294967296", true, {}, []],
-    int32: [1.5, 2 ** 31, "2147483648", "1.0", true],
-    uint64: [-1, 0.5, 2 ** 53, "-1", "undefined", "18446744073709551616", "1e3"],
-    int64: [0.5, 2 ** 53, "9223372036854775808"],
-    double: [NaN, Infinity, "x", "", true, {}],
-    "map<string, string>": [{ a: 7 }, { a: null }, { "\u00e9": "", "e\u0301": "" }, [], "x"],
+    bytes: [7, "A", "A===", "AA=", "AAAA=", "a b=", "A", "-/AA", "é", [], new Uint8Array(2)],
+    uint32: [-1, 1.5, 2 ** 32, NaN, Infinity, 7n, "", "1.5", "-1", "01", "x", "4294967296", "-0", "7.", "1e99", "0x7", true, {}, []],
+    int32: [1.5, 2 ** 31, "2147483648", "1.5", true],
+    uint64: [-1, 0.5, 2 ** 64, "-1", "undefined", "18446744073709551616", "1e-3"],
+    int64: [0.5, 2 ** 63, "9223372036854775808"],
+    double: [NaN, Infinity, "x", "", ".5", "5.", "1e999", "0".repeat(2), `0.${"1".repeat(126)}`, true, {}],
+    "map<string, string>": [{ a: 7 }, { a: null }, { a: new Number(7) }, { "\u00e9": "", "e\u0301": "" }, [], "x"],
 };
 const wrongMessage = [7, "x", true, []];
-const wrongEnum = [1.5, 2 ** 31, true, {}, []];
+const wrongEnum = [1.5, 2 ** 63, true, {}, []];
 
 /** The bodies that the app sends. The client itself makes the others. */
 const bodies =
@@ -93,6 +93,18 @@ describe("a value that proto3 JSON does not allow is found, and named", () => {
             check(type, (value) => ({ [body]: value }), body);
         });
     }
+});
+
+test("what JSON drops is no value, except in a list", () => {
+    const content = { text: "x", attributes: { replyTo: undefined, kind: "note" }, image: undefined, sound: () => {} };
+    assert.equal(flawOf({ send: { to: { uid: 7, groupId: undefined }, content }, ping: undefined }), "");
+    assert.match(flawOf({ presence: { watchUids: [undefined] } }), /watchUids\.0/);
+});
+
+test("a value is what its toJSON returns", () => {
+    const own = (json) => ({ toJSON: () => json });
+    assert.equal(flawOf(own({ send: own({ to: { uid: own(7) }, content: { text: own("x") } }) })), "");
+    assert.match(flawOf({ send: { content: { text: own(7) } } }), /content\.text/);
 });
 
 test("fields that the schemas do not have are passed over", () => {

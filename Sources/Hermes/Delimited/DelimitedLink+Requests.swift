@@ -44,6 +44,9 @@ extension DelimitedLink {
         }
     }
 
+    /// A logout must not fail because another request is searched for.
+    static func isUrgent(_ request: Request) -> Bool { if case .logOut = request { true } else { false } }
+
     /// The loss of a connection leaves its rooms, and a device is removed only once.
     static func answer(toRepeated request: Request, refusedWith error: HermesClientError) -> Answer? {
         switch (request, error.code) {

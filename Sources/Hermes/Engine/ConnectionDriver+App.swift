@@ -163,7 +163,7 @@ extension ConnectionDriver {
             }
         } onCancel: {
             onLoop { driver in
-                guard let id = id.value, let entry = driver.requests.remove(id) else { return }
+                guard let id = id.value, let entry = driver.requests.abandon(id) else { return }
                 driver.link.abandoned(id: id)
                 entry.waiter.resume(throwing: CancellationError())
                 driver.continueSearch()
@@ -182,9 +182,10 @@ extension ConnectionDriver {
         waiter: RequestWaiter<Link.Answer>
     ) -> UInt64 {
         let deadline = eventLoop.now + TimeAmount(timeout)
-        let id = requests.insert(request, replay: replay, deadline: deadline, waiter: waiter)
-        // If the request cannot be written, its waiter has got the error. During a search, the request waits.
-        if case .live = machine.state, !requests.isSearching { try? write(request, id: id) }
+        let isUrgent = Link.isUrgent(request)
+        let id = requests.insert(request, replay: replay, deadline: deadline, waiter: waiter, isUrgent: isUrgent)
+        // If the request cannot be written, its waiter has got the error. During a search, the request may wait.
+        if case .live = machine.state, isUrgent || !requests.isSearching { try? write(request, id: id) }
         schedule()
         return id
     }

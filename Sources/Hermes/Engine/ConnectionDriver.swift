@@ -278,15 +278,20 @@ extension ConnectionDriver {
     /// Writes the requests that wait for the connection.
     private func writeWaiting() {
         while case .live = machine.state {
-            let waiting = requests.unwritten()
+            let waiting = requests.unwritten(now: eventLoop.now)
             guard !waiting.isEmpty else { return }
             // If a request cannot be written, its waiter has got the error.
             for (id, request) in waiting { try? write(request, id: id) }
         }
     }
 
-    /// Writes the next request if requests are sent one at a time and the one before is gone.
-    func continueSearch() { if requests.isSearching { writeWaiting() } }
+    /// Writes the next request if requests are sent one at a time and the one before is gone, or has waited long enough
+    /// for its answer.
+    func continueSearch() {
+        guard requests.isSearching else { return }
+        writeWaiting()
+        schedule()
+    }
 
     /// Closes the connection if the server does not read the replies that it makes the client send.
     private func boundUnread() {
@@ -400,7 +405,9 @@ extension ConnectionDriver {
 extension ConnectionDriver {
     /// Ensures that there is a timer for the earliest deadline. A timer that fires too early does no harm.
     func schedule() {
-        let deadlines = [machine.nextDeadline, link.nextDeadline, requests.nextDeadline]
+        // Without a live connection, a search waits.
+        let nextTry = if case .live = machine.state { requests.nextTry } else { NIODeadline?.none }
+        let deadlines = [machine.nextDeadline, link.nextDeadline, requests.nextDeadline, nextTry]
         guard let next = deadlines.compactMap({ $0 }).min() else {
             timer?.cancel()
             timer = nil

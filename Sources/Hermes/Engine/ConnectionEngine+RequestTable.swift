@@ -20,6 +20,8 @@ extension ConnectionEngine {
             let replay: Replay
             let deadline: NIODeadline
             let waiter: Waiter
+            /// Whether the request does not wait during a search for another request.
+            let isUrgent: Bool
             /// Whether the request was written to the present connection.
             var isWritten = false
             /// Whether the request was written to an earlier connection.
@@ -34,6 +36,16 @@ extension ConnectionEngine {
         /// The last of the requests that were in flight when the server ended a connection for a breach of the
         /// protocol; 0: no request is searched for.
         private var lastSuspect: UInt64 = 0
+        /// The suspect that is sent first; 0: the one with the lowest id.
+        private var firstSuspect: UInt64 = 0
+        /// The request that was written last.
+        private var lastWritten: UInt64 = 0
+        /// The length of the longest request that was written to the present connection and given up before its answer;
+        /// nil if there is none.
+        private var abandonedBytes: Int?
+        /// During a search, the time at which the next request no longer waits for the answer to the one before. Nil if
+        /// no request waits.
+        private(set) var nextTry: NIODeadline?
         /// The earliest deadline, or a moment before it.
         private(set) var nextDeadline: NIODeadline?
 
@@ -43,63 +55,117 @@ extension ConnectionEngine {
         /// connection.
         var isSearching: Bool { lastSuspect > 0 }
 
+        /// The time that the other requests wait for the answer to one, during a search.
+        static var searchDelay: TimeAmount { .seconds(10) }
+
         /// Adds a request.
         ///
+        /// - Parameter isUrgent: whether the request does not wait during a search for another request.
         /// - Returns: the request's id, at least 16.
-        mutating func insert(_ request: Request, replay: Replay, deadline: NIODeadline, waiter: Waiter) -> UInt64 {
+        mutating func insert(
+            _ request: Request,
+            replay: Replay,
+            deadline: NIODeadline,
+            waiter: Waiter,
+            isUrgent: Bool = false
+        ) -> UInt64 {
             lastID &+= 1
-            entries[lastID] = Entry(request: request, replay: replay, deadline: deadline, waiter: waiter)
+            entries[lastID] = Entry(
+                request: request,
+                replay: replay,
+                deadline: deadline,
+                waiter: waiter,
+                isUrgent: isUrgent
+            )
             nextDeadline = min(nextDeadline ?? deadline, deadline)
             return lastID
         }
 
-        /// Removes a request that is answered or no longer wanted.
+        /// Removes a request that is answered, or that could not be written.
         mutating func remove(_ id: UInt64) -> Entry? {
             let entry = entries.removeValue(forKey: id)
             if entries.isEmpty { nextDeadline = nil }
             return entry
         }
 
+        /// Removes a request that is no longer wanted.
+        mutating func abandon(_ id: UInt64) -> Entry? {
+            guard let entry = remove(id) else { return nil }
+            noteAbandoned(entry)
+            return entry
+        }
+
+        /// Notes that a request was given up. If it was written, the server may still end the connection for it.
+        private mutating func noteAbandoned(_ entry: Entry) {
+            guard entry.isWritten else { return }
+            abandonedBytes = max(abandonedBytes ?? 0, entry.writtenBytes)
+        }
+
         /// Notes that the request was written to the present connection, with this length in bytes.
         mutating func markWritten(_ id: UInt64, bytes: Int = 0) {
             entries[id]?.isWritten = true
             entries[id]?.writtenBytes = bytes
+            lastWritten = id
         }
 
         /// The length of the longest unanswered request on the present connection, in bytes; 0 if there is none.
-        var longestBytes: Int { entries.values.reduce(0) { $1.isWritten ? max($0, $1.writtenBytes) : $0 } }
+        var longestBytes: Int {
+            entries.values.reduce(abandonedBytes ?? 0) { $1.isWritten ? max($0, $1.writtenBytes) : $0 }
+        }
 
         /// Handles a breach of the protocol for which the server ends the connection. The server does not name the
         /// request.
         ///
         /// If a frame was too long, the longest unanswered request fails. Otherwise, each request in flight may be the
-        /// cause. These requests are then sent one at a time over the next connections, and the request that is in
-        /// flight at a further breach fails. A request of no bytes is not blamed, because the link sends it by itself.
+        /// cause. These requests are then sent one at a time over the next connections, and a request that is alone in
+        /// flight at a further breach fails. At the first breach, too, a request that is alone in flight fails if it
+        /// must not be sent again. If other requests were in flight at a further breach, the one that was written last
+        /// is sent first over the next connection.
+        ///
+        /// No request fails if one that was given up may be the cause. A request of no bytes is not blamed, because the
+        /// link sends it by itself.
         ///
         /// - Parameter isTooLong: whether the server says that a frame was too long.
         /// - Returns: the request, which is removed, if it fails; otherwise nil.
         mutating func blame(isTooLong: Bool) -> (id: UInt64, entry: Entry)? {
-            let written = entries.filter { $0.value.isWritten && $0.value.writtenBytes > 0 }
-            guard isTooLong || isSearching else {
-                lastSuspect = written.keys.max() ?? 0
-                return nil
+            let written = entries.filter { $0.value.isWritten }
+            let suspects = written.filter { $0.value.writtenBytes > 0 }
+            let longest = suspects.max { ($0.value.writtenBytes, $1.key) < ($1.value.writtenBytes, $0.key) }
+            if isTooLong {
+                guard let longest, longest.value.writtenBytes > abandonedBytes ?? 0 else { return nil }
+                return remove(longest.key).map { (longest.key, $0) }
             }
-            guard let id = written.max(by: { ($0.value.writtenBytes, $1.key) < ($1.value.writtenBytes, $0.key) })?.key
-            else { return nil }
-            if !isTooLong { lastSuspect = 0 }
-            return remove(id).map { (id, $0) }
+            if let longest, written.count == 1, abandonedBytes == nil, isSearching || longest.value.replay == .never {
+                lastSuspect = 0
+                return remove(longest.key).map { (longest.key, $0) }
+            }
+            if isSearching {
+                firstSuspect = lastWritten
+            } else {
+                lastSuspect = suspects.keys.max() ?? 0
+            }
+            return nil
         }
 
         /// Returns the requests to write to a live connection, in order. During a search for a request, each request is
-        /// written after the answer to the one before. The search ends when all suspects are gone.
-        mutating func unwritten() -> [(id: UInt64, request: Request)] {
+        /// written after the answer to the one before, or ``searchDelay`` later. Urgent requests do not wait. The search
+        /// ends when each suspect is gone, or has waited this long for its answer.
+        mutating func unwritten(now: NIODeadline) -> [(id: UInt64, request: Request)] {
             let waiting = entries.filter { !$0.value.isWritten }.sorted { $0.key < $1.key }
-                .map { (id: $0.key, request: $0.value.request) }
-            if let first = entries.keys.min(), first <= lastSuspect {
-                return waiting.count == entries.count ? Array(waiting.prefix(1)) : []
+            let all = waiting.map { (id: $0.key, request: $0.value.request) }
+            guard isSearching else { return all }
+            let urgent = waiting.filter { $0.value.isUrgent }.map { (id: $0.key, request: $0.value.request) }
+            guard urgent.isEmpty else { return urgent }
+            if waiting.count < entries.count, let nextTry, now < nextTry { return [] }
+            let suspects = all.prefix { $0.id <= lastSuspect }
+            if let next = suspects.first(where: { $0.id == firstSuspect }) ?? suspects.first {
+                nextTry = now + Self.searchDelay
+                return [next]
             }
+            nextTry = nil
             lastSuspect = 0
-            return waiting
+            firstSuspect = 0
+            return all
         }
 
         /// Handles the loss of the connection.
@@ -112,6 +178,8 @@ extension ConnectionEngine {
                 entries[id]?.isWritten = false
                 entries[id]?.isRepeated = true
             }
+            abandonedBytes = nil
+            nextTry = nil
             if entries.isEmpty { nextDeadline = nil }
             return failed.map(\.value)
         }
@@ -120,7 +188,10 @@ extension ConnectionEngine {
         mutating func expired(now: NIODeadline) -> [(id: UInt64, entry: Entry)] {
             guard let nextDeadline, nextDeadline <= now else { return [] }
             let expired = entries.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }
-            for (id, _) in expired { entries[id] = nil }
+            for (id, entry) in expired {
+                entries[id] = nil
+                noteAbandoned(entry)
+            }
             self.nextDeadline = entries.values.map(\.deadline).min()
             return expired.map { ($0.key, $0.value) }
         }

@@ -67,6 +67,9 @@ package protocol ConnectionLink: Sendable {
     /// `isLive`.
     mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects)
 
+    /// Whether an app's request does not wait while others are sent one at a time, see `RequestTable.blame`.
+    static func isUrgent(_ request: Request) -> Bool
+
     /// Returns the answer to a request that was sent again after the loss of a connection, if the server refuses it
     /// only because it has carried out the first try; otherwise nil.
     static func answer(toRepeated request: Request, refusedWith error: HermesClientError) -> Answer?
@@ -123,6 +126,7 @@ extension ConnectionLink {
     package mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {}
     package mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat) {}
     package mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects) {}
+    package static func isUrgent(_ request: Request) -> Bool { false }
     package static func answer(toRepeated request: Request, refusedWith error: HermesClientError) -> Answer? { nil }
     package mutating func abandoned(id: UInt64) {}
     package mutating func refusedForLength(atLeast bytes: Int, effects: inout Effects) {}

@@ -12,14 +12,27 @@ package enum ServerMismatch {
     /// The text for a server that speaks TLS, although the client does not.
     package static let speaksTLS = "the server speaks TLS on this port"
 
-    /// Whether a connection failed because of TLS: only one of client and server uses it, or the client does not trust
-    /// the server's certificate.
+    /// Whether the error shows that every further connection fails because of TLS: only one of client and server uses
+    /// it, the client does not trust the server's certificate, or the client's settings for TLS are invalid.
+    ///
+    /// The end of a connection during the handshake does not show this. A busy server ends connections, too.
     package static func isAboutTLS(_ error: HermesClientError) -> Bool {
-        if error.code == .badTLS || error.message.contains(speaksTLS) || error.message.contains(speaksNoTLS) {
-            return true
+        if error.code == .badTLS || error.message.contains(speaksTLS) { return true }
+        guard let cause = error.cause else { return false }
+        switch cause {
+        case NIOSSLError.handshakeFailed(.sslError(let stack)), NIOSSLError.handshakeFailed(.unknownError(let stack)):
+            guard let entry = stack.first.map({ "\($0)" }) else { return false }
+            return lastingProblems.contains { entry.contains("OPENSSL_internal:\($0)") }
+        case let found as NIOSSLExtraError: return found == .failedToValidateHostname
+        case let found as HermesClientError: return isAboutTLS(found)
+        default: return false
         }
-        return error.cause.flatMap { text(ofTLS: $0) } != nil
     }
+
+    /// BoringSSL's names of the problems that a further connection to the same server has, too.
+    private static let lastingProblems = [
+        "CERTIFICATE_VERIFY_FAILED", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSION_NUMBER",
+    ]
 
     /// Returns a short text for an error of TLS; nil for other errors.
     static func text(ofTLS error: any Error) -> String? {

@@ -133,8 +133,8 @@ actor Chat {
 
     // MARK: Events
 
-    /// - Throws: HermesClientError if client and server do not agree about TLS before the first login. A further try
-    ///   cannot succeed.
+    /// - Throws: HermesClientError if a connection before the first login shows that client and server do not agree
+    ///   about TLS. A further try cannot succeed.
     private func printStates() async throws -> End {
         var wasLive = false
         for await state in client.states {

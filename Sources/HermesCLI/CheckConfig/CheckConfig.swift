@@ -9,6 +9,10 @@ struct CheckConfig: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check-config",
         abstract: "Check a configuration without starting anything.",
+        usage: """
+            hermes check-config [--config <file>] [--skip-files] [--show] [--print-annotated] [--print-reference] \
+            [--data <directory>] [<setting> ...]
+            """,
         discussion: """
             Reads the same sources as hermes serve, and the files that they name: topic rules, keys, certificates. \
             Exit code 0: the configuration is valid; 78: it is not, with the reasons.
@@ -36,7 +40,7 @@ struct CheckConfig: AsyncParsableCommand {
     var printReference = false
 
     @Option(name: .long, help: ArgumentHelp("The data directory; short for --data.directory.", valueName: "directory"))
-    var data: String?
+    var data: [String] = []
 
     @Argument(parsing: .allUnrecognized, help: ArgumentHelp("Settings, as --KEY VALUE.", valueName: "setting"))
     var settings: [String] = []

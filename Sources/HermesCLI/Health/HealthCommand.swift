@@ -10,6 +10,7 @@ struct HealthCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
         abstract: "Ask the server of this machine whether it is ready.",
+        usage: "hermes health [--config <file>] [--data <directory>] [<setting> ...]",
         discussion: """
             Asks the HTTP port of the configuration for /readyz, and prints the answer. Exit code 0: the server is ready; \
             1: it is not, with the reason; 69: it does not answer; 78: the configuration is wrong, or it has no HTTP port \
@@ -25,7 +26,7 @@ struct HealthCommand: AsyncParsableCommand {
     var config: String?
 
     @Option(name: .long, help: ArgumentHelp("The data directory; short for --data.directory.", valueName: "directory"))
-    var data: String?
+    var data: [String] = []
 
     @Argument(parsing: .allUnrecognized, help: ArgumentHelp("Settings, as --KEY VALUE.", valueName: "setting"))
     var settings: [String] = []

@@ -96,8 +96,8 @@ struct RoomCommand: AsyncParsableCommand {
             configuration.reconnect = gift == nil ? .interactive : .never
             let client = try LiveRoomClient(configuration)
             do {
-                try await client.join()
                 if let gift = gift.flatMap({ Gift($0) }) {
+                    try await client.join()
                     try await give(gift, over: client, echoes)
                 } else {
                     let visit = RoomVisit(
@@ -147,39 +147,58 @@ struct RoomVisit: Sendable {
     let echoes: RoomEchoes
 
     private enum End: Sendable {
+        case joined
         case over
+        /// The time since the start is over.
+        case time
         case input
         case interrupted
         case nothing
     }
 
+    /// Joins the room, and stays there until the visit ends.
+    ///
+    /// - Throws: HermesClientError; CancellationError if the user interrupted the visit; ClientFailure if the time was
+    ///   over before the room was joined.
     func run() async throws {
         let isInteractive = talks && isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1
         let console = Console(isInteractive: isInteractive)
-        let hint = isInteractive ? "; Ctrl-D leaves" : ""
-        await console.status("in the room \(room)\(hint)")
         try await withThrowingTaskGroup(of: End.self) { group in
             defer { group.cancelAll() }
             group.addTask {
                 await Interrupts.wait()
                 return .interrupted
             }
-            group.addTask {
-                try await client.run()
-                return .over
-            }
             group.addTask { await printStates(console) }
-            group.addTask { try await printEvents(console) }
-            if talks {
-                group.addTask { try await talk(console) }
-            } else if let wait {
+            if !talks, let wait {
                 group.addTask {
                     try await Task.sleep(for: .seconds(wait))
-                    return .over
+                    return .time
                 }
             }
+            group.addTask {
+                try await client.join()
+                return .joined
+            }
+            var isJoined = false
             for try await end in group {
                 switch end {
+                case .joined:
+                    isJoined = true
+                    let hint = isInteractive ? "; Ctrl-D leaves" : ""
+                    await console.status("in the room \(room)\(hint)")
+                    group.addTask {
+                        try await client.run()
+                        return .over
+                    }
+                    group.addTask { try await printEvents(console) }
+                    if talks { group.addTask { try await talk(console) } }
+                case .time:
+                    if isJoined { return }
+                    throw ClientFailure(
+                        "the room \(room) could not be joined within the time of --wait",
+                        exitCode: ExitCode(69)
+                    )
                 case .over: return
                 case .interrupted: throw CancellationError()
                 case .input:

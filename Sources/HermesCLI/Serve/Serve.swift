@@ -9,6 +9,7 @@ import HermesServer
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Start the server.",
+        usage: "hermes serve [--config <file>] [--data <directory>] [<setting> ...]",
         discussion: """
             Needs no configuration: data goes to ./hermes-data, and all listeners are on 127.0.0.1. SIGTERM and SIGINT \
             stop the server: it tells its clients, commits everything, and ends with exit code 0. SIGHUP reads \
@@ -30,7 +31,7 @@ struct Serve: AsyncParsableCommand {
     var config: String?
 
     @Option(name: .long, help: ArgumentHelp("The data directory; short for --data.directory.", valueName: "directory"))
-    var data: String?
+    var data: [String] = []
 
     @Argument(parsing: .allUnrecognized, help: ArgumentHelp("Settings, as --KEY VALUE.", valueName: "setting"))
     var settings: [String] = []

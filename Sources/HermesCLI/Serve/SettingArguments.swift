@@ -8,19 +8,23 @@ enum SettingArguments {
     private static let directory = "--data.directory"
 
     /// Returns the settings together with the data directory.
-    static func all(_ settings: [String], data: String?) -> [String] {
-        (data.map { [directory, $0] } ?? []) + settings
+    static func all(_ settings: [String], data: [String]) -> [String] {
+        data.flatMap { [directory, $0] } + settings
     }
 
     /// Checks that every word belongs to a setting, and that the data directory is given only once. The keys and the
     /// values are checked later, together with the other sources of the configuration.
-    static func check(_ settings: [String], data: String?) throws(ValidationError) {
+    ///
+    /// - Parameter data: the values of `--data`.
+    static func check(_ settings: [String], data: [String]) throws(ValidationError) {
+        if data.count > 1 { throw ValidationError("--data is given more than once: give it only once") }
         var rest = settings[...]
         while let word = rest.popFirst() {
-            guard word.hasPrefix("--") else {
+            // The argument parser hands on the word "--", too.
+            guard word.hasPrefix("--"), word != "--" else {
                 throw ValidationError("\"\(word)\" is not understood; give a setting as --KEY VALUE")
             }
-            if data != nil, word == directory || word.hasPrefix("\(directory)=") {
+            if !data.isEmpty, word == directory || word.hasPrefix("\(directory)=") {
                 throw ValidationError("--data and \(directory) are the same setting: give only one of them")
             }
             if !word.contains("="), let next = rest.first, !next.hasPrefix("--") { rest.removeFirst() }

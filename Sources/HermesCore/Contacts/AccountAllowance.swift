@@ -20,6 +20,8 @@ struct AccountAllowance {
     /// An action is allowed if no more than this is missing, so that rounding delays nobody. What is missing becomes a
     /// debt, so no account gets more in the long run.
     private static let roundingError = 1e-6
+    /// The same for large amounts, as a part of the amount.
+    private static let relativeError = 1e-12
 
     private let amount: Double
     private let period: Duration
@@ -63,7 +65,9 @@ struct AccountAllowance {
     mutating func take(_ cost: Int, of user: UserID, now: Duration) -> Duration? {
         var bucket = refilled(user, now)
         let missing = min(Double(cost), amount) - bucket.left
-        guard missing <= Self.roundingError else { return max(.seconds(1), period * (missing / amount)) }
+        guard missing <= max(Self.roundingError, amount * Self.relativeError) else {
+            return max(.seconds(1), period * (missing / amount))
+        }
         bucket.left -= Double(cost)
         remember(bucket, of: user, now)
         return nil

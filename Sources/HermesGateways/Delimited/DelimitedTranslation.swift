@@ -14,10 +14,7 @@ enum DelimitedTranslation {
         var answer = Hermes_V1_Error()
         answer.code = error.code.rawValue
         answer.message = error.message
-        if let retryAfter = error.retryAfter {
-            let milliseconds = retryAfter / .milliseconds(1)
-            answer.retryAfterMs = UInt32(min(max(milliseconds, 1), 86_400_000))
-        }
+        if let wait = error.retryAfterMilliseconds { answer.retryAfterMs = wait }
         return answer
     }
 

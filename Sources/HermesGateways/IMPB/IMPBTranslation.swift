@@ -13,9 +13,7 @@ enum IMPBTranslation {
         answer.type = isInvalid(error.code) ? .invalidParams : .common
         answer.msg = error.message
         answer.code = error.code.rawValue
-        if let retryAfter = error.retryAfter {
-            answer.retryAfterMs = UInt32(min(max(retryAfter / .milliseconds(1), 1), 86_400_000))
-        }
+        if let wait = error.retryAfterMilliseconds { answer.retryAfterMs = wait }
         return answer
     }
 

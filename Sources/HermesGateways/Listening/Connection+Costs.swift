@@ -92,7 +92,7 @@ extension Connection {
         let now = loop.eventLoop.now.uptime
         var wait = Duration.zero
         switch budgetAddress {
-        case .local, .unknown: break
+        case .local, .unknown, .hidden: break
         case let address: wait = rates.charge(units, to: .address(address), now: now)
         }
         if let account { wait = max(wait, rates.charge(units, to: .account(account), now: now)) }

@@ -23,6 +23,9 @@ package final class ConnectionCounter: Sendable {
         case local
         /// The connection is from a proxy that has not given the client's address; it counts only in the total.
         case unknown
+        /// The connection of the HTTP port is from a proxy that has said that it gives no address of the client. It
+        /// counts only in the total, and gets no connection of the reserve.
+        case hidden
 
         package init(_ address: SocketAddress?) {
             switch address {
@@ -65,7 +68,7 @@ package final class ConnectionCounter: Sendable {
         /// Whether an address has fewer connections than `limit`; always true for local and unknown addresses.
         func hasRoom(for address: Address, limit: Int) -> Bool {
             switch address {
-            case .local, .unknown: true
+            case .local, .unknown, .hidden: true
             case .v4, .v6Network: perAddress[address, default: AddressCounts()].all < limit
             }
         }
@@ -191,6 +194,7 @@ package final class ConnectionCounter: Sendable {
     package func identify(_ address: Address, isHTTP: Bool = false) -> Refusal? {
         counts.withLock { counts in
             guard counts.hasRoom(for: address, limit: perAddress) else { return .perAddress }
+            guard address != .hidden || counts.http <= httpTotal else { return .total }
             counts.add(address, isHTTP: isHTTP)
             counts.remove(.unknown, isHTTP: isHTTP)
             return nil

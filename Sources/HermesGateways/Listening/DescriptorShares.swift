@@ -29,7 +29,7 @@ package struct DescriptorShares: Sendable, Hashable {
         gateways = max(1, shared - max(http.floor, min(10_000, shared / 5)))
     }
 
-    /// The limits of the console, which has a quarter of the server's own descriptors.
+    /// The limits of the console, which has a part of the server's own descriptors.
     package var console: ConnectionCounter.HTTPShares { .fitting(own / 4) }
 
     /// The parts of the descriptors that this process may have now.

@@ -27,7 +27,7 @@ package final class HandshakeBudget: Sendable {
     /// - Returns: false if the address has used up its handshakes. In that case nothing is charged, so a client that
     ///   waits gets in later.
     package func take(of address: ConnectionCounter.Address, now: Duration) -> Bool {
-        guard address != .local, address != .unknown else { return true }
+        guard address != .local, address != .unknown, address != .hidden else { return true }
         return buckets.withLock { buckets in
             buckets.change(address, now: now, rate: { _ in rate }) { bucket in
                 guard bucket.hasToken(rate: rate.perSecond, burst: rate.burst, now: now) else { return false }

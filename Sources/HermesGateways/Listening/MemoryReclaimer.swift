@@ -106,7 +106,7 @@ struct MemoryHolding: Sendable {
         self.connection = connection
         self.bytes = bytes
         switch connection.budgetAddress {
-        case .local, .unknown: consumer = .connection(ObjectIdentifier(connection))
+        case .local, .unknown, .hidden: consumer = .connection(ObjectIdentifier(connection))
         case let address: consumer = .address(address)
         }
     }

@@ -269,7 +269,7 @@ extension MQTTConnection {
             return noRoom()
         }
         var membership: MQTTSharedQuota.Membership?
-        if filter.group != nil, known?.membership == nil {
+        if filter.group != nil, known?.membership == nil, !request.hasNew(filter.text) {
             membership = gateway.sharedQuota.join(wanted.filter, of: source(of: client))
             guard membership != nil else {
                 if isNew { client.subscriptions.giveBack(filter.shape) }

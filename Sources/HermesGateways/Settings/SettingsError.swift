@@ -15,14 +15,20 @@ package struct SettingsError: Error, Sendable, CustomStringConvertible {
 
 extension SettingsError {
     /// Returns the word that is most similar to `word`; nil if none is similar enough.
-    package static func nearest(to word: String, among words: some Sequence<String>) -> String? {
+    ///
+    /// - Parameter maxDistance: the number of letters that may differ; nil: a third of them, at least 2.
+    package static func nearest(
+        to word: String,
+        among words: some Sequence<String>,
+        maxDistance: Int? = nil
+    ) -> String? {
         let typed = Array(word.lowercased())
         var best: (word: String, distance: Int)?
         for candidate in words {
             let distance = editDistance(typed, Array(candidate.lowercased()))
             if distance < best?.distance ?? .max { best = (candidate, distance) }
         }
-        guard let best, best.distance <= max(2, typed.count / 3) else { return nil }
+        guard let best, best.distance <= maxDistance ?? max(2, typed.count / 3) else { return nil }
         return best.word
     }
 

@@ -23,15 +23,15 @@ final class DatabaseFile: Sendable {
     static let interval = Duration.seconds(2)
 
     private let path: String
-    /// The inode number of the open file; nil if it is unknown.
-    private let number: UInt64?
+    /// The device and the inode number of the open file; nil if they are unknown.
+    private let identity: [UInt64]?
     private let isGone = Mutex(false)
 
     /// - Parameter path: the path under which the database has just been opened.
     init(_ path: String) {
         self.path = path
         var file = stat()
-        number = stat(path, &file) == 0 ? UInt64(file.st_ino) : nil
+        identity = stat(path, &file) == 0 ? Self.identity(of: file) : nil
     }
 
     /// The problem that the last check has found, for people; nil if there is none.
@@ -64,6 +64,10 @@ final class DatabaseFile: Sendable {
     private var isInPlace: Bool {
         var file = stat()
         guard stat(path, &file) == 0 else { return errno != ENOENT && errno != ENOTDIR }
-        return number == nil || UInt64(file.st_ino) == number
+        return identity == nil || Self.identity(of: file) == identity
+    }
+
+    private static func identity(of file: stat) -> [UInt64] {
+        [UInt64(truncatingIfNeeded: file.st_dev), UInt64(truncatingIfNeeded: file.st_ino)]
     }
 }

@@ -16,10 +16,10 @@ enum ControlClient {
     /// The longest path of a socket, in bytes. The system also needs room for a zero byte.
     static let maxPathBytes = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
 
-    /// The longest wait for an answer, in seconds. A backup has no limit, because it may take long.
+    /// The longest wait for an answer, in seconds.
     static let answerLimit = 120
 
-    /// - Parameter limit: the longest wait for an answer, in seconds; ignored for a backup.
+    /// - Parameter limit: the longest wait for an answer, in seconds; ignored for requests that may take long.
     /// - Returns: nil if no server listens in the directory.
     /// - Throws: ``ServerFailure`` if a server listens but does not answer.
     static func ask(
@@ -45,9 +45,13 @@ enum ControlClient {
         _ directory: String,
         _ limit: Int
     ) throws(ServerFailure) -> ControlResponse? {
-        let limit: Int? = if case .backup = request { nil } else { limit }
-        guard let descriptor = connect(to: ControlSocket.path(in: directory), limit) else { return nil }
+        let limit: Int? = request.mayTakeLong ? nil : limit
         let began = ContinuousClock.now
+        func isLate() -> Bool { limit.map { ContinuousClock.now - began >= .seconds($0) } ?? false }
+        guard let descriptor = connect(to: ControlSocket.path(in: directory), limit) else {
+            if isLate() { throw noAnswer(directory, limit) }
+            return nil
+        }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             try handle.write(contentsOf: JSONEncoder().encode(request) + Data([UInt8(ascii: "\n")]))
@@ -60,18 +64,20 @@ enum ControlClient {
                 "the answer of the server on \(directory) is not understood; it may have another version (\(error))"
             )
         } catch {
-            if let limit, ContinuousClock.now - began >= .seconds(limit) {
-                throw ServerFailure(
-                    .dataInUse,
-                    "the server on \(directory) did not answer within \(limit) s. It may be overloaded or suspended; "
-                        + "its log may say why. It may still carry out the request"
-                )
-            }
+            if isLate() { throw noAnswer(directory, limit) }
             throw ServerFailure(
                 .dataInUse,
                 "the server on \(directory) did not answer, probably because it is stopping; try again"
             )
         }
+    }
+
+    private static func noAnswer(_ directory: String, _ limit: Int?) -> ServerFailure {
+        ServerFailure(
+            .dataInUse,
+            "the server on \(directory) did not answer within \(limit ?? 0) s. It may be overloaded or suspended; its log "
+                + "may say why. It may still carry out the request"
+        )
     }
 
     /// The server closed the connection without an answer.
@@ -114,5 +120,15 @@ enum ControlClient {
             return nil
         }
         return descriptor
+    }
+}
+
+extension ControlRequest {
+    /// Whether the server may need longer for the request than for others, because it copies or changes much data.
+    fileprivate var mayTakeLong: Bool {
+        switch self {
+        case .backup, .deleteUser: true
+        default: false
+        }
     }
 }

@@ -139,9 +139,10 @@ final class HTTPGate: Sendable {
         guard let present = opened.withLock(\.self) else { throw startingAnswer(to: head) }
         // A WebSocket counts as a connection and not as a request.
         if isWebSocket { return PassedRequest(client: client, isCounted: false) }
-        if let check = Check(head) {
+        let check = Check(head)
+        if let check {
             let isAllowed =
-                client == .unknown
+                client == .hidden
                 ? Self.takesOwn(&bucket, now: now)
                 : probers.allows(Prober(check: check, address: client), now: now)
             if !isAllowed, let word = word(on: check, head, present.readiness) { throw word }
@@ -151,18 +152,20 @@ final class HTTPGate: Sendable {
             let isAllowed =
                 if let key {
                     keys.allows(key, now: now)
-                } else if client == .unknown {
+                } else if client == .hidden {
                     Self.takesOwn(&bucket, now: now)
                 } else {
                     strangers.allows(client, now: now)
                 }
             guard isAllowed else { throw Self.tooManyRequests }
         }
-        if isForwarded, let refusal = counter.beginRequest(of: client) {
+        // The check of a server's state must not fail because others behind the same address have many connections.
+        let isCounted = isForwarded && check == nil
+        if isCounted, let refusal = counter.beginRequest(of: client) {
             metrics.refused(refusal)
             throw Self.tooManyRequests
         }
-        return PassedRequest(client: client, isCounted: isForwarded)
+        return PassedRequest(client: client, isCounted: isCounted)
     }
 
     /// Takes a token of a connection whose client is hidden, and returns whether there was one.
@@ -236,7 +239,7 @@ final class HTTPGate: Sendable {
 struct PassedRequest: Sendable, Hashable {
     let client: ConnectionCounter.Address
     /// Whether the request counts for its client. It does if a proxy forwarded it, because a proxy's connection counts
-    /// for no client.
+    /// for no client. The checks of the server's state are an exception.
     let isCounted: Bool
 }
 

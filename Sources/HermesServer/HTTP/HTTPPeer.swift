@@ -13,7 +13,7 @@ struct HTTPPeer: Sendable {
     let isClientHidden: Bool
 
     /// The address to which limits apply.
-    var counted: ConnectionCounter.Address { isClientHidden ? .unknown : ConnectionCounter.Address(address) }
+    var counted: ConnectionCounter.Address { isClientHidden ? .hidden : ConnectionCounter.Address(address) }
 
     /// The client's address; nil if it is not known.
     var client: SocketAddress? { isClientHidden ? nil : address }

@@ -1,9 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesGateways
 import NIOCore
 import Testing
+
+@testable import HermesGateways
 
 struct ConnectionCounterTests {
     @Test func `counts in total and per address`() {
@@ -41,6 +42,24 @@ struct ConnectionCounterTests {
         #expect(counter.add(.local) == .total)
         counter.remove(.local)
         #expect(counter.add(.v4(1)) == nil)
+    }
+
+    @Test func `clients that a proxy hides take nothing of the reserve of the HTTP port`() throws {
+        let counter = ConnectionCounter(total: 1, perAddress: 1000, http: .init(floor: 3, reserve: 20))
+        var places: [HTTPPlace] = []
+        for _ in 0..<3 {
+            places.append(try HTTPPlace(counter, .unknown))
+            try places.last?.identify(.hidden)
+        }
+        for _ in 0..<30 {
+            let place = try HTTPPlace(counter, .unknown)
+            #expect(throws: ConnectionCounter.Refusal.total) { try place.identify(.hidden) }
+            place.giveBack()
+        }
+        let place = try HTTPPlace(counter, .unknown)
+        try place.identify(.v4(1))
+        for place in places + [place] { place.giveBack() }
+        #expect(counter.openHTTP == 0)
     }
 
     @Test func `the HTTP port has a total of its own and counts for the same address`() throws {

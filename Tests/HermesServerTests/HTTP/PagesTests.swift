@@ -167,9 +167,9 @@ extension HomePage {
         #expect(hash.hasPrefix(file.tag) && file.tag.count == 32)
     }
 
-    @Test func `the SDK takes at most 28 KiB as it is sent`() throws {
+    @Test func `the SDK takes at most 29 KiB as it is sent`() throws {
         let sdk = try #require(WebFile.all.first { $0.path == "/hermes.js" })
-        #expect(sdk.packed.count <= 28 * 1024)
+        #expect(sdk.packed.count <= 29 * 1024)
         #expect(WebFile.all.filter(\.isPublic).count == 4)
     }
 

@@ -35,7 +35,7 @@ extension APICore {
                 scope: .usersWrite,
                 body: .object([
                     Field("nick_name", Self.nickName, required: true, "The name for people."),
-                    Field("password", Self.password, required: true, "6 to 256 bytes of UTF-8."),
+                    Field("password", Self.password, required: true, "The password."),
                 ]),
                 success: .created,
                 answer: Self.user,
@@ -63,8 +63,8 @@ extension APICore {
                 pathParameters: [APIRoute.user],
                 body: .object([
                     Field("nick_name", Self.nickName, "The name for people."),
-                    Field("avatar_url", .string(length: 0...1_024), "The URL of its picture."),
-                    Field("password", Self.password, "6 to 256 bytes of UTF-8."),
+                    Field("avatar_url", .text(bytes: 0...1_024), "The URL of its picture."),
+                    Field("password", Self.password, "The password."),
                     Field("disabled", .boolean, "Whether it is disabled."),
                 ]),
                 success: .ok,
@@ -93,16 +93,14 @@ extension APICore {
 
     /// ``NickName`` counts characters, each of which may consist of many code points.
     private static let nickName = APISchema.string(length: 1...NickName.maxBytes)
-    /// The core counts the bytes of a password; the schema counts characters, of up to four bytes. So the schema allows
-    /// every length that the core can accept.
-    private static let password = APISchema.string(length: 2...256)
+    private static let password = APISchema.text(bytes: 6...256)
 
     private static let user = APISchema.named(
         "User",
         .object([
             Field("uid", uid, required: true, "The account's number."),
             Field("nick_name", nickName, required: true, "The name for people."),
-            Field("avatar_url", .string(length: 0...1_024), required: true, "The URL of its picture."),
+            Field("avatar_url", .text(bytes: 0...1_024), required: true, "The URL of its picture."),
             Field("disabled", .boolean, required: true, "Whether it is disabled."),
             Field("online", .boolean, required: true, "Whether one of its devices is connected."),
             Field("created_at_ms", time, required: true, "In milliseconds since 1970."),

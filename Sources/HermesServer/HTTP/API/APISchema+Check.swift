@@ -100,6 +100,7 @@ extension APISchema {
         at path: String
     ) -> HermesError? {
         guard count >= length.lowerBound else {
+            if length.lowerBound == 1 { return invalid("\(path) must not be empty") }
             return invalid("\(path) must have at least \(length.lowerBound) \(unit)")
         }
         guard count <= length.upperBound else {

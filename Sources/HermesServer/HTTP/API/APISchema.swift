@@ -58,8 +58,9 @@ indirect enum APISchema: Sendable {
                 "maxLength": length.upperBound < .max ? .integer(length.upperBound) : nil,
                 "pattern": form.map { .string($0.pattern) },
             ])
-        // JSON Schema counts characters. A text has at most as many characters as bytes; `summary(_:)` names the bytes.
-        case .text(let bytes, let form): APISchema.string(length: bytes, form).document
+        // JSON Schema counts characters, which have one to four bytes each; `summary(_:)` names the bytes.
+        case .text(let bytes, let form):
+            APISchema.string(length: (bytes.lowerBound + 3) / 4...bytes.upperBound, form).document
         case .choice(let values):
             ["type": "string", "enum": .array(values.map(JSON.string))]
         case .integer(let range):
@@ -96,7 +97,8 @@ indirect enum APISchema: Sendable {
     /// Returns the summary of a field or a parameter, with the limit that ``document`` cannot express.
     func summary(_ text: String) -> String {
         guard case .text(let bytes, _) = self, bytes.upperBound < .max else { return text }
-        return "\(text) At most \(bytes.upperBound) bytes of UTF-8."
+        guard bytes.lowerBound > 1 else { return "\(text) At most \(bytes.upperBound) bytes of UTF-8." }
+        return "\(text) \(bytes.lowerBound) to \(bytes.upperBound) bytes of UTF-8."
     }
 
     private static func object(_ fields: [Field], isOneMember: Bool) -> JSON {
