@@ -20,6 +20,10 @@ package enum BoundedFile {
         guard descriptor >= 0 else { throw Refusal(description: String(cString: strerror(errno))) }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         guard lseek(descriptor, 0, SEEK_CUR) >= 0 else { throw Refusal(description: "it is a pipe") }
+        var status = stat()
+        guard fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
+            throw Refusal(description: "it is a directory")
+        }
         return try file.read(upToCount: count) ?? Data()
     }
 

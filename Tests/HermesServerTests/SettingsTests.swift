@@ -42,6 +42,26 @@ import Testing
         }
     }
 
+    @Test func `a settings file that cannot be read is refused with the reason, and no pipe is waited for`() throws {
+        let files = try TemporaryFiles()
+        defer { files.remove() }
+        let pipe = try files.write("pipe", "")
+        try FileManager.default.removeItem(atPath: pipe)
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let large = try files.write("large", String(repeating: "#", count: (1 << 20) + 1))
+        let directory = URL(fileURLWithPath: pipe).deletingLastPathComponent().path
+        let cases = [
+            (pipe, "it is a pipe"), (directory, "it is a directory"), (large, "it is larger than 1048576 bytes"),
+            (pipe + "-none", "No such file or directory"),
+        ]
+        for (file, reason) in cases {
+            let error = #expect(throws: SettingsError.self) {
+                try ServerSettings.load(SettingSources(file: file))
+            }
+            #expect(error?.description.contains("cannot be read: \(reason)") == true, "\(file)")
+        }
+    }
+
     @Test func `every default is allowed`() throws {
         let settings = try ServerSettings.defaults()
         #expect(settings.dataDirectory == "./hermes-data")

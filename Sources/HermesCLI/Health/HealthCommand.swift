@@ -13,14 +13,16 @@ struct HealthCommand: AsyncParsableCommand {
         usage: "hermes health [--config <file>] [--data <directory>] [<setting> ...]",
         discussion: """
             Asks the HTTP port of the configuration for /readyz, and prints the answer. Exit code 0: the server is ready; \
-            1: it is not, with the reason; 69: it does not answer; 78: the configuration is wrong, or it has no HTTP port \
-            that can be asked. The certificate of the port is not checked.
+            1: it is not, with the reason; 69: it does not answer within 10 s; 78: the configuration is wrong, or it has \
+            no HTTP port that can be asked. The certificate of the port is not checked.
 
             Examples:
               hermes health
               hermes health --config /etc/hermes/hermes.yaml
             """
     )
+
+    private static let limit = Duration.seconds(10)
 
     @Option(name: .long, help: ArgumentHelp("The configuration file of the server.", valueName: "file"))
     var config: String?
@@ -43,7 +45,7 @@ struct HealthCommand: AsyncParsableCommand {
         }
         let answer: HTTPEndpoint.Answer
         do throws(ClientFailure) {
-            answer = try await HTTPEndpoint(address, path: "/readyz", checksCertificate: false).get()
+            answer = try await HTTPEndpoint(address, path: "/readyz", checksCertificate: false).get(within: Self.limit)
         } catch {
             throw Report.failure("no server answers at \(address)", code: 69)
         }

@@ -49,20 +49,25 @@ struct HTTPEndpoint {
         try await answer(.POST, body, headers)
     }
 
-    /// Sends a request without a body, and waits at most 30 seconds for the answer.
-    func get() async throws(ClientFailure) -> Answer { try await answer(.GET, [], []) }
+    /// Sends a request without a body, and waits for the answer.
+    ///
+    /// - Parameter limit: the longest wait.
+    func get(within limit: Duration = .seconds(30)) async throws(ClientFailure) -> Answer {
+        try await answer(.GET, [], [], within: limit)
+    }
 
     private func answer(
         _ method: HTTPMethod,
         _ body: [UInt8],
-        _ headers: [(String, String)]
+        _ headers: [(String, String)],
+        within limit: Duration = .seconds(30)
     ) async throws(ClientFailure) -> Answer {
         do {
             return try await withThrowingTaskGroup(of: Answer.self) { group in
                 defer { group.cancelAll() }
                 group.addTask { try await exchange(method, body, headers) }
                 group.addTask {
-                    try await Task.sleep(for: .seconds(30))
+                    try await Task.sleep(for: limit)
                     throw ClientFailure("\(host):\(port) does not answer; check --server", exitCode: ExitCode(69))
                 }
                 guard let answer = try await group.next() else { throw ClientFailure("no answer") }

@@ -15,6 +15,9 @@ package struct SettingSources: Sendable {
     /// The prefix of the variables that the programs in `Interop` use.
     static let otherPrefix = "HERMES_INTEROP_"
 
+    /// The size of the largest settings file, in bytes.
+    static let maxFileBytes = 1 << 20
+
     /// The arguments of `hermes serve`: `--listeners.impb.port 7000` or `--listeners.impb.port=7000`.
     package var arguments: [String]
     package var environment: [String: String]
@@ -128,11 +131,11 @@ package struct SettingSources: Sendable {
         _ problems: inout [String]
     ) -> [String: SettingValues.Given] {
         guard let file else { return [:] }
-        guard let data = FileManager.default.contents(atPath: file) else {
-            problems.append(
-                "the configuration file \"\(AbsolutePath.of(file))\" cannot be read; check that it exists and its "
-                    + "permissions"
-            )
+        let data: Data
+        do {
+            data = try BoundedFile.read(file, maxBytes: Self.maxFileBytes)
+        } catch {
+            problems.append("the configuration file \"\(AbsolutePath.of(file))\" cannot be read: \(error)")
             return [:]
         }
         let root: Node?
@@ -155,7 +158,7 @@ package struct SettingSources: Sendable {
 
     /// Returns the names of the file's sections below `listeners` that have a key `protocol`.
     func namesInFile() -> [String] {
-        guard let file, let data = FileManager.default.contents(atPath: file),
+        guard let file, let data = try? BoundedFile.read(file, maxBytes: Self.maxFileBytes),
             let listeners = try? Yams.compose(yaml: String(decoding: data, as: UTF8.self))?.mapping?["listeners"]?
                 .mapping
         else { return [] }
