@@ -31,6 +31,12 @@ public struct HermesError: Error, Sendable {
 }
 
 extension HermesError.Code {
+    /// Returns the code for a value that is refused: `.tooLarge` if it is longer than allowed, otherwise
+    /// `.invalidArgument`.
+    package static func ofValue(_ length: Int, atMost limit: Int) -> Self {
+        length > limit ? .tooLarge : .invalidArgument
+    }
+
     // 1000…: authentication.
     /// The request requires authentication, and the connection has not authenticated.
     package static let notAuthenticated = Self(rawValue: 1001)

@@ -226,8 +226,10 @@ extension AccountService {
     package func check(newPassword password: String) throws(HermesError) {
         guard (settings.minPasswordBytes...settings.maxPasswordBytes).contains(password.utf8.count) else {
             let range = "\(settings.minPasswordBytes) to \(settings.maxPasswordBytes)"
-            let isTooLong = password.utf8.count > settings.maxPasswordBytes
-            throw HermesError(isTooLong ? .tooLarge : .invalidArgument, "the password must have \(range) bytes")
+            throw HermesError(
+                .ofValue(password.utf8.count, atMost: settings.maxPasswordBytes),
+                "the password must have \(range) bytes"
+            )
         }
         guard PasswordHasher.isAllowed(password) else {
             throw HermesError(.invalidArgument, "the password must not hold U+0000")

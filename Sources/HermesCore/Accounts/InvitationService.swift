@@ -35,7 +35,7 @@ package final class InvitationService: Sendable {
         let isPlain = name.unicodeScalars.allSatisfy { (0x21...0x7E).contains($0.value) }
         guard (1...Self.maxNameCharacters).contains(name.utf8.count), isPlain else {
             throw HermesError(
-                name.utf8.count > Self.maxNameCharacters ? .tooLarge : .invalidArgument,
+                .ofValue(name.utf8.count, atMost: Self.maxNameCharacters),
                 "The name of an invitation is 1 to \(Self.maxNameCharacters) characters of printable ASCII without blanks."
             )
         }

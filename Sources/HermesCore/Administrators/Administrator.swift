@@ -51,7 +51,7 @@ package struct AdministratorName: Sendable, Hashable, Comparable, CustomStringCo
         }
         guard (1...Self.maxBytes).contains(text.utf8.count), isPlain else {
             throw HermesError(
-                text.utf8.count > Self.maxBytes ? .tooLarge : .invalidArgument,
+                .ofValue(text.utf8.count, atMost: Self.maxBytes),
                 "The name of an administrator is 1 to \(Self.maxBytes) letters, digits, '.', '_', '-' or '@'."
             )
         }

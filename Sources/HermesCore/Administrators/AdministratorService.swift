@@ -168,7 +168,7 @@ package final class AdministratorService: Sendable {
             PasswordHasher.isAllowed(password)
         else {
             throw HermesError(
-                password.utf8.count > maxPasswordBytes ? .tooLarge : .invalidArgument,
+                .ofValue(password.utf8.count, atMost: maxPasswordBytes),
                 "An administrator's password has at least \(minPasswordCharacters) characters and at most "
                     + "\(maxPasswordBytes) bytes."
             )

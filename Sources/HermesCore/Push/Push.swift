@@ -115,7 +115,7 @@ package struct PushContent: Sendable, Hashable {
         let key = collapseKey.utf8
         guard key.count <= Self.maxCollapseKeyBytes, key.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw HermesError(
-                key.count > Self.maxCollapseKeyBytes ? .tooLarge : .invalidArgument,
+                .ofValue(key.count, atMost: Self.maxCollapseKeyBytes),
                 "the collapse key is at most \(Self.maxCollapseKeyBytes) characters of printable ASCII without blanks"
             )
         }

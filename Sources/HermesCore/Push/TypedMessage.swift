@@ -24,7 +24,7 @@ package struct TypedMessage: Sendable, Hashable {
     func check() throws(HermesError) {
         guard Self.isTypeName(type) else {
             throw HermesError(
-                type.utf8.count > Self.maxTypeBytes ? .tooLarge : .invalidArgument,
+                .ofValue(type.utf8.count, atMost: Self.maxTypeBytes),
                 "the type of the message is a full name like shop.OrderShipped, of at most \(Self.maxTypeBytes) bytes"
             )
         }

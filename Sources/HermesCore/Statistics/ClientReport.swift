@@ -58,7 +58,7 @@ package struct ClientReport: Hashable, Sendable {
     package static func name(_ text: String, atMost bytes: Int, _ what: String) throws(HermesError) -> String {
         guard text.utf8.count <= bytes, text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else {
             throw HermesError(
-                text.utf8.count > bytes ? .tooLarge : .invalidArgument,
+                .ofValue(text.utf8.count, atMost: bytes),
                 "\(what): at most \(bytes) bytes of printable ASCII"
             )
         }

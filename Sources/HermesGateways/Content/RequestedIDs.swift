@@ -31,7 +31,7 @@ enum RequestedIDs {
     /// - Throws: ``badGroup``.
     static func place(afterGroup id: some BinaryInteger) throws(HermesError) -> GroupID? {
         guard id != 0 else { return nil }
-        guard let group = Int32(exactly: id).flatMap(GroupID.init(rawValue:)) else { throw badGroup }
+        guard let group = group(id) else { throw badGroup }
         return group
     }
 
@@ -42,7 +42,7 @@ enum RequestedIDs {
     static func device(_ id: String, in field: String = "device_id") throws(HermesError) -> DeviceID {
         guard let device = DeviceID(id) else {
             throw HermesError(
-                id.utf8.count > DeviceID.maxBytes ? .tooLarge : .invalidArgument,
+                .ofValue(id.utf8.count, atMost: DeviceID.maxBytes),
                 "\(field) is 1 to \(DeviceID.maxBytes) bytes of printable ASCII"
             )
         }
@@ -55,15 +55,15 @@ enum RequestedIDs {
     static func room(_ name: String) throws(HermesError) -> RoomName {
         guard let room = RoomName(name) else {
             throw HermesError(
-                name.utf8.count > RoomName.maxBytes ? .tooLarge : .invalidArgument,
+                .ofValue(name.utf8.count, atMost: RoomName.maxBytes),
                 "a room's name is 1 to \(RoomName.maxBytes) letters, digits, '-', '_' or '.'"
             )
         }
         return room
     }
 
-    /// Returns the group id for a number that is unsigned on the wire; nil if no group can have this number.
-    static func group(_ id: UInt32) -> GroupID? { Int32(exactly: id).flatMap(GroupID.init(rawValue:)) }
+    /// Returns the group id for a number on the wire; nil if no group can have this number.
+    static func group(_ id: some BinaryInteger) -> GroupID? { Int32(exactly: id).flatMap(GroupID.init(rawValue:)) }
 
     /// The account or group that a request names as the target of a conversation.
     enum Named {

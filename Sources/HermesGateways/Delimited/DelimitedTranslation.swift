@@ -136,10 +136,10 @@ enum DelimitedTranslation {
             kicked.message = "the same device connected again"
         case .attachment(.accountDisabled):
             kicked.reason = .disabled
-            kicked.message = "the account was disabled"
+            kicked.message = CloseReason.disabledText
         case .attachment(.accountDeleted):
             kicked.reason = .disabled
-            kicked.message = "the account was deleted"
+            kicked.message = CloseReason.deletedText
         case .attachment(.accountRenamed):
             kicked.reason = .revoked
             kicked.message = "the account has another name; log in again"
@@ -148,7 +148,7 @@ enum DelimitedTranslation {
             kicked.message = "the token was revoked; log in again"
         case .attachment(.shuttingDown), .shuttingDown:
             kicked.reason = .shutdown
-            kicked.message = "the server is stopping"
+            kicked.message = CloseReason.stoppingText
             kicked.reconnect.windowMs = reconnectWindow
         }
         return kicked

@@ -38,11 +38,11 @@ enum IMPBTranslation {
         case .memory: HermesError(.overloaded, CloseReason.memoryText)
         case .rateLimited: HermesError(.rateLimited, CloseReason.rateText)
         case .attachment(.replaced): HermesError(.replaced, "the same device logged in again")
-        case .attachment(.accountDisabled): HermesError(.accountDisabled, "the account was disabled")
-        case .attachment(.accountDeleted): HermesError(.accountDisabled, "the account was deleted")
+        case .attachment(.accountDisabled): HermesError(.accountDisabled, CloseReason.disabledText)
+        case .attachment(.accountDeleted): HermesError(.accountDisabled, CloseReason.deletedText)
         case .attachment(.accountRenamed): HermesError(.notAuthenticated, "the account has another name")
         case .attachment(.revoked): HermesError(.invalidToken, "the token was revoked; log in again")
-        case .attachment(.shuttingDown), .shuttingDown: HermesError(.shuttingDown, "the server is stopping")
+        case .attachment(.shuttingDown), .shuttingDown: HermesError(.shuttingDown, CloseReason.stoppingText)
         }
     }
 

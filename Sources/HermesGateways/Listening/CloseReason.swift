@@ -131,4 +131,7 @@ package enum CloseReason: Sendable {
 extension CloseReason {
     static let memoryText = "this connection holds the most memory, and memory is short (limits.memory)"
     static let rateText = "exceeded limits.requestsPerSecond for longer than limits.throttled"
+    static let disabledText = "the account was disabled"
+    static let deletedText = "the account was deleted"
+    static let stoppingText = "the server is stopping"
 }

@@ -43,7 +43,7 @@ enum LiveRoomTranslation {
         let suffix = message.hasDeviceID && !message.deviceID.isEmpty ? ":\(message.deviceID)" : ""
         let id = "liveroom\(suffix)"
         guard let device = DeviceID(id) else {
-            let code: HermesError.Code = id.utf8.count > DeviceID.maxBytes ? .tooLarge : .invalidArgument
+            let code = HermesError.Code.ofValue(id.utf8.count, atMost: DeviceID.maxBytes)
             return .refused(RoomRemoval(code, "device_id is at most 55 bytes of printable ASCII"))
         }
         return .withToken(LiveRoomEntry(room: room, token: message.token, device: device))
@@ -58,11 +58,11 @@ enum LiveRoomTranslation {
     static func kick(for end: AttachmentEnd) -> RoomRemoval {
         switch end {
         case .replaced: RoomRemoval(.replaced, "the same device entered again on another connection")
-        case .accountDisabled: RoomRemoval(.accountDisabled, "the account was disabled")
-        case .accountDeleted: RoomRemoval(.accountDisabled, "the account was deleted")
+        case .accountDisabled: RoomRemoval(.accountDisabled, CloseReason.disabledText)
+        case .accountDeleted: RoomRemoval(.accountDisabled, CloseReason.deletedText)
         case .accountRenamed: RoomRemoval(.notAuthenticated, "the account has another name")
         case .revoked: RoomRemoval(.invalidToken, "the access token was revoked")
-        case .shuttingDown: RoomRemoval(.shuttingDown, "the server is stopping")
+        case .shuttingDown: RoomRemoval(.shuttingDown, CloseReason.stoppingText)
         }
     }
 

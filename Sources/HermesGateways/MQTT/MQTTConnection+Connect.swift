@@ -215,8 +215,10 @@ extension MQTTConnection {
         }
         // The length does not depend on the session, so it is checked before the session is opened: a client that is
         // refused must neither end another connection nor change a session.
-        let connack = MQTTPacket.connack(connack(attempt, sessionPresent: false))
-        if outbound.maxPacketBytes < .max, bytes(of: connack) == nil { return refuse(Self.tooLarge(connack)) }
+        if outbound.maxPacketBytes < .max {
+            let connack = MQTTPacket.connack(connack(attempt, sessionPresent: false))
+            guard bytes(of: connack) != nil else { return refuse(Self.tooLarge(connack)) }
+        }
         self.client = client
         publisher = client.key.publisher
         // Counts the will.

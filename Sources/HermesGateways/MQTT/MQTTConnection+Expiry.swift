@@ -19,7 +19,7 @@ extension MQTTConnection {
         guard let client, let end = client.identity.expiresAt else { return connection.wake(in: nil) }
         let left = Duration.milliseconds(end.rawValue &- environment.messenger.time.latest().rawValue)
         guard left > .zero else {
-            giveReason(.maximumConnectTime, "the token has expired; connect again with a new one")
+            giveReason(.maximumConnectTime, MQTTTranslation.tokenExpired)
             return connection.end(.tokenExpired)
         }
         if left <= Self.expiryWarning, !client.isWarnedOfExpiry, let packets = client.inbox?.packets {

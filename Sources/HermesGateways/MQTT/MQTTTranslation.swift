@@ -144,6 +144,8 @@ enum MQTTTranslation {
         }
     }
 
+    static let tokenExpired = "the token has expired; connect again with a new one"
+
     /// Returns the reason string of a connection's end, for DISCONNECT; nil if there is none.
     static func disconnectText(for reason: CloseReason) -> String? {
         switch reason {
@@ -153,13 +155,13 @@ enum MQTTTranslation {
         case .malformed(let error): error.message
         case .notAuthenticated: "CONNECT did not arrive in time"
         case .idle: "nothing has arrived for one and a half times the keep alive [MQTT-3.1.2-22]"
-        case .tokenExpired: "the token has expired; connect again with a new one"
+        case .tokenExpired: tokenExpired
         case .attachment(.replaced): DurableSessions.takenOver.message
-        case .attachment(.accountDisabled): "the account was disabled"
-        case .attachment(.accountDeleted): "the account was deleted"
+        case .attachment(.accountDisabled): CloseReason.disabledText
+        case .attachment(.accountDeleted): CloseReason.deletedText
         case .attachment(.accountRenamed): "the account has another name; log in again"
         case .attachment(.revoked): "the login was revoked; log in again"
-        case .attachment(.shuttingDown), .shuttingDown: "the server is stopping"
+        case .attachment(.shuttingDown), .shuttingDown: CloseReason.stoppingText
         }
     }
 

@@ -36,7 +36,7 @@ package enum QSIOPTranslation {
             let named = properties["device"].flatMap { $0.isEmpty ? nil : $0 } ?? defaultDevice
             guard let device = DeviceID(named) else {
                 throw Refusal(
-                    named.utf8.count > DeviceID.maxBytes ? .tooLarge : .invalidArgument,
+                    .ofValue(named.utf8.count, atMost: DeviceID.maxBytes),
                     "device is at most \(DeviceID.maxBytes) bytes of printable ASCII"
                 )
             }
@@ -93,11 +93,11 @@ package enum QSIOPTranslation {
     static func answer(for end: AttachmentEnd) -> QSIOPAnswer {
         switch end {
         case .replaced: QSIOPAnswer(.replaced, "the same device reported on another connection")
-        case .accountDisabled: QSIOPAnswer(.accountDisabled, "the account was disabled")
-        case .accountDeleted: QSIOPAnswer(.accountDisabled, "the account was deleted")
+        case .accountDisabled: QSIOPAnswer(.accountDisabled, CloseReason.disabledText)
+        case .accountDeleted: QSIOPAnswer(.accountDisabled, CloseReason.deletedText)
         case .accountRenamed: QSIOPAnswer(.notAuthenticated, "the account has another name")
         case .revoked: QSIOPAnswer(.invalidToken, "the token was revoked")
-        case .shuttingDown: QSIOPAnswer(.shuttingDown, "the server is stopping")
+        case .shuttingDown: QSIOPAnswer(.shuttingDown, CloseReason.stoppingText)
         }
     }
 

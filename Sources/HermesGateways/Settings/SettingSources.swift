@@ -16,7 +16,7 @@ package struct SettingSources: Sendable {
     static let otherPrefix = "HERMES_INTEROP_"
 
     /// The size of the largest settings file, in bytes.
-    static let maxFileBytes = 1 << 20
+    package static let maxFileBytes = 1 << 20
 
     /// The arguments of `hermes serve`: `--listeners.impb.port 7000` or `--listeners.impb.port=7000`.
     package var arguments: [String]

@@ -3,12 +3,11 @@
 
 import Foundation
 import HermesCore
+import HermesGateways
 
 /// The settings file as it was at the start. The server reads settings only at its start. If the file has changed, the
 /// server says so on SIGHUP, because an operator may expect that it reads the settings again.
 package struct SettingsFile: Sendable {
-    private static let maxBytes = 1 << 20
-
     package let path: String
     /// The hash of the contents. The contents are not kept, because a settings file may contain secrets.
     private let hash: Int?
@@ -24,6 +23,6 @@ package struct SettingsFile: Sendable {
     /// Returns the hash of the whole file; nil if the file cannot be read. The hash of a `Data` may cover only a part
     /// of the bytes.
     private static func hash(_ path: String) -> Int? {
-        (try? BoundedFile.read(path, atMost: maxBytes)).map { Array($0).hashValue }
+        (try? BoundedFile.read(path, atMost: SettingSources.maxFileBytes)).map { Array($0).hashValue }
     }
 }

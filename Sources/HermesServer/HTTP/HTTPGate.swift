@@ -196,11 +196,12 @@ final class HTTPGate: Sendable {
                 (isOK, text) = (false, "\(health.text)\n")
             }
         }
-        // The answer to HEAD has no body (RFC 9110, section 9.3.2).
-        return HTTPExchange.LastWord(
-            status: isOK ? .ok : .serviceUnavailable,
-            text: head.method == .HEAD ? "" : text
-        )
+        return Self.state(isOK, text, to: head)
+    }
+
+    /// Returns an answer about the server's state. The answer to HEAD has no body (RFC 9110, section 9.3.2).
+    private static func state(_ isOK: Bool, _ text: String, to head: HTTPRequestHead) -> HTTPExchange.LastWord {
+        HTTPExchange.LastWord(status: isOK ? .ok : .serviceUnavailable, text: head.method == .HEAD ? "" : text)
     }
 
     /// Counts and logs a failed TLS handshake.
@@ -224,14 +225,8 @@ final class HTTPGate: Sendable {
     )
 
     private func startingAnswer(to head: HTTPRequestHead) -> HTTPExchange.LastWord {
-        let path = head.uri.prefix { $0 != "?" }
-        let isHealth = path == "/healthz" && (head.method == .GET || head.method == .HEAD)
-        let text = isHealth ? "ok\n" : "\(health.text)\n"
-        return HTTPExchange.LastWord(
-            status: isHealth ? .ok : .serviceUnavailable,
-            // The answer to HEAD has no body (RFC 9110, section 9.3.2).
-            text: head.method == .HEAD ? "" : text
-        )
+        let isAlive = Check(head) == .alive
+        return Self.state(isAlive, isAlive ? "ok\n" : "\(health.text)\n", to: head)
     }
 }
 

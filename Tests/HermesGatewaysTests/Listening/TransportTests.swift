@@ -234,14 +234,19 @@ import Testing
 
     // MARK: Handshakes
 
-    @Test(.enabled(if: TestCertificate.canBeMade))
-    func `an address that begins too many TLS handshakes is closed before them, others are not`() async throws {
+    /// A listener behind a proxy that allows an address one TLS handshake a second.
+    private func withOneHandshakePerSecond(_ body: (Listener, TestCertificate) async throws -> Void) async throws {
         let files = try TestCertificate()
         defer { files.remove() }
         let settings = ListenerSettings(port: 0, tls: files.settings, proxyProtocol: .v2)
         var limits = ConnectionLimits()
         limits.tlsHandshakesPerSecondPerAddress = 1
-        try await with(settings, limits: limits) { listener, _ in
+        try await with(settings, limits: limits) { listener, _ in try await body(listener, files) }
+    }
+
+    @Test(.enabled(if: TestCertificate.canBeMade))
+    func `an address that begins too many TLS handshakes is closed before them, others are not`() async throws {
+        try await withOneHandshakePerSecond { listener, files in
             /// Whether the server speaks TLS with an address.
             func isServed(_ address: [UInt8]) async -> Bool {
                 do {
@@ -267,12 +272,7 @@ import Testing
 
     @Test(.enabled(if: TestCertificate.canBeMade))
     func `the TLS handshake of a client that its proxy hides is charged to nobody`() async throws {
-        let files = try TestCertificate()
-        defer { files.remove() }
-        let settings = ListenerSettings(port: 0, tls: files.settings, proxyProtocol: .v2)
-        var limits = ConnectionLimits()
-        limits.tlsHandshakesPerSecondPerAddress = 1
-        try await with(settings, limits: limits) { listener, _ in
+        try await withOneHandshakePerSecond { listener, files in
             for number in 0..<3 * HandshakeBudget.burstSeconds {
                 let tls = try client(files, certificate: nil, key: nil)
                 let header = Self.hiding[number % Self.hiding.count]

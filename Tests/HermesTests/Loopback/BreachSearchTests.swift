@@ -17,7 +17,7 @@ struct BreachSearchTests {
             case .authenticate: connection.accept(id: packet.id)
             case .room(let room):
                 texts.append(room.text.text)
-                connection.endForBreach()
+                connection.endForBreach("not a packet", .badBody)
             case .send(let send): connection.receipt(for: send, id: packet.id)
             default: break
             }
@@ -42,9 +42,9 @@ struct BreachSearchTests {
             case .send(let send):
                 let count = sent.count(adding: "\(connection.number) \(send.content.text)")
                 switch connection.number {
-                case 1: if count == 2 { connection.endForBreach() }
+                case 1: if count == 2 { connection.endForBreach("not a packet", .badBody) }
                 // The breach of the cancelled message is noticed after the other message was written.
-                case 2: if send.content.text == "innocent" { connection.endForBreach() }
+                case 2: if send.content.text == "innocent" { connection.endForBreach("not a packet", .badBody) }
                 default: connection.receipt(for: send, id: packet.id)
                 }
             default: break
@@ -72,7 +72,7 @@ struct BreachSearchTests {
             switch packet.body {
             case .authenticate: connection.accept(id: packet.id)
             case .send(let send):
-                if sent.count(adding: send.content.text) == 2 { connection.endForBreach() }
+                if sent.count(adding: send.content.text) == 2 { connection.endForBreach("not a packet", .badBody) }
             case .logOut: connection.send(.result(Hermes_V1_Result()), id: packet.id)
             default: break
             }
@@ -91,17 +91,5 @@ struct BreachSearchTests {
         }
         #expect(sent.all.count == 3)
         try await server.stop()
-    }
-}
-
-extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
-    /// Ends the connection as if a request could not be read.
-    fileprivate func endForBreach() {
-        var kicked = Hermes_V1_Kicked()
-        kicked.reason = .protocol
-        kicked.code = WireError.Code.badBody.rawValue
-        kicked.message = "not a packet"
-        send(.kicked(kicked))
-        close()
     }
 }

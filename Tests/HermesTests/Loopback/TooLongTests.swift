@@ -84,11 +84,7 @@ struct TooLongTests {
             case .authenticate: connection.accept(id: packet.id)
             case .send(let send):
                 guard send.content.text.utf8.count > 1000 else { return connection.receipt(for: send, id: packet.id) }
-                var kicked = Hermes_V1_Kicked()
-                kicked.reason = .protocol
-                kicked.message = "a frame of 2000 bytes is longer than the 1000 that are allowed"
-                connection.send(.kicked(kicked))
-                connection.close()
+                connection.endForBreach("a frame of 2000 bytes is longer than the 1000 that are allowed")
             default: break
             }
         }
@@ -116,12 +112,7 @@ struct TooLongTests {
                 let count = sent.count(adding: "\(connection.number) \(send.content.text)")
                 // All messages are in flight when the first connection ends.
                 if connection.number == 1 ? count == 4 : send.content.text == "bad" {
-                    var kicked = Hermes_V1_Kicked()
-                    kicked.reason = .protocol
-                    kicked.code = WireError.Code.badBody.rawValue
-                    kicked.message = "not a packet"
-                    connection.send(.kicked(kicked))
-                    connection.close()
+                    connection.endForBreach("not a packet", .badBody)
                 } else if connection.number > 1, send.content.text != "first" {
                     connection.receipt(for: send, id: packet.id)
                 }
@@ -165,11 +156,7 @@ struct TooLongTests {
             case .authenticate: connection.accept(id: packet.id)
             case .send(let send):
                 guard send.content.text.utf8.count > 1000 else { return connection.receipt(for: send, id: packet.id) }
-                var kicked = Hermes_V1_Kicked()
-                kicked.reason = .protocol
-                kicked.code = WireError.Code.frameTooLong.rawValue
-                connection.send(.kicked(kicked))
-                connection.close()
+                connection.endForBreach("", .frameTooLong)
             default: break
             }
         }

@@ -57,6 +57,16 @@ extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
         self.send(.result(result), id: id)
     }
 
+    /// Ends the connection because a request breaks the protocol. Older servers send no code.
+    func endForBreach(_ message: String = "", _ code: WireError.Code? = nil) {
+        var kicked = Hermes_V1_Kicked()
+        kicked.reason = .protocol
+        kicked.message = message
+        if let code { kicked.code = code.rawValue }
+        send(.kicked(kicked))
+        close()
+    }
+
     /// An inbox entry: a text of uid 8.
     func event(_ seq: UInt64, _ text: String, own clientID: String? = nil, id: String? = nil) {
         var event = Hermes_V1_Event()

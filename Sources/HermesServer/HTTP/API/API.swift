@@ -260,7 +260,7 @@ struct API: Sendable {
         guard values.count == 1, (1...APICore.maxIdempotencyKeyBytes).contains(key.utf8.count), isPlain else {
             throw APIProblem(
                 .badRequest,
-                key.utf8.count > APICore.maxIdempotencyKeyBytes ? .tooLarge : .invalidArgument,
+                .ofValue(key.utf8.count, atMost: APICore.maxIdempotencyKeyBytes),
                 "Idempotency-Key must be 1 to \(APICore.maxIdempotencyKeyBytes) characters of printable ASCII without blanks."
             )
         }

@@ -44,7 +44,7 @@ extension APISchema {
             }
             guard count.contains(values.count) else {
                 return HermesError(
-                    values.count > count.upperBound ? .tooLarge : .invalidArgument,
+                    .ofValue(values.count, atMost: count.upperBound),
                     "\(path) must have \(count.lowerBound) to \(count.upperBound) elements, but has \(values.count)"
                 )
             }
