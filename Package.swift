@@ -4,15 +4,15 @@
 
 import PackageDescription
 
-/// Products of other packages that a client needs too, each with its package.
+/// Products of other packages that the server and the client need, each with its package.
 let shared = [
     "DequeModule": "swift-collections", "HeapModule": "swift-collections", "Logging": "swift-log",
     "NIOConcurrencyHelpers": "swift-nio", "NIOCore": "swift-nio", "NIOEmbedded": "swift-nio",
     "NIOFoundationCompat": "swift-nio", "NIOHTTP1": "swift-nio", "NIOPosix": "swift-nio", "NIOSSL": "swift-nio-ssl",
     "NIOTLS": "swift-nio", "NIOWebSocket": "swift-nio", "SwiftProtobuf": "swift-protobuf",
 ]
-/// Products that are fetched and linked only with the trait "Server", so that an app which uses the client alone pays
-/// for none of them.
+/// Products that are fetched and linked only with the trait "Server". An app that uses only the client does not get
+/// them.
 let serverOnly = [
     "ArgumentParser": "swift-argument-parser", "AsyncHTTPClient": "async-http-client",
     "Configuration": "swift-configuration", "CoreMetrics": "swift-metrics", "Crypto": "swift-crypto",
@@ -23,7 +23,7 @@ let serverOnly = [
     "ServiceLifecycle": "swift-service-lifecycle", "UnixSignals": "swift-service-lifecycle", "Yams": "Yams",
 ]
 
-/// A target of ours or a product, by its name alone.
+/// Returns the target of this package, or the product of another package, with this name.
 func dependency(_ name: String) -> Target.Dependency {
     if name == "NIOTransportServices" {
         let apple = TargetDependencyCondition.when(platforms: [.macOS, .iOS, .tvOS, .watchOS, .visionOS])
@@ -36,19 +36,20 @@ func dependency(_ name: String) -> Target.Dependency {
     return .target(name: name)
 }
 
-/// - Parameter path: nil: `Sources/<name>`.
+/// - Parameter path: the folder of the sources; nil for `Sources/<name>`.
 func library(_ name: String, path: String? = nil, _ uses: [String]) -> Target {
     .target(name: name, dependencies: uses.map(dependency), path: path)
 }
 
-/// - Parameter path: nil: `Sources/<name>`.
+/// - Parameter path: the folder of the sources; nil for `Sources/<name>`.
 func program(_ name: String, path: String? = nil, _ uses: [String]) -> Target {
     .executableTarget(name: name, dependencies: uses.map(dependency), path: path)
 }
 
-/// The tests of one target. Data such as wire vectors is read by path: Foundation's bundles are not wanted here.
+/// Returns the tests of one target. Tests read data such as wire vectors by path, so they need no bundles of
+/// Foundation.
 ///
-/// - Parameter path: nil: `Tests/<name>Tests`.
+/// - Parameter path: the folder of the tests; nil for `Tests/<name>Tests`.
 func tests(_ name: String, path: String? = nil, _ uses: [String], data: [String] = []) -> Target {
     let uses = [name, "HermesTestKit"] + uses
     return .testTarget(name: "\(name)Tests", dependencies: uses.map(dependency), path: path, exclude: data)
@@ -75,7 +76,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
-        // Behind the trait "Server".
+        // The following packages need the trait "Server".
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.0"),
@@ -89,7 +90,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
-    // The layers, from below; docs/architecture.md says what each holds.
+    // The layers, from the lowest to the highest. docs/architecture.md describes the content of each layer.
     targets: [
         library("HermesWire", ["NIOCore", "SwiftProtobuf"]),
         library("HermesCore", ["Crypto", "CryptoExtras", "DequeModule", "HeapModule", "NIOCore"]),
@@ -108,7 +109,7 @@ let package = Package(
                 "Metrics", "NIOCore", "NIOPosix", "NIOSSL", "NIOTLS", "SwiftProtobuf", "Yams",
             ]
         ),
-        // The system's zlib, which async-http-client links with as well.
+        // The system's zlib. async-http-client links with it, too.
         .systemLibrary(name: "CZlib", providers: [.apt(["zlib1g-dev"])]),
         library(
             "HermesServer",
@@ -135,7 +136,7 @@ let package = Package(
                 "NIOSSL",
             ]
         ),
-        // Tests, and what they share.
+        // The tests, and the code that they share.
         library(
             "HermesTestKit",
             [
@@ -162,19 +163,20 @@ let package = Package(
         ),
         tests("Hermes", ["HermesProtocols", "HermesWire", "NIOCore", "NIOEmbedded", "NIOPosix", "NIOSSL"]),
         tests("HermesCLI", ["Hermes", "HermesServer", "NIOCore", "NIOPosix"]),
-        // The short example, so that it is known to compile; it is a package of its own as well.
+        // The short example is also a package. It is listed here so that each build compiles it.
         program("QuickChat", path: "Examples/QuickChat/Sources/QuickChat", ["Hermes", "SwiftProtobuf"]),
-        // The logic of the example app, so that its tests run here; the app is a package of its own.
+        // The logic of the example app, which is a separate package. It is listed here so that its tests run with the
+        // others.
         library("ChatLogic", path: "Examples/Chat/ChatLogic", ["Hermes"]),
         tests("ChatLogic", path: "Examples/Chat/Tests", ["Hermes"]),
     ],
     swiftLanguageModes: [.v6]
 )
 
-/// What follows is for developers alone.
+/// The targets below are only for developers of Hermes.
 let development = Context.environment["HERMES_DEV"]
 
-// `hermes-bench`, which scripts/bench builds; so that no product contains a benchmark.
+// `hermes-bench` is added only here, so that no other product contains a benchmark. scripts/bench builds it.
 if let development, development != "fuzz" {
     package.products.append(.executable(name: "hermes-bench", targets: ["HermesBench"]))
     package.targets += [
@@ -190,8 +192,8 @@ if let development, development != "fuzz" {
     ]
 }
 
-// The fuzzers, which scripts/fuzz builds: of decoders, of whole connections with the server behind them, and of the
-// SDK's clients. They are programs only there, because they link with libFuzzer; elsewhere they are only compiled.
+// The fuzzers of decoders, of whole connections to a server, and of the SDK's clients. When scripts/fuzz builds them,
+// they are programs that link with libFuzzer. In other builds they are libraries, which are only compiled.
 if let development {
     func fuzzer(_ name: String, _ uses: [String] = []) -> Target {
         let uses = ["FuzzSupport", "HermesWire", "NIOCore", "SwiftProtobuf"] + uses
@@ -215,8 +217,8 @@ if let development {
     }
 }
 
-/// The strictest that the language offers. Warnings become errors where HERMES_STRICT is set (the Makefile and CI set
-/// it), never for those who depend on us.
+/// The strictest settings that the language offers. Warnings become errors if HERMES_STRICT is set, as in the Makefile
+/// and in CI. Warnings never become errors in packages that depend on Hermes.
 let strict: [SwiftSetting] =
     [
         "ExistentialAny", "InternalImportsByDefault", "MemberImportVisibility", "NonisolatedNonsendingByDefault",

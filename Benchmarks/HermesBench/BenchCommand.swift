@@ -93,10 +93,10 @@ struct BenchTransport: Sendable {
         loop = MultiThreadedEventLoopGroup.singleton.next()
     }
 
-    /// Opens a channel; the handler is created on the loop.
+    /// Opens a channel. The handler is created on the event loop.
     ///
     /// - Parameter number: the channel's number. On Linux, if the server's address is a loopback address, the number
-    ///   chooses the channel's local address from 64 addresses, so that there are enough ports.
+    ///   selects one of 64 local addresses for the channel. So there are enough ports.
     func connect(
         number: Int = 0,
         _ makeHandler: @escaping @Sendable () -> any ChannelHandler

@@ -8,8 +8,8 @@ import Testing
 
 @testable import HermesBench
 
-/// Runs the benchmarks with the arguments that a shell would pass, against a complete server in this process or without
-/// a server.
+/// Runs the benchmarks with the arguments that a shell would pass. A benchmark runs against a complete server in this
+/// process, or without a server.
 @Suite(.inTurns, .timeLimit(.minutes(2)))
 struct BenchLoopbackTests {
     private static let short = ["--seconds", "0.3", "--warmup", "0.1", "--json"]

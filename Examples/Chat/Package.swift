@@ -27,7 +27,7 @@ let package = Package(
     name: "Chat",
     platforms: [.iOS(.v18), .macOS(.v15)],
     products: products,
-    // Without the trait "Server": an app fetches and links only the client.
+    // Without the trait "Server", an app fetches and links only the client.
     dependencies: [.package(name: "hermes", path: "../..", traits: [])],
     targets: [
         .target(

@@ -8,7 +8,7 @@ let package = Package(
     name: "QuickChat",
     platforms: [.macOS(.v15)],
     dependencies: [
-        // Without the trait "Server": an app fetches and links only the client.
+        // Without the trait "Server", an app fetches and links only the client.
         .package(name: "hermes", path: "../..", traits: []),
         // For the app's own protobuf messages in pushes.
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),

@@ -20,8 +20,8 @@ public import NIOCore
 /// }
 /// ```
 ///
-/// The client reconnects by itself. It then sends each message without a receipt again under the message's client id,
-/// so that the message arrives only once, and fetches the inbox entries that it has missed.
+/// The client reconnects by itself. It then repeats each message that has no receipt yet, under the message's client
+/// id, so that the message arrives only once. It also fetches the inbox entries that it has not received.
 public final class HermesClient: Sendable {
     /// A client's settings.
     public struct Configuration: Sendable {
@@ -30,8 +30,8 @@ public final class HermesClient: Sendable {
         public var server: ServerAddress
         /// The device that the client runs on.
         public var device: DeviceDescription
-        /// The policy for heartbeats. By default, a heartbeat is due after 120 s of silence, and is tried three times,
-        /// 8 s each.
+        /// The policy for heartbeats. By default, the client sends a heartbeat after 120 s of silence. It tries three
+        /// times, and waits 8 s for each answer.
         public var heartbeat: HeartbeatPolicy
         /// The policy for reconnecting.
         public var reconnect: ReconnectPolicy
@@ -43,7 +43,7 @@ public final class HermesClient: Sendable {
         /// recorded as acknowledged by this device. A client with a ``store`` keeps the cursor there.
         package var cursor: Cursor?
         /// The store for the data that must outlive the client: the ``HermesClient/outbox``, the cursor in the inbox,
-        /// and the last entries. If it is nil, no data outlives the client.
+        /// and the last entries. Without a store, no data outlives the client.
         public var store: FileLocalStore? {
             get { localStore as? FileLocalStore }
             set { localStore = newValue }
@@ -56,7 +56,8 @@ public final class HermesClient: Sendable {
         package var maxRecentEvents: Int
         /// The time to wait for the answer to a login before the client closes the connection.
         package var loginTimeout: Duration
-        /// The interval at which the client uploads its counts of deliveries and connections; nil: it uploads none.
+        /// The interval at which the client uploads its counts of deliveries and connections. If it is nil, the client
+        /// uploads none.
         public var statisticsInterval: Duration?
         /// The longest frame accepted from the server, in bytes.
         package var maxFrameBytes: Int
@@ -79,7 +80,7 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// The messages that the app has sent and the server has not committed yet.
+    /// The messages that the app has sent and that the server has not committed yet.
     public let outbox: Outbox
 
     let driver: ConnectionDriver<DelimitedLink>
@@ -93,8 +94,9 @@ public final class HermesClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: the client's settings.
-    ///   - eventLoop: the event loop of the client's connection; nil: one of the process's shared event loops.
-    ///   - logger: gets log messages at debug level, without message contents or secrets.
+    ///   - eventLoop: the event loop of the client's connection. If it is nil, the client uses one of the process's
+    ///     shared event loops.
+    ///   - logger: the logger that gets log messages at debug level, without message contents or secrets.
     /// - Throws: HermesClientError if the TLS options are invalid; the store's error if the store cannot be read.
     public init(
         _ configuration: Configuration,
@@ -170,10 +172,10 @@ public final class HermesClient: Sendable {
     /// Connects and logs in. From then on the client reconnects and logs in by itself, until the app calls `close`, the
     /// server ends the login permanently, or the reconnect policy allows no further try.
     ///
-    /// If the client is logged in with another credential, it closes that login first. Inbox entries that the app had
+    /// If the client is logged in with another credential, it ends that login first. Inbox entries that the app had
     /// not taken are delivered again when their account logs in again.
     ///
-    /// - Returns: the session, whose token serves for the next login.
+    /// - Returns: the session, whose token can be used for the next login.
     /// - Throws: HermesClientError if the server refuses the login, or if the reconnect policy allows no further try.
     public func logIn(_ credential: Credential) async throws -> Session {
         let prepare: @Sendable (inout DelimitedLink) -> Void = { [configuration, journal, outbox, ephemeral] link in
@@ -195,7 +197,7 @@ public final class HermesClient: Sendable {
             link.tellStopped = { [weak outbox] in outbox?.clientStopped() }
             guard let journal else { return }
             if let unsent = journal.takeStatistics() { link.statistics.counter.restore(unsent) }
-            // If the account is unknown, it is also unknown whose inbox the cursor belongs to.
+            // If the account is unknown, the inbox that the cursor belongs to is also unknown.
             let cursor = configuration.cursor ?? (journal.account == nil ? nil : journal.cursor)
             link.resume(
                 cursor,
@@ -236,7 +238,7 @@ public final class HermesClient: Sendable {
     /// Closes the connection.
     ///
     /// - Parameter takingLastEvent: whether the app is done with the last event that it got. If not, that event is
-    ///   delivered again after the next login, unless the app asks for the next event before.
+    ///   delivered again after the next login, unless the app asks for the next event before that login.
     public func close(takingLastEvent: Bool = true) async {
         if takingLastEvent, journal != nil {
             await driver.close(taking: keepLastEvent())
@@ -289,12 +291,12 @@ public final class HermesClient: Sendable {
     public var recentEvents: [InboxEvent] { journal?.recent ?? [] }
 
     /// The reason why the ``Configuration/store`` cannot be written; nil if it can be written. While the store cannot
-    /// be written, the client acknowledges no entries to the server, so the server delivers them again after a restart
-    /// of the app.
+    /// be written, the client does not acknowledge the entries that the app takes. The server therefore delivers these
+    /// entries again after a restart of the app.
     public var storeError: HermesClientError? { journal?.failure }
 
-    /// Records in the store that the app has taken the last event. The event may be acknowledged only after that,
-    /// because the server can delete an acknowledged entry.
+    /// Records in the store that the app has taken the last event. The event must not be acknowledged before it is
+    /// recorded, because the server can delete an acknowledged entry.
     ///
     /// - Returns: the recorded event; nil if there is no event to record, or if the store could not be written. The app
     ///   may have got another event in the meantime.
@@ -302,15 +304,15 @@ public final class HermesClient: Sendable {
         guard let journal, let last = await driver.lastEvent(takenIn: journal) else { return nil }
         guard await !journal.flush() else { return last }
         unkept.withLockedValue { $0.add(last) }
-        // The write may have been repeated before the event was added.
+        // A retry may have run before the event was added.
         keepLater()
         return nil
     }
 
-    /// Tries again, after a delay, to record in the store what it could not record, until that succeeds. The retry is
-    /// necessary for two reasons. If the store kept a cursor from before a reset, the next run would miss the entries
-    /// that got the seqs of lost ones. And unrecorded entries count as untaken, and too many untaken entries pause the
-    /// inbox. A paused inbox delivers no entry that would cause another write.
+    /// Schedules a retry of the failed writes to the store. Retries follow until one succeeds. They are necessary for
+    /// two reasons. First, if the store kept a cursor from before a reset, the next run would skip new entries that
+    /// got the seqs of lost entries. Second, unrecorded entries count as untaken, and too many untaken entries pause
+    /// the inbox. A paused inbox delivers no entry that would cause another write.
     private func keepLater() {
         guard let journal, unkept.withLockedValue({ $0.mustScheduleRetry() }) else { return }
         driver.eventLoop.scheduleTask(in: Self.storeRetryDelay) { [weak self] in
@@ -323,7 +325,7 @@ public final class HermesClient: Sendable {
         }
     }
 
-    /// Lets an event that the store could not record at first count as taken.
+    /// Counts an event as taken after a retry has recorded it in the store.
     private func kept(_ event: DelimitedLink.Event) {
         unkept.withLockedValue { $0.remove(event) }
         driver.onLoop { driver in
@@ -332,10 +334,10 @@ public final class HermesClient: Sendable {
     }
 }
 
-/// What the store could not record.
+/// The event that the store could not record, and the state of its retry.
 private struct Unkept: Sendable {
-    /// The last entry that the app has taken, if the store could not record it; an event `inboxReset`, if there is no
-    /// such entry; nil: all events are recorded.
+    /// The last entry that the app has taken and that the store could not record. If there is no such entry, this is
+    /// an event `inboxReset` that the store could not record. It is nil if all events are recorded.
     private var event: DelimitedLink.Event?
     /// Whether a retry is scheduled and has not begun.
     private var isRetryScheduled = false
@@ -345,12 +347,13 @@ private struct Unkept: Sendable {
         if self.event == nil || event.seq > 0 { self.event = event }
     }
 
-    /// Removes an event, which is recorded now, unless a later event has replaced it.
+    /// Removes an event, because it is recorded now. If a later event has replaced it, nothing is removed.
     mutating func remove(_ event: DelimitedLink.Event) {
         if let last = self.event, last.isSame(as: event) { self.event = nil }
     }
 
-    /// Whether a retry must be scheduled now: none is. From then on, one is.
+    /// Returns whether a retry must be scheduled now, because none is scheduled. From then on, a retry counts as
+    /// scheduled.
     mutating func mustScheduleRetry() -> Bool {
         defer { isRetryScheduled = true }
         return !isRetryScheduled
@@ -393,22 +396,22 @@ extension ConnectionDriver where Link == DelimitedLink {
 
     /// Waits for the next event.
     ///
-    /// - Parameter event: the event that counts as taken if it is still the last one; nil: none.
+    /// - Parameter event: the event that counts as taken if it is still the last one; nil if there is none.
     /// - Returns: nil after the client has stopped and all events are taken, or if the task is cancelled.
     func nextEvent(taking event: DelimitedLink.Event?) async -> DelimitedLink.Event? {
         take(event)
         return await nextEvent(takesLast: false)
     }
 
-    /// Flushes and closes the connection, without opening a new one, and waits until it is closed.
+    /// Flushes and closes the connection, and waits until it is closed. Opens no new connection.
     ///
-    /// - Parameter event: the event that counts as taken if it is still the last one; nil: none.
+    /// - Parameter event: the event that counts as taken if it is still the last one; nil if there is none.
     func close(taking event: DelimitedLink.Event?) async {
         take(event)
         await close(lastEvent: .kept)
     }
 
-    /// Takes the event that the app got last, if it is this one.
+    /// Counts the event as taken if it is still the last event that the app got.
     private func take(_ event: DelimitedLink.Event?) {
         guard let event, let handedOver, handedOver.isSame(as: event) else { return }
         takeHandedOver()

@@ -27,8 +27,8 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
     public let message: String
     /// The time to wait before a retry; nil if the error names no time.
     ///
-    /// A refused login without this time is final. Other failures can be temporary without it: after a
-    /// ``Code/connectionLost`` or ``Code/timedOut``, for example, the outbox sends a message again by itself.
+    /// A refused login without this time is final. Other failures can be temporary even without this time. For
+    /// example, after ``Code/connectionLost`` or ``Code/timedOut``, the outbox sends a message again by itself.
     public let retryAfter: Duration?
     private let ignored: Cause
 
@@ -68,7 +68,7 @@ public struct HermesClientError: Error, Hashable, Sendable, CustomStringConverti
     /// Whether the server says that it cannot do this now, for example because it is stopping, overloaded or failing.
     var isTroubleOfServer: Bool { (3000..<4000).contains(code.rawValue) || code.rawValue >= 9000 }
 
-    /// Whether the error is the client's own: neither a server nor a broker has numbered it.
+    /// Whether the error comes from the client itself, and not from a server or broker.
     var isOwn: Bool { code.rawValue < 500 }
 
     /// Whether the number says that the client broke the protocol.

@@ -7,12 +7,12 @@ import HermesServer
 /// Checks the names of commands before the argument parser reads them. For an unknown name followed by `--help`, the
 /// parser would print the help of the root.
 enum CommandNames {
-    /// A word that is the name of no command.
+    /// A word that does not name a command.
     struct Problem {
         let message: String
         /// The command that has no such subcommand.
         let command: any ParsableCommand.Type
-        /// The words that name this command, from the name of the program on.
+        /// The words that name this command, beginning with the name of the program.
         let path: String
 
         /// Returns the message with the usage of the command, as the argument parser writes it.
@@ -62,9 +62,9 @@ enum CommandNames {
         [command._commandName] + command.configuration.aliases
     }
 
-    /// Returns the command that a word probably means: it is the beginning of the word, as `pub` of `publish`, or the
-    /// word is its beginning, or they differ in at most half of the word's letters. One letter may always differ.
-    /// Returns nil if there is no such command.
+    /// Returns the command that a word probably means; nil if there is no such command. The word may begin with the
+    /// command's name, as `publish` begins with `pub`. The command's name may begin with the word. Otherwise, the word
+    /// and the name may differ in at most half of the word's letters. One letter may always differ.
     private static func nearest(to word: String, among names: [String]) -> String? {
         let longer = names.filter { $0.count >= 3 && word.hasPrefix($0) }
         if let name = longer.max(by: { $0.count < $1.count }) { return name }

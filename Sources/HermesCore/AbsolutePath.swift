@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Paths for messages. A relative path would not say in which directory the program looks.
+/// Paths to show in messages. A relative path would not show in which directory the program looks for the file.
 package enum AbsolutePath {
     /// Returns the absolute form of a path that may be relative to the working directory.
     package static func of(_ path: String) -> String {

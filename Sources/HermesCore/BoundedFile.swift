@@ -11,7 +11,7 @@ package enum BoundedFile {
 
     /// Reads the beginning of a file.
     ///
-    /// - Parameter count: the largest number of bytes that are read.
+    /// - Parameter count: the largest number of bytes to read.
     /// - Throws: the reason why the file cannot be read. A pipe is refused, because reading a pipe waits for its
     ///   writer.
     package static func read(_ path: String, atMost count: Int) throws -> Data {
@@ -30,7 +30,7 @@ package enum BoundedFile {
     /// Reads a whole file.
     ///
     /// - Parameter maxBytes: the size of the largest file that is accepted.
-    /// - Throws: the reason why the file cannot be read, or that it is too large.
+    /// - Throws: the reason if the file cannot be read, or if it is too large.
     package static func read(_ path: String, maxBytes: Int) throws -> Data {
         let data = try read(path, atMost: maxBytes + 1)
         guard data.count <= maxBytes else { throw Refusal(description: "it is larger than \(maxBytes) bytes") }

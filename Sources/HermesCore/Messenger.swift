@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// The core as the gateways and the HTTP API see it: one object that holds all services.
+/// The interface of the core for the gateways and the HTTP API. This object holds all services.
 package final class Messenger: Sendable {
     package let accounts: AccountService
     package let messages: MessageService
@@ -32,33 +32,35 @@ package final class Messenger: Sendable {
     package let typing = TypingGate()
     /// The statistics that clients report.
     package let clientStatistics = ClientStatistics()
-    /// The membership of this process in a cluster; nil: the process runs alone.
+    /// The membership of this process in a cluster; nil if the process runs alone.
     package let cluster: ClusterMember?
-    /// The wills of this process, kept in the store that all nodes share; nil: there are no other nodes.
+    /// The wills of this process, kept in the store that all nodes share; nil if there are no other nodes.
     package let wills: WillLedger?
-    /// The topics of the other nodes; nil: there are no other nodes.
+    /// The topics of the other nodes; nil if there are no other nodes.
     package let topicLinks: TopicLinks?
     let deletions: AccountDeletions
     package let messageStore: any MessageStore
     private let sessionStore: any SessionStore
-    /// Whether nodes have joined or left, so that this process must look for jobs to continue.
+    /// Whether this process must look for jobs to continue. This is necessary after nodes have joined or left.
     private let mustTakeOver = Atomic(false)
 
-    /// Assembles the services over their stores.
+    /// Creates the services, which use the given stores.
     ///
     /// - Parameters:
     ///   - accountStore: stores accounts, devices and tokens.
-    ///   - messageStore: stores inboxes and conversations; usually the same object.
-    ///   - socialStore: stores contacts and groups; must be the same object as `messageStore`, or read from it.
+    ///   - messageStore: stores inboxes and conversations; usually the same object as `accountStore`.
+    ///   - socialStore: stores contacts and groups; must be the same object as `messageStore`, or must read from that
+    ///     object.
     ///   - sessionStore: stores durable sessions and retained publications.
-    ///   - pushTokenStore: stores push tokens; must be the same object as `accountStore`, or read from it.
+    ///   - pushTokenStore: stores push tokens; must be the same object as `accountStore`, or must read from that
+    ///     object.
     ///   - accountSettings: the rules for accounts and logins.
     ///   - messageSettings: the limits and times of messages.
     ///   - durableSettings: the limits of durable sessions.
     ///   - time: the source of the time.
     ///   - bus: carries messages to the other nodes; by default there are no other nodes.
-    ///   - placeStore: records where devices are connected, if there are other nodes; must be the same object as
-    ///     `messageStore`, or be changed by its commits.
+    ///   - placeStore: records where devices are connected; nil if there are no other nodes. The store must be the same
+    ///     object as `messageStore`, or the commits of `messageStore` must change it.
     package init(
         accountStore: any AccountStore,
         messageStore: any MessageStore,
@@ -188,7 +190,7 @@ package final class Messenger: Sendable {
 
     /// The progress of ``load(_:)``.
     package enum LoadProgress: Sendable {
-        /// The server begins to read the named items. This may take long.
+        /// The server begins to read the named items. Reading may take a long time.
         case began(String)
         /// The server has read all items that it began to read; `count` is their number.
         case ended(count: Int)
@@ -196,7 +198,7 @@ package final class Messenger: Sendable {
 
     /// Reads the state that a server needs before the first connection; called once.
     ///
-    /// - Parameter progress: called at the beginning and the end of each step that may take long.
+    /// - Parameter progress: called at the beginning and the end of each step that may take a long time.
     package func load(_ progress: @Sendable (LoadProgress) -> Void = { _ in }) async throws(HermesError) {
         progress(.began("retained messages"))
         try await durable.loadRetained()
@@ -217,12 +219,13 @@ package final class Messenger: Sendable {
     ///
     /// - Parameters:
     ///   - now: the wall clock.
-    ///   - isClockConfirmed: whether the clock may be trusted with the entries and sessions of an earlier process; if
+    ///   - isClockConfirmed: whether the clock can be trusted for the entries and sessions of an earlier process. If
     ///     not, only delivered entries are deleted, and only sessions of this process end.
-    ///   - batch: the most deletions in one step; writers get their turn between two steps.
-    ///   - maxSteps: the most steps in each store per call.
+    ///   - batch: the maximum number of deletions in one step; writers get their turn between two steps.
+    ///   - maxSteps: the maximum number of steps in each store per call.
     /// - Returns: the number of deletions.
-    /// - Throws: `.storageUnavailable`, after the steps that do not need what has failed; the next call continues.
+    /// - Throws: `.storageUnavailable` if a step failed. The other steps run before the error is thrown. The next call
+    ///   continues.
     @discardableResult
     package func housekeeping(
         now: Timestamp,
@@ -235,16 +238,16 @@ package final class Messenger: Sendable {
             try await steadyTime.look { jump throws(HermesError) in try await messageStore.record(jump) }
             try await steadyTime.takeBack { setback throws(HermesError) in try await messageStore.takeBack(setback) }
         } catch {
-            // Housekeeping continues, because on a full disk the purge makes room. The clock's jump is not believed
-            // before it is recorded.
+            // Housekeeping continues, because the purge makes room on a full disk. If a jump of the clock could not be
+            // recorded, it has no effect yet.
             failure = error
         }
         if isOnDuty, mustTakeOver.exchange(false, ordering: .relaxed) {
             do throws(HermesError) {
-                // Another node may work at the same jobs. Each step is a transaction, so the nodes share the work.
+                // Another node may work on the same jobs. Each step is a transaction, so the nodes share the work.
                 try await deletions.load()
                 try await pushes.load()
-                // Names of deleted accounts must still be freed if the node that has gone had not freed them.
+                // If the node that left did not free the names of deleted accounts, this node must free them.
                 deletions.noteFinished()
             } catch {
                 mustTakeOver.store(true, ordering: .relaxed)
@@ -273,8 +276,8 @@ package final class Messenger: Sendable {
         return purged.count
     }
 
-    /// Purges both stores and maintains the files. A failure in one of the three must not keep the others from running,
-    /// because it may return with each call.
+    /// Purges both stores and maintains the files. If one of these three steps fails, the others still run. Otherwise a
+    /// step that fails in every call would block the other steps.
     ///
     /// - Returns: the number of deletions, and the first failure.
     private func purge(
@@ -310,11 +313,11 @@ package final class Messenger: Sendable {
         return (sum, failures.first)
     }
 
-    /// Commits waiting operations and refuses further ones. This is the last step of a shutdown, after the listeners
-    /// have closed.
+    /// Commits waiting operations and refuses further operations. This is the last step of a shutdown, after the
+    /// listeners have closed.
     package func shutdown() async {
         guard let cluster else { return await commitRest() }
-        // The other nodes must hear of the last commits before they look for the work that this node has left.
+        // The other nodes must receive the last commits before they look for the unfinished work of this node.
         await cluster.leave { await commitRest() }
     }
 

@@ -9,7 +9,8 @@ package enum PrivateFile {
     ///
     /// `FileManager` restricts the mode of a file only after the creation, so others could open the file in between.
     ///
-    /// - Parameter directory: if root creates the file, it belongs to this directory's owner; nil: it belongs to root.
+    /// - Parameter directory: the directory whose owner becomes the file's owner if root creates the file; if nil, the
+    ///   file belongs to root.
     /// - Returns: false if the file cannot be created or already exists.
     package static func create(_ path: String, contents: [UInt8] = [], for directory: String? = nil) -> Bool {
         failureToCreate(path, contents: contents, for: directory) == nil
@@ -39,10 +40,10 @@ package enum PrivateFile {
 
     /// Replaces a file of the data directory in one step.
     ///
-    /// - Returns: false if the file cannot be replaced; it then keeps its contents.
+    /// - Returns: false if the file cannot be replaced; the file then keeps its contents.
     package static func replace(_ path: String, contents: [UInt8]) -> Bool {
         let new = path + ".new"
-        // Remove the file that an earlier process left if it ended while it wrote.
+        // An earlier process may have left this file, if the process ended during a write.
         try? FileManager.default.removeItem(atPath: new)
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
         guard create(new, contents: contents, for: directory) else { return false }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// A 64-bit FNV-1a hash. Unlike the hashes of `Hasher`, it is the same in every process, so it can be stored and sent
-/// to other nodes. It does not protect from values that were chosen to collide.
+/// to other nodes. It does not protect against values that were chosen to collide.
 package struct StableHash: Sendable {
     package private(set) var value: UInt64 = 0xCBF2_9CE4_8422_2325
 

@@ -10,7 +10,7 @@ package protocol Gateway: Sendable {
     /// The server's side of one connection.
     associatedtype ClientConnection: GatewayConnection
 
-    /// The key in the configuration (`listeners.<name>`) and the label in metrics: lower-case letters.
+    /// The key in the configuration (`listeners.<name>`) and the label in metrics. It consists of lower-case letters.
     static var name: String { get }
     /// The name in the documentation.
     static var title: String { get }

@@ -3,8 +3,8 @@
 
 package import HermesCore
 
-/// The list of all wire protocols, and of their parts that other protocols also use. The server makes the listeners,
-/// their settings and the page at `/` from this catalog.
+/// All wire protocols, and the parts of them that other protocols also use. The server makes the listeners, their
+/// settings and the page at `/` from this catalog.
 package enum GatewayCatalog {
     package static let all: [any Gateway.Type] = [
         IMPBGateway.self,

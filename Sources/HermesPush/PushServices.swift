@@ -3,7 +3,7 @@
 
 package import HermesCore
 
-/// The configured push services as one: each notification goes to its token's service.
+/// Combines the configured push services. Each notification goes to its token's service.
 package struct PushServices: PushSender {
     package var apns: ReloadableSender?
     package var fcm: ReloadableSender?

@@ -5,7 +5,7 @@ import Foundation
 package import HermesCore
 import Synchronization
 
-/// A sender whose key can be read again while it works. Requests that are under way end with the old key.
+/// A sender whose key can be read again while it works. Requests that are under way continue with the old key.
 ///
 /// State: a `Mutex` around the present sender and the contents of its key file.
 package final class ReloadableSender: PushSender {
@@ -18,7 +18,7 @@ package final class ReloadableSender: PushSender {
 
     /// The identity of a key.
     private struct Key: Equatable {
-        /// The path with links resolved: the file's name may contain the key's id.
+        /// The path with links resolved, because the file's name may contain the key's id.
         let path: String
         let content: Data
     }

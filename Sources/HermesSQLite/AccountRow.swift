@@ -5,8 +5,8 @@ import HermesCore
 
 /// The rows of accounts.
 enum AccountRow {
-    /// The value of the column `is_disabled` of an account that is being deleted: nobody finds it, but its name is
-    /// still taken.
+    /// The value of the column `is_disabled` of an account that is being deleted. The account can no longer be found,
+    /// but its name is still taken.
     static let leaving: Int64 = 2
 
     /// Selects accounts, except those being deleted. Further conditions may follow.
@@ -15,7 +15,7 @@ enum AccountRow {
         WHERE is_disabled <> \(leaving)
         """
 
-    /// Reads an account from the first six columns, which are those of ``select``.
+    /// Reads an account from a row whose first six columns are the first six columns of ``select``.
     static func account(_ row: PreparedStatement) throws -> Account {
         Account(
             id: try row.user(0),

@@ -10,7 +10,7 @@ struct ClockCorrection {
     let db: Database
     let jumps: ClockJumps
 
-    /// - Returns: whether the row was corrected. Then it may not be due yet, and must be looked at again.
+    /// - Returns: whether the row was corrected. A corrected row may not have expired yet, and must be examined again.
     func correctMessage(_ key: Int64, storedAt: Timestamp) throws -> Bool {
         let delay = jumps.correction(of: storedAt)
         guard delay > .zero else { return false }

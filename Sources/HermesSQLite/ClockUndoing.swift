@@ -4,10 +4,11 @@
 internal import GRDB
 import HermesCore
 
-/// Takes back the effect of a jump that turned out to be wrong (``ClockSetback``), for some rows in each transaction.
+/// Reverses the effect of a jump that turned out to be wrong (``ClockSetback``). Each transaction handles some of the
+/// rows.
 struct ClockUndoing: Sendable {
-    /// A position in the index of expiries. It has the numbers of the row, even damaged ones, so that the next step
-    /// begins behind the row.
+    /// A position in the index of expiries. It has the row's own numbers, even if they are damaged, so that the next
+    /// step begins after the row.
     struct Entry: Sendable {
         let expiresAt: Int64
         let user: Int64
@@ -15,7 +16,7 @@ struct ClockUndoing: Sendable {
     }
 
     private static let rows: Int64 = 256
-    /// The time by which an id may be older than its row.
+    /// An id may be older than its row by up to this time.
     private static let slack = Duration.seconds(3_600)
 
     let jump: ClockJump
@@ -24,19 +25,20 @@ struct ClockUndoing: Sendable {
 
     private var back: Duration { .zero - jump.length }
 
-    /// A key below those of all messages that the jump can concern. Keys begin with the time (``MessageKey``).
+    /// A key below the keys of all messages that the jump can affect. Keys begin with the time (``MessageKey``).
     var firstMessage: Int64 {
         max(0, jump.times.lowerBound.advanced(by: .zero - Self.slack).rawValue) << 16
     }
 
-    /// A position before all entries that the jump can concern: they expire after the first time that was too late.
+    /// A position before all entries that the jump can affect. These entries expire after the first time stamp that
+    /// was too late.
     var firstEntry: Entry {
         Entry(expiresAt: jump.times.lowerBound.advanced(by: jump.length).rawValue, user: 0, seq: 0)
     }
 
-    /// Moves back the times of the next messages that were stored too late.
+    /// Moves back the times of the next messages whose stored times are too late.
     ///
-    /// - Returns: the last key that was examined; nil if there are no more.
+    /// - Returns: the last key that was examined; nil if there are no more messages.
     func messages(after last: Int64, in db: Database) throws -> Int64? {
         let query = try PreparedStatement(
             db,
@@ -54,9 +56,9 @@ struct ClockUndoing: Sendable {
         return end
     }
 
-    /// Moves back the times of the next entries that were stored too late.
+    /// Moves back the times of the next entries whose stored times are too late.
     ///
-    /// - Returns: the last entry that was examined; nil if there are no more.
+    /// - Returns: the last entry that was examined; nil if there are no more entries.
     func entries(of table: String, after last: Entry, in db: Database) throws -> Entry? {
         let query = try PreparedStatement(
             db,

@@ -7,7 +7,7 @@ internal import Logging
 import Synchronization
 
 /// Rows with contents that no version of Hermes writes. They are skipped, and each is reported once. They are never
-/// deleted, because somebody may still be able to read them. But a sound row replaces one that has its key
+/// deleted, because somebody may still be able to read them. But a sound row replaces a damaged row with the same key
 /// (``FreshTables``).
 ///
 /// State: a `Mutex` around the reported rows.

@@ -12,12 +12,12 @@ import Musl
 import Glibc
 #endif
 
-/// Puts a copy of a database in the place of a data directory's database, and keeps the former files.
+/// Replaces a data directory's database with a copy of a database, and keeps the former files.
 ///
-/// The process may end between any two steps. Then the directory has the former database with its log, or the new
-/// database; it is never without one. So the former files are not moved away first. They get second names (hard links)
-/// in a new folder, and one `rename` puts the copy in their place. A log that still lies beside the copy after that is
-/// one that ``ForeignLog`` recognizes and sets aside. Only the holder of the ``DirectoryLock`` uses this type.
+/// The process may end between any two steps. The directory then has either the former database with its log, or the
+/// new database. For this reason, the former files are not moved away first. They get second names (hard links) in a
+/// new folder, and one `rename` puts the copy in their place. If the former log is still next to the copy after that,
+/// ``ForeignLog`` recognizes the log and sets it aside. Only the holder of the ``DirectoryLock`` uses this type.
 struct DatabaseReplacement {
     /// The steps, in their order.
     enum Step: CaseIterable, Sendable {
@@ -31,15 +31,15 @@ struct DatabaseReplacement {
         case placed
         /// The folder with the former files has its final name.
         case named
-        /// The former log is gone from the place beside the database.
+        /// The former log is no longer next to the database.
         case cleared
     }
 
-    /// The database, without symbolic links: SQLite looks for the log beside the file itself.
+    /// The path of the database without symbolic links, because SQLite looks for the log next to the file itself.
     private let database: String
     /// The directory of the database.
     private let folder: String
-    /// The copy, until it is the database.
+    /// The path of the copy, until the copy is the database.
     let partial: String
     /// The folder with the second names of the former files, until the copy is the database.
     private let links: String
@@ -69,15 +69,15 @@ struct DatabaseReplacement {
         )
     }
 
-    /// Clears the folder that an interrupted replacement has left. If it had put its copy in place, the former files are
-    /// kept.
+    /// Clears the folder that an interrupted replacement has left. If that replacement had already put its copy in
+    /// place, the former files are kept.
     ///
     /// - Parameter now: the time for the name of the folder with the former files.
     func clearEarlier(now: Date) throws(StoreOpenError) {
         guard FileManager.default.fileExists(atPath: links) else { return }
         let former = links + "/" + SQLiteStore.fileName
         guard SQLiteStore.fileSize(former) > 0, Self.inode(of: former) != Self.inode(of: database) else {
-            // Second names of files that are all still in use, or a folder that was just created.
+            // The folder was just created, or it has only second names of files that are still in use.
             for ending in [""] + Self.logEndings { unlink(former + ending) }
             guard rmdir(links) == 0 else { throw Self.failure(links, errno) }
             return
@@ -146,7 +146,7 @@ struct DatabaseReplacement {
         DirectoryFlush.flush(folder)
     }
 
-    /// If root has created the folder, it belongs to the owner of the directory around it.
+    /// If root has created the folder, this gives the folder to the owner of its parent directory.
     private func giveFolder() {
         let descriptor = open(links, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { return }
@@ -222,7 +222,7 @@ struct DatabaseReplacement {
         guard fsync(descriptor) == 0 else { throw Self.failure(path, errno) }
     }
 
-    /// Returns the number of a file; 0 if there is no such file.
+    /// Returns the inode number of a file; 0 if there is no such file.
     private static func inode(of path: String) -> UInt64 {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         return (attributes?[.systemFileNumber] as? NSNumber)?.uint64Value ?? 0

@@ -3,7 +3,8 @@
 
 import HermesCore
 
-/// The inbox seqs of a message: 12 bytes per recipient, the user in 4 and the seq in 8, little-endian.
+/// The inbox seqs of a message. Each recipient has 12 bytes: 4 bytes for the user, then 8 bytes for the seq, both
+/// little-endian.
 enum DeliveryList {
     static func append(_ user: UserID, _ seq: UInt64, to bytes: inout [UInt8]) {
         withUnsafeBytes(of: UInt32(bitPattern: user.rawValue).littleEndian) { bytes.append(contentsOf: $0) }

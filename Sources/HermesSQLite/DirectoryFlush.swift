@@ -11,7 +11,8 @@ import Glibc
 
 /// Flushes directories.
 enum DirectoryFlush {
-    /// Waits until the names of a directory's files are on the disk. A directory that cannot be opened is left as it is.
+    /// Waits until the names of the files in a directory are on the disk. A directory that cannot be opened is left
+    /// as it is.
     static func flush(_ directory: String) {
         let descriptor = open(directory, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return }

@@ -13,8 +13,8 @@ import Glibc
 #endif
 
 /// Keeps a second server away from a data directory by two exclusive locks (`flock`): one on a file in the directory,
-/// and one on the directory itself, which remains even if somebody removes the file. The system releases both locks
-/// when the process ends, however it ends.
+/// and one on the directory itself. The second lock remains even if somebody removes the file. The system releases
+/// both locks when the process ends, however it ends.
 final class DirectoryLock: Sendable {
     private let descriptors: Mutex<[CInt]>
 

@@ -14,12 +14,13 @@ import Glibc
 
 /// Finds a write-ahead log that belongs to another database file, for example to the file that a backup has replaced.
 ///
-/// SQLite applies any log that lies beside a database file, and deletes the log beside an empty file. So such a log is
-/// renamed before SQLite opens the file. It can contain commits that were acknowledged, so it is never deleted.
+/// SQLite applies any log that it finds next to a database file, and deletes the log of an empty file. So a log of
+/// another file is renamed before SQLite opens the database file. Such a log can contain commits that were
+/// acknowledged, so it is never deleted.
 ///
-/// A backup is a database without a write-ahead log, and its header says so. When a server opens a backup, SQLite first
-/// changes the header and waits for the disk. Only then does SQLite create a log. So a log beside a file with the
-/// header of a backup is never the log of that file, no matter when a server was killed.
+/// A backup is a database without a write-ahead log, and its header shows this. When a server opens a backup, SQLite
+/// first changes the header and waits for the disk. Only then does SQLite create a log. So a log next to a file with
+/// the header of a backup is never the log of that file, no matter when a server was killed.
 enum ForeignLog {
     /// The first bytes of a database file.
     private static let title = Array("SQLite format 3\0".utf8)
@@ -28,10 +29,10 @@ enum ForeignLog {
     /// The version of a file without a write-ahead log.
     private static let rollback: UInt8 = 1
 
-    /// Renames the log beside the database if it belongs to another database file. Only the holder of the
+    /// Renames the log next to the database if the log belongs to another database file. Only the holder of the
     /// ``DirectoryLock`` calls this.
     static func setAside(from database: String, _ logger: Logger) throws(StoreOpenError) {
-        // SQLite looks for the log beside the file itself, not beside a link to it.
+        // SQLite looks for the log next to the file itself, not next to a link to the file.
         let database = URL(fileURLWithPath: database).resolvingSymlinksInPath().path
         let log = database + "-wal"
         guard SQLiteStore.fileSize(log) > 0, isForeign(to: database) else { return }
@@ -49,8 +50,8 @@ enum ForeignLog {
         )
     }
 
-    /// Whether the database file is missing, is empty, or has never had a write-ahead log. A log beside it then belongs
-    /// to another file.
+    /// Whether the database file is missing, is empty, or has never had a write-ahead log. If so, a log next to it
+    /// belongs to another file.
     static func isForeign(to database: String) -> Bool {
         guard FileManager.default.fileExists(atPath: database), SQLiteStore.fileSize(database) > 0 else { return true }
         guard let file = FileHandle(forReadingAtPath: database) else { return false }
@@ -59,7 +60,7 @@ enum ForeignLog {
         return header.starts(with: title) && header.suffix(2).allSatisfy { $0 == rollback }
     }
 
-    /// The first ending under which none of the files exists.
+    /// Returns the first ending with which none of the files exists.
     private static func freeEnding(for files: [String]) -> String {
         var ending = ".set-aside"
         var number = 1

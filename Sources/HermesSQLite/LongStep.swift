@@ -3,7 +3,7 @@
 
 internal import Dispatch
 
-/// What opening a database is doing, for those who wait for it.
+/// The present step of opening a database, for those who wait for the database.
 package enum OpeningProgress: Sendable, Hashable {
     /// The check of the whole file begins.
     case checking

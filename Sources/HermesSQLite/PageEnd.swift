@@ -3,8 +3,8 @@
 
 import Foundation
 
-/// Finds a database file that was cut in the middle of its last page. SQLite reads the missing bytes as zeros, so its own
-/// check may find nothing wrong.
+/// Finds a database file that was cut in the middle of its last page. SQLite reads the missing bytes as zeros, so
+/// SQLite's own check may find no problem.
 enum PageEnd {
     /// The first bytes of each database file of SQLite 3 (https://www.sqlite.org/fileformat2.html, 1.3).
     private static let magic = Array("SQLite format 3\0".utf8)

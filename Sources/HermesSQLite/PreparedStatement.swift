@@ -171,7 +171,7 @@ struct PreparedStatement {
     static let maxAmount: Int64 = 1 << 44
     /// The largest sum over several rows that counts as sound.
     static let maxSum: Int64 = 1 << 56
-    /// The SQL for the sum of a table's weights, without damaged ones.
+    /// The SQL for the sum of a table's weights, without damaged weights.
     static let totalWeight = "total(CASE WHEN weight BETWEEN 0 AND \(maxAmount) THEN weight ELSE 0 END)"
 
     /// Returns all 64 bits as an unsigned number, for values that are never incremented.
@@ -179,7 +179,8 @@ struct PreparedStatement {
 
     /// Returns a sequence number of an inbox, a conversation or a queue.
     ///
-    /// - Throws: ``StoreFailure/damagedRow`` if the number is negative, or so large that counting on could overflow.
+    /// - Throws: ``StoreFailure/damagedRow`` if the number is negative, or so large that a later increment could
+    ///   overflow.
     func sequence(_ column: Int32) throws -> UInt64 {
         let number = integer(column)
         guard number >= 0, number <= Self.maxSequence else { throw StoreFailure.damagedRow }

@@ -13,20 +13,20 @@ import Glibc
 #endif
 
 /// The data directory's record of its last run: whether the run closed the database, the machine's boot id at that
-/// time, and the run's number. The record is a short file beside the database. It is written in place, so that a full
-/// disk does not prevent an update. Only the holder of the ``DirectoryLock`` touches it.
+/// time, and the run's number. The record is a short file next to the database. It is written in place, so that a
+/// full disk does not prevent an update. Only the holder of the ``DirectoryLock`` touches it.
 ///
-/// The record says "closed" only after the database was closed, and "open" before anything is written again. A record
-/// that cannot be understood, or that does not match the database, does not count as closed.
+/// The record says "closed" only after the database was closed. It says "open" again before anything is written. A
+/// record that cannot be understood, or that does not match the database, does not count as closed.
 ///
 /// Each run has a random number, which is also stored in the database. A database with a different number is an earlier
 /// copy, even if its file has the same inode as the file that it replaced.
 ///
 /// A copy of the whole directory has a record of its own, which matches the copied database. If the files of the copy
 /// replaced the present ones, the copy is recognized by the creation times of its files. If the copy was written into
-/// the present files, it is recognized by the marker. The marker is an empty file whose name contains the run's number,
-/// and which is renamed with each start and each stop. So the copy adds a marker with another name, and the present
-/// marker stays beside that one, unless somebody removes the present marker.
+/// the present files, it is recognized by the marker. The marker is an empty file. Its name contains the run's number
+/// and changes with each start and each stop. So the copy adds a marker with another name. The directory then has two
+/// markers, unless somebody removes the present one.
 struct RunRecord {
     /// The end of the last run.
     enum Ending: Sendable, Hashable {
@@ -42,7 +42,7 @@ struct RunRecord {
 
         /// Whether commits that clients have seen may be missing.
         ///
-        /// - Parameter current: the present boot id; nil if unknown.
+        /// - Parameter current: the present boot id; nil if it is unknown.
         func mayHaveLost(bootID current: String?) -> Bool {
             switch self {
             case .closed: false
@@ -55,11 +55,11 @@ struct RunRecord {
     /// The last run, as the record describes it.
     struct LastRun: Sendable {
         var ending: Ending
-        /// The number of the last run. After an interrupted start, the number of that start follows. Empty: unknown,
-        /// because there was no record, or an earlier version wrote it.
+        /// The number of the last run. After an interrupted start, the number of that start follows. Empty if the
+        /// number is unknown, because there was no record, or because an earlier version wrote the record.
         var numbers: [Int64] = []
 
-        /// Whether an earlier start, which did not end cleanly, has opened this very file. If so, the file may be
+        /// Whether an earlier start, which did not end cleanly, has opened this same file. If so, the file may be
         /// empty.
         ///
         /// - Parameter current: the present boot id; nil where the system has none.
@@ -71,7 +71,7 @@ struct RunRecord {
         /// Whether commits that clients have seen may be missing.
         ///
         /// - Parameters:
-        ///   - current: the present boot id; nil if unknown.
+        ///   - current: the present boot id; nil if it is unknown.
         ///   - number: the number in the present database.
         func mayHaveLost(bootID current: String?, number: Int64) -> Bool {
             ending.mayHaveLost(bootID: current) || isReplaced(number: number)
@@ -153,7 +153,7 @@ struct RunRecord {
     ///
     /// - Parameters:
     ///   - bootID: the boot id to record; commits may be lost when this boot ends.
-    ///   - numbers: the run numbers that the database may have; empty: unknown.
+    ///   - numbers: the run numbers that the database may have; empty if they are unknown.
     mutating func markOpen(bootID: String?, numbers: [Int64]) throws(StoreOpenError) {
         self.numbers = numbers
         var failure: Int32 = 0
@@ -184,7 +184,7 @@ struct RunRecord {
 
     // MARK: Markers
 
-    /// An empty file beside the record. There is exactly one, unless an earlier copy was written into the directory.
+    /// An empty file next to the record. There is exactly one, unless an earlier copy was written into the directory.
     private struct Marker: Equatable {
         let number: Int64
         let isClosed: Bool
@@ -224,7 +224,7 @@ struct RunRecord {
     }
 
     /// Leaves only the marker for this number and state. Renames an existing marker, so that a full disk does not
-    /// prevent it.
+    /// prevent the change.
     ///
     /// - Returns: 0, or the system's error number.
     private func mark(_ number: Int64, isClosed: Bool) -> Int32 {
@@ -248,7 +248,7 @@ struct RunRecord {
     // MARK: Files
 
     /// The inode numbers and the creation times (in nanoseconds since 1970) of the database file and of the marker; 0
-    /// where unknown. Copies of these files have other values.
+    /// stands for an unknown value. Copies of these files have other values.
     private func identity() -> String {
         let markers = markers()
         let marker = markers.count == 1 ? markers.first.map { directory + "/" + $0.name } : nil
@@ -261,7 +261,8 @@ struct RunRecord {
         return "\(file.st_ino) \(FileBirth.time(of: path) ?? 0)"
     }
 
-    /// A value that changes when anything writes to the database or replaces it; nil if its log is not empty.
+    /// A value that changes when anything writes to the database or replaces it; nil if the database's log is not
+    /// empty.
     private func fingerprint() -> String? {
         var log = stat()
         guard stat(database + "-wal", &log) != 0 || log.st_size == 0 else { return nil }

@@ -100,8 +100,8 @@ extension SQLiteStore: AccountStore {
                     sql: "INSERT OR REPLACE INTO kept_name (key, user) VALUES (?, ?)",
                     arguments: [stored.account.nickName.key, id.rawValue]
                 )
-                // This marks the end of each queue: publications up to it were queued while the account had its old
-                // name.
+                // This marks the end of each queue: publications up to this end were queued while the account had its
+                // old name.
                 try db.execute(
                     sql: """
                         UPDATE session SET renamed_at =
@@ -118,7 +118,7 @@ extension SQLiteStore: AccountStore {
         try await read { [damage] db in
             try Row.fetchAll(db, sql: "SELECT key, user FROM kept_name").compactMap { row in
                 guard let user = UserID(row["user"] as Int64) else {
-                    // The name stays kept, so nobody can take it.
+                    // The name stays reserved, so nobody can take it.
                     damage.found("a kept name of user \(row["user"] as Int64)")
                     return nil
                 }
@@ -166,7 +166,7 @@ extension SQLiteStore: AccountStore {
     }
 
     /// Reads a page of accounts, without damaged rows. Damaged ids are above all others, so a page of damaged rows
-    /// alone is behind the last account.
+    /// alone comes after the last account.
     private static func accounts(
         _ db: Database,
         _ condition: String,

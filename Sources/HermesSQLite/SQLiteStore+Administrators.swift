@@ -154,8 +154,8 @@ extension SQLiteStore: AdministratorStore {
         }
     }
 
-    /// Reads an administrator. Returns nil if only a newer version knows the role, so that this version grants nothing
-    /// for it.
+    /// Reads an administrator. Returns nil if only a newer version knows the role, so that this version grants no
+    /// rights for this role.
     private static func administrator(_ row: Row) -> Administrator? {
         guard let name = try? AdministratorName(row["name"]), let role = AdministratorRole(rawValue: row["role"]) else {
             return nil

@@ -18,8 +18,8 @@ private final class CancellationMark: Sendable {
 extension SQLiteStore {
     private static let pagesPerStep: CInt = 1_024
 
-    /// Writes the backup to a new file beside the final one and renames it at the end. The new file has a random name,
-    /// so no other file is touched, and an incomplete backup never has the final name.
+    /// Writes the backup to a new file in the directory of the final path, and renames this file at the end. The new
+    /// file has a random name, so no other file is touched, and an incomplete backup never has the final name.
     @discardableResult
     package func backup(to path: String) async throws(HermesError) -> Int? {
         guard !isBackingUp.exchange(true, ordering: .acquiring) else {
@@ -42,7 +42,7 @@ extension SQLiteStore {
         }
         let accounts = try copied.get()
         do {
-            // Fails if the file was created meanwhile.
+            // This fails if somebody has created the file meanwhile.
             try FileManager.default.moveItem(atPath: partial, toPath: path)
             DirectoryFlush.flush(URL(fileURLWithPath: path).deletingLastPathComponent().path)
             return accounts
@@ -52,14 +52,14 @@ extension SQLiteStore {
     }
 
     /// - Parameter path: the final name of the file `partial`, for people.
-    /// - Returns: the number of accounts in the copy; nil if the copy is damaged so that they cannot be counted.
+    /// - Returns: the number of accounts in the copy; nil if damage in the copy prevents the count.
     private func copy(
         to partial: String,
         for path: String,
         unless isCancelled: CancellationMark
     ) async -> Result<Int?, HermesError> {
         do {
-            // One connection for all steps: if the file were opened again by its name, it could be another file.
+            // All steps use one connection. If the file were opened again by its name, it could be another file.
             let copy = try Self.writing(path) { try DatabaseQueue(path: partial) }
             try await pool.read { db in
                 try Self.writing(path) { try Self.copy(db, to: copy, unless: isCancelled) }
@@ -82,8 +82,8 @@ extension SQLiteStore {
         }
     }
 
-    /// Runs a step that writes the backup. Throws a `HermesError` if the file or its disk fails; other errors may be
-    /// the store's.
+    /// Runs a step that writes the backup. Throws a `HermesError` if the file or its disk fails; other errors may
+    /// come from the store.
     private static func writing<Value>(_ path: String, _ step: () throws -> Value) throws -> Value {
         do {
             return try step()
@@ -104,7 +104,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Explains an error of the backup's file or disk; nil: it may be an error of the store.
+    /// Explains an error of the backup's file or disk; nil if it may be an error of the store.
     static func problem(_ error: DatabaseError, at path: String) -> String? {
         switch error.resultCode {
         case .SQLITE_FULL:
@@ -118,13 +118,13 @@ extension SQLiteStore {
         }
     }
 
-    /// Errors of a disk that is read: it may be the store's.
+    /// Errors of reading a disk, which may be the store's disk.
     private static let failedReads: [ResultCode] = [.SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ]
 
     /// Copies this reader's snapshot while commits continue. The copy is one file, marked as a copy.
     private static func copy(_ db: Database, to copy: DatabaseQueue, unless isCancelled: CancellationMark) throws {
         try copy.writeWithoutTransaction { destination in
-            // Copies in steps, so that a server that stops does not wait for the end.
+            // Copies in steps, so that a server that stops does not wait for the end of the copy.
             try db.backup(to: destination, pagesPerStep: pagesPerStep) { _ in
                 if isCancelled.isSet { throw CancellationError() }
             }

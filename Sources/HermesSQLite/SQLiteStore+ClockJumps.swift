@@ -23,7 +23,7 @@ extension SQLiteStore {
 
     package func takeBack(_ setback: ClockSetback) async throws(HermesError) {
         guard let jump = setback.undoes(clockJumps.withLock { $0 }) else { return }
-        // The jump is deleted first, so that it corrects nothing more. If the rest of this function fails half-way,
+        // The jump is deleted first, so that it corrects no more rows. If the rest of this function fails half-way,
         // some rows are kept too long, but none is deleted too early.
         let all = try await write { (db, _) in
             try db.execute(
@@ -39,7 +39,8 @@ extension SQLiteStore {
         while let last = message {
             message = try await write { (db, _) in try undoing.messages(after: last, in: db) }
         }
-        // A row that moved from one table to the other between two steps would be found in neither.
+        // Until the end, fresh rows stay in their table. Otherwise a row that moved between two steps would be found
+        // in neither table.
         keepsFresh.store(true, ordering: .relaxed)
         defer { keepsFresh.store(false, ordering: .relaxed) }
         for table in FreshTables.inbox.both {

@@ -136,7 +136,7 @@ extension SQLiteStore {
             let found = try damage.skipping("inbox of user \(user.rawValue)") {
                 try select.first { try $0.sequence(0) }
             }
-            // An inbox whose row is damaged stays forgotten.
+            // An inbox whose row is damaged is not cached again.
             guard let acknowledged = found.flatMap({ $0 }) else { continue }
             inbox.acknowledged = acknowledged
             // This runs on the writer's queue, after ``write(_:)`` has made the cache forget the inbox.

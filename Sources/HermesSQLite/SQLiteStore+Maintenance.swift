@@ -7,16 +7,17 @@ import Synchronization
 
 /// Maintenance of the database file and its log.
 ///
-/// Deleted content is overwritten in the database file, but the log still has the old pages, and the database file gets
-/// the new pages only with a checkpoint. So the log is written back and emptied periodically.
+/// SQLite overwrites deleted content in new versions of its pages, which go to the log first. Until a checkpoint, the
+/// database file and the log still contain old versions of these pages. So the log is written back and emptied
+/// periodically.
 extension SQLiteStore {
     /// The state that ``maintain(uptime:)`` keeps between two calls.
     struct Maintenance {
-        /// The uptime at which the log was first seen with contents; nil: it had none.
+        /// The uptime at which the log was first seen with contents; nil if the log had none.
         var logSince: Duration?
     }
 
-    /// The longest time that the log keeps deleted content, unless a reader (a backup) is running.
+    /// The longest time that the log keeps deleted content, unless a reader, such as a backup, is running.
     static let logPeriod = Duration.seconds(60)
 
     /// The number of pages that one transaction returns to the file system, which takes a few milliseconds.
@@ -49,7 +50,7 @@ extension SQLiteStore {
                 mode: try Int.fetchOne(db, sql: "PRAGMA auto_vacuum") ?? 0
             )
         }
-        // A file that an older version created cannot return pages. A backup of it can.
+        // A file that an older version created cannot return pages, but a backup of that file can.
         guard pages.mode == 2 else { return }
         let excess = Self.excessPages(free: pages.free, all: pages.all)
         for start in stride(from: 0, to: min(excess, Self.vacuumSlice * Self.vacuumSlices), by: Self.vacuumSlice) {

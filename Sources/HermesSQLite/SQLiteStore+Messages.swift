@@ -81,8 +81,8 @@ extension SQLiteStore: MessageStore {
         return purged.count
     }
 
-    /// After a purge has committed, caches the changed inboxes again. Otherwise the next message to an inbox whose
-    /// shares were counted would count them again, which takes a millisecond for a few thousand entries.
+    /// After a purge has committed, caches the changed inboxes again. Otherwise the shares of such an inbox would be
+    /// counted again for its next message. Counting takes a millisecond for a few thousand entries.
     private func keepInboxes(_ removals: [UserID: InboxRemoval], after db: Database) {
         var kept: [(user: UserID, inbox: WriterCache.Inbox)] = []
         for (user, removal) in removals {

@@ -10,7 +10,7 @@ extension SQLiteStore {
     /// The database in the data directory.
     package static let fileName = "hermes.db"
 
-    /// The remedy for a damaged database. A log that stayed would belong to another file than the backup.
+    /// The remedy for a damaged database. The log must be moved away, too, because it does not belong to the backup.
     private static let restoreAdvice = """
         Restore a backup with "hermes restore FILE". By hand: Move \(fileName), \(fileName)-wal and \(fileName)-shm away \
         together, then put the backup in their place.
@@ -18,11 +18,12 @@ extension SQLiteStore {
 
     /// Opens the store of a data directory; creates the directory (mode 0700) if it is missing.
     ///
-    /// Refuses a damaged, newer or foreign file without touching it. If the last run did not close the database, or
-    /// something else has written to it since, the whole file is checked first, and the log shows the progress. The
-    /// check (`PRAGMA quick_check`) takes about 3 s per GB from memory, and 16 s per GB from a cold disk.
+    /// Refuses a file that is damaged, of a newer version or of another program, and does not change this file. If
+    /// the last run did not close the database, or something else has written to it since, the whole file is checked
+    /// first, and the log shows the progress. The check (`PRAGMA quick_check`) takes about 3 s per GB from memory,
+    /// and 16 s per GB from a cold disk.
     ///
-    /// - Parameter progress: gets the beginning of a check and of each migration, and a sign of life every five seconds
+    /// - Parameter progress: gets the beginning of a check and of each migration, and a report every five seconds
     ///   while they run. Called on any thread.
     package static func open(
         directory: String,
@@ -166,7 +167,7 @@ extension SQLiteStore {
             isNew: isNew,
             record: record,
             last: last,
-            // An interrupted start has already drawn the number of its run, and the database may have this number.
+            // An interrupted start has already chosen the number of its run, and the database may have this number.
             run: last.numbers.count > 1 ? last.numbers[1] : Int64.random(in: 1...Int64.max),
             bootID: bootID
         )
@@ -208,7 +209,7 @@ extension SQLiteStore {
             for pragma in tuning(durability) { try db.execute(sql: pragma) }
         }
         try pool.write { db in
-            // After this there are no fresh rows, as the empty caches of the writer presuppose.
+            // After this, there are no fresh rows. The empty caches of the writer rely on this.
             try BatchWriter.settle(db)
             try SessionWriter.settle(db)
         }
@@ -242,8 +243,9 @@ extension SQLiteStore {
         var configuration = Configuration()
         configuration.label = "hermes.store"
         configuration.foreignKeysEnabled = false
-        // As many readers as all gates of the core admit together: 2 for accounts, 2 for logins, 2 for kept sessions, 1
-        // for keys, 1 for operators. So a read that has passed its gate never waits here for reads of another gate.
+        // The pool has as many readers as all gates of the core admit together: 2 for accounts, 2 for logins, 2 for
+        // kept sessions, 1 for keys, 1 for operators. So a read that has passed its gate never waits here for reads
+        // of another gate.
         configuration.maximumReaderCount = 8
         configuration.busyMode = .timeout(busyTimeout)
         configuration.prepareDatabase { db in
@@ -252,7 +254,7 @@ extension SQLiteStore {
                 try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
                 log?.attach(to: db.sqliteConnection)
             }
-            // For privacy, deleted content is overwritten, also on freed pages.
+            // For privacy, deleted content is overwritten, even on freed pages.
             try db.execute(sql: "PRAGMA secure_delete = ON")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
         }
@@ -301,7 +303,8 @@ extension SQLiteStore {
         )
     }
 
-    /// Refuses anything but a regular file. Opening a pipe, for example, would wait for the pipe's other end.
+    /// Refuses an existing file that is not a regular file, such as a pipe. Opening a pipe would wait for the pipe's
+    /// other end.
     private static func checkIsFile(_ path: String) throws(StoreOpenError) {
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         let type = try? FileManager.default.attributesOfItem(atPath: target)[.type] as? FileAttributeType
@@ -367,7 +370,7 @@ extension SQLiteStore {
             throw openError(error, path: path)
         }
         if found.isEmpty, found.applicationID == 0 {
-            // Either the first start was killed before it wrote anything, or this file belonged to something else.
+            // Either the first start was killed before it wrote anything, or this file is not a database of Hermes.
             guard mayBeEmpty, fileSize(path) > 0 || fileSize(path + "-wal") > 0 else {
                 throw StoreOpenError(
                     reason: .damaged,
@@ -403,7 +406,7 @@ extension SQLiteStore {
         }
     }
 
-    /// Checks every page of the file. The log shows the beginning, the time every five seconds, and the end.
+    /// Checks every page of the file. The log shows the beginning, the elapsed time every five seconds, and the end.
     ///
     /// - Parameters:
     ///   - bytes: the size of the file.

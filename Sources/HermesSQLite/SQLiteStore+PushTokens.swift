@@ -174,8 +174,9 @@ extension SQLiteStore: PushTokenStore {
     /// all valid ids, so no user follows a page that has only damaged ids.
     ///
     /// - Parameters:
-    ///   - sql: selects users. Its parameters are the id above which the users are, the last id, and the most users.
-    ///   - table: the table whose users are looked at.
+    ///   - sql: selects users. Its parameters are the id that all ids of the page must exceed, the last id, and the
+    ///     largest number of users.
+    ///   - table: the table whose users are examined.
     func users(
         _ sql: String,
         among table: String,
@@ -199,13 +200,12 @@ extension SQLiteStore: PushTokenStore {
         }
     }
 
-    /// The most rows that one read looks at in order to find users. The other readers have their turn between two
-    /// reads.
+    /// The largest number of rows that one read examines to find users. Other reads can run between two such reads.
     static let rowsPerRead = 10_000
 
     /// Returns users among the next rows of a table.
     ///
-    /// - Returns: the users' ids, and the last user in these rows; nil: the table has no further rows.
+    /// - Returns: the users' ids, and the last user in these rows; nil if the table has no further rows.
     static func users(
         _ db: Database,
         _ sql: String,

@@ -16,16 +16,16 @@ extension SQLiteStore {
         package let replaced: String?
     }
 
-    /// Puts a copy of a database in the place of a data directory's database. The server that opens the copy begins a
-    /// new epoch.
+    /// Replaces a data directory's database with a copy of a database. The server that opens the copy begins a new
+    /// epoch.
     ///
-    /// The former files are kept in a folder of the directory. They may be damaged: nothing reads them. If the copy is
-    /// refused, nothing in the directory has changed. However the process ends, the directory has the former database
-    /// or the new one (``DatabaseReplacement``).
+    /// The former files are kept in a folder of the directory. They may be damaged, because nothing reads them. If
+    /// the copy is refused, nothing in the directory changes. However the process ends, the directory has the former
+    /// database or the new one (``DatabaseReplacement``).
     ///
     /// - Parameters:
-    ///   - file: a file that ``backup(to:)`` wrote, or the database of a server that was stopped or killed. The log of
-    ///     the latter must lie beside it.
+    ///   - file: a file that ``backup(to:)`` wrote, or the database of a server that was stopped or killed. If such a
+    ///     database has a log, the log must be next to it.
     ///   - directory: the data directory, which must exist.
     ///   - logger: gets the progress of the check.
     package static func restore(
@@ -65,7 +65,8 @@ extension SQLiteStore {
             done(.copied)
             let accounts = try prepare(replacement.partial, from: file, logger)
             done(.checked)
-            // Only now, because the file may be in the folder that an interrupted restore has left.
+            // This comes after the copy, because the original file may be in the folder that an interrupted restore
+            // has left.
             try replacement.clearEarlier(now: now)
             let bytes = fileSize(replacement.partial)
             let replaced = try replacement.place(now: now, done)
@@ -76,8 +77,8 @@ extension SQLiteStore {
         }
     }
 
-    /// Refuses anything but a file without a rollback journal. Opening a pipe, for example, would wait for the pipe's
-    /// other end.
+    /// Refuses a path that does not lead to a regular file, and a file with a rollback journal. Opening a pipe, for
+    /// example, would wait for the pipe's other end.
     private static func refuseUnlessDatabase(_ source: String) throws(StoreOpenError) {
         let type = try? FileManager.default.attributesOfItem(atPath: source)[.type] as? FileAttributeType
         guard type == .typeRegular else {
@@ -112,7 +113,8 @@ extension SQLiteStore {
             let queue = try DatabaseQueue(path: partial)
             let accounts = try queue.writeWithoutTransaction { db -> Int in
                 try refuseForeign(db, file)
-                // Writes the log into the file, if there is one. The file is smaller without it.
+                // If there is a log, this writes the log into the file. Only after that is the size of the file
+                // complete.
                 let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = DELETE")
                 guard mode == "delete" else { throw damaged(file, "its log cannot be used") }
                 let problem = try check(db, bytes: fileSize(partial), "checking the copy", logger)

@@ -96,7 +96,8 @@ extension SQLiteStore: SessionStore {
                 var changes: [OwnerTally] = []
                 purge.rows = try Self.inSteps(limit, sessionPurgeStep, TimeSlice(clock, slice)) { rows in
                     var purger = SessionPurger(db: db, now: now, limit: rows, sentUpTo: sentUpTo)
-                    // Before the transaction ends, while nothing else runs on the writer.
+                    // The cache forgets the sessions before the transaction ends, while nothing else runs on the
+                    // writer.
                     defer { sessionCache.withLock { cache in for id in purger.expired.keys { cache.forget(id) } } }
                     let count = try purger.run()
                     changes.append(purger.queueChanges)
@@ -112,7 +113,8 @@ extension SQLiteStore: SessionStore {
         }
     }
 
-    /// Runs a batch on the writer. The cache is taken out meanwhile, and is put back only if the transaction commits.
+    /// Runs a batch on the writer. During the batch, the cache is taken out. It is put back only if the transaction
+    /// commits.
     ///
     /// - Parameters:
     ///   - operations: all of them are applied; the operations that `next` gives are appended.
@@ -135,7 +137,7 @@ extension SQLiteStore: SessionStore {
                     sweep: taken.sweep,
                     sweptBytes: taken.sweptBytes
                 )
-                // Isolated operations copy the cache each time, so they begin with an almost empty one.
+                // Isolated operations copy the cache each time, so they begin with an almost empty cache.
                 return isolating ? cache : taken
             }
             var outcomes: [SessionOutcome] = []

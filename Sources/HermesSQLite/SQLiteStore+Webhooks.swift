@@ -53,7 +53,7 @@ extension SQLiteStore: WebhookStore {
         }
     }
 
-    /// Drops a user's oldest events beyond the user's share, but no more than `most`.
+    /// Drops a user's oldest events beyond the user's share, but at most `most` events.
     private static func trimLine(of user: UserID, limit: Int, most: Int, _ db: Database) throws -> Int {
         let share = WebhookEvent.maxWaiting(perUserOf: limit)
         let line = try Int64.fetchAll(db, sql: WebhookQuery.line, arguments: [user.rawValue, share + most])
@@ -65,7 +65,7 @@ extension SQLiteStore: WebhookStore {
         return db.changesCount
     }
 
-    /// The largest number of events dropped in a transaction, beyond the number appended.
+    /// The largest number of events that a transaction drops in addition to the number of events that it appends.
     private static let maxDropped = 1_000
 
     /// Returns the number of waiting events, which is counted once and then kept. Must be called on the writer, before
@@ -91,7 +91,7 @@ extension SQLiteStore: WebhookStore {
             SELECT number, user, due, id, created_at, attempts, body FROM webhook \
             WHERE due <= ?1 AND (due, number) > (?2, ?3) ORDER BY due, number LIMIT ?4
             """
-        /// A user's events that hold up the later events of this user, in order.
+        /// The events for which later events of the same user must wait, in order.
         static let line = """
             SELECT number FROM webhook WHERE user = ?1 AND attempts < \(WebhookEvent.attemptsInOrder) \
             ORDER BY number LIMIT ?2
@@ -101,8 +101,8 @@ extension SQLiteStore: WebhookStore {
 
     /// The smallest limit for the rows of one query for due events.
     private static let leastLooked = 100
-    /// The number of due events after which no further query is made. So many events are read only if a few users have
-    /// most of them.
+    /// The number of due events after which no further query is made. This many events are read only if a few users
+    /// have most of them.
     private static let mostLooked = 10_000
     /// The bytes of due events after which no further query is made.
     private static let mostLookedBytes = 8 << 20
@@ -118,8 +118,8 @@ extension SQLiteStore: WebhookStore {
         guard limit > 0 else { return [] }
         return try await read { db in
             let ahead = now.advanced(by: WebhookEvent.maxWait).rawValue
-            // See WebhookEvent.isDue. The last range is read first: later events of a user wait for the events in it,
-            // and no new events are added to it.
+            // See WebhookEvent.isDue. The last range is read first: later events of a user wait for the events in
+            // this range, and no new events are added to this range.
             var ranges = [
                 DueRange(after: (due: .min, number: .min), end: now.rawValue),
                 DueRange(after: (due: ahead, number: .max), end: .max),

@@ -6,12 +6,12 @@ package import HermesCore
 internal import Logging
 import Synchronization
 
-/// All stores in one SQLite database in write-ahead mode. One writer commits operations in groups, and readers run
-/// beside it.
+/// All stores in one SQLite database in write-ahead mode. One writer commits operations in groups, and readers run at
+/// the same time.
 ///
-/// A killed process loses no commit. With ``Durability/full``, a power cut also loses no commit. State: SQLite's own,
-/// some counts in memory, and the writer's caches (``WriterCache``, ``SessionCache``), which only the writer's queue
-/// touches.
+/// No commit is lost if the process is killed. With ``Durability/full``, no commit is lost in a power cut, either.
+/// State: SQLite's own, some counts in memory, and the writer's caches (``WriterCache``, ``SessionCache``), which
+/// only the writer's queue touches.
 package final class SQLiteStore: Sendable {
     /// The faults that a commit survives.
     package enum Durability: String, Sendable, CaseIterable {
@@ -27,7 +27,8 @@ package final class SQLiteStore: Sendable {
     /// The clock that ``TimeSlice`` uses.
     let clock: any TimeSource
     let slice: Duration
-    /// The number of changes that wait for the writer. If there are any, a transaction that has worked for long ends.
+    /// The number of changes that wait for the writer. If there are any, a transaction that has already taken long
+    /// ends.
     let waitingWrites = Atomic(0)
     var isAwaited: Bool { waitingWrites.load(ordering: .relaxed) > 0 }
     /// The number of fresh rows that starts a sweep.
@@ -53,7 +54,7 @@ package final class SQLiteStore: Sendable {
     private let throttle = LineThrottle()
     /// Whether commits leave fresh rows where they are, because the tables of inboxes are read one after the other.
     let keepsFresh = Atomic(false)
-    /// The number of waiting webhooks; nil: it must be counted.
+    /// The number of waiting webhooks; nil if it must be counted.
     let waitingWebhooks = Mutex<Int?>(nil)
     /// Held until the store is closed or released.
     private let lock: DirectoryLock
@@ -94,7 +95,7 @@ package final class SQLiteStore: Sendable {
         self.logger = logger
     }
 
-    /// Writes the log back into the database file and closes it.
+    /// Writes the log back into the database file and closes the file.
     ///
     /// Calls in flight end first; later calls fail with `.storageUnavailable`. Afterwards the directory is free for
     /// other processes. Repeated calls do nothing.
@@ -115,7 +116,7 @@ package final class SQLiteStore: Sendable {
 
     /// Commits an unchanged page, after the waiting writes.
     ///
-    /// - Parameter done: called on the writer's queue with the error's text for people; nil: success.
+    /// - Parameter done: called on the writer's queue with the error's text for people; nil means success.
     package func tryWrite(_ done: @escaping @Sendable (String?) -> Void) {
         pool.asyncWriteWithoutTransaction { db in
             do {
@@ -137,9 +138,10 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Waits for the writer in a separate task, because GRDB runs nothing for a cancelled task. The write would then
-    /// count as waiting forever. While the server stops, the write would be lost: what a push service or a webhook's
-    /// receiver has accepted would be sent again after the next start.
+    /// Waits for the writer in a separate task, because GRDB runs nothing for a cancelled task. Without the separate
+    /// task, the write of a cancelled caller would count as waiting forever. While the server stops, this write would
+    /// also be lost. A notification or an event that the receiver has already accepted would then be sent again after
+    /// the next start.
     ///
     /// - Parameter write: a write that subtracts 1 from ``waitingWrites`` when it has the writer.
     private func awaitingWriter<Value: Sendable>(
@@ -147,7 +149,7 @@ package final class SQLiteStore: Sendable {
     ) async throws(HermesError) -> Value {
         waitingWrites.add(1, ordering: .relaxed)
         do {
-            // Unstructured, so that it is not cancelled with its caller.
+            // The task is unstructured, so that it is not cancelled with its caller.
             return try await Task { try await write() }.value
         } catch {
             throw failure(error)
@@ -160,7 +162,7 @@ package final class SQLiteStore: Sendable {
     ) async throws(HermesError) -> Value {
         try await awaitingWriter { [self] in
             try await pool.writeWithoutTransaction { [self] db in
-                // Before the transaction begins, because that can fail.
+                // This comes before the transaction begins, because the beginning can fail.
                 waitingWrites.subtract(1, ordering: .relaxed)
                 var value: Value?
                 try db.inTransaction(.immediate) {
@@ -187,7 +189,7 @@ package final class SQLiteStore: Sendable {
         }
     }
 
-    /// Translates an error for the core, and logs it if the store failed: for each text at most one line a minute,
+    /// Translates an error for the core, and logs it if the store failed. Each text is logged at most once a minute,
     /// because very many operations fail while the disk is full.
     func failure(_ error: any Error) -> HermesError {
         let failure = StoreFailure.hermesError(error)

@@ -9,8 +9,8 @@ enum StoreFailure {
     /// The error for a row with contents that no version of Hermes writes.
     static let damagedRow = DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row holds an impossible value")
 
-    /// Whether a commit failed because of a damaged row. A commit breaks no rule of a table, unless a damaged row has
-    /// the key of a new one.
+    /// Whether a commit failed because of a damaged row. A commit violates a constraint only if a damaged row has the
+    /// key of a new row.
     static func isDamage(_ error: DatabaseError) -> Bool {
         error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_CONSTRAINT
     }

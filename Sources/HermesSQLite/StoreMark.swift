@@ -5,19 +5,20 @@ internal import GRDB
 
 /// The epoch of the store's seqs.
 ///
-/// After a loss of commits, seqs that clients have seen are given out again. Clients notice this by a new epoch. So the
-/// epoch is drawn anew whenever commits may have been lost: after a power cut, and in a copy.
+/// After a loss of commits, seqs that clients have seen are assigned again. A new epoch shows the loss to the
+/// clients. So the store chooses a new epoch whenever commits may have been lost: after a power cut, and in a copy.
 enum StoreMark {
-    /// The distance by which a kept session's numbers jump: half of all packet identifiers (`OutboundWindow.maxSpan`).
-    /// So no packet identifier that the session's client may have in flight is reused for another message.
+    /// The amount by which a kept session's numbers increase: half of all packet identifiers
+    /// (`OutboundWindow.maxSpan`). So no packet identifier that the session's client may have in flight is reused for
+    /// another message.
     static let sessionJump: Int64 = 32_511
 
-    /// Notes the run's number and durability, and draws a new epoch if the last run's commits may have been lost.
+    /// Stores the run's number and durability, and chooses a new epoch if the last run's commits may have been lost.
     ///
     /// - Parameters:
     ///   - last: the last run, whose end may have lost commits.
     ///   - run: the present run's number.
-    ///   - bootID: the present boot id; nil if unknown.
+    ///   - bootID: the present boot id; nil if it is unknown.
     ///   - waits: whether each commit of the present run waits for the disk.
     /// - Returns: the epoch, and whether it is new.
     static func open(
@@ -50,8 +51,8 @@ enum StoreMark {
     /// flight, and the new message would not be delivered.
     ///
     /// With `forgetsReceived`, the received packet identifiers are dropped. If an identifier whose release was lost
-    /// stayed in the store, the client's next publication with it would be taken for a repetition. To deliver a message
-    /// twice is the lesser evil.
+    /// stayed in the store, the client's next publication with this identifier would count as a repetition and be
+    /// lost. Delivering a message twice is better than losing a message.
     private static func renumberSessions(_ db: Database, forgetsReceived: Bool) throws {
         // Damaged numbers stay as they are, because a sum out of range would make the start fail.
         try db.execute(

@@ -12,7 +12,7 @@ enum UserList {
         return bytes
     }
 
-    /// Returns up to `limit` users after the first `cursor` ones.
+    /// Skips the first `cursor` users, and returns up to `limit` of the following users.
     static func users(_ bytes: [UInt8], from cursor: Int, limit: Int) -> [UserID] {
         var rest = bytes.dropFirst(4 * cursor).prefix(4 * limit)
         var users: [UserID] = []

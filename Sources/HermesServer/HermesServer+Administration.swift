@@ -35,8 +35,8 @@ extension HermesServer {
         }
     }
 
-    /// Carries out an administrator's request. The server that runs on the data directory does it; if none runs, this
-    /// process works on the directory itself.
+    /// Carries out an administrator's request. If a server runs on the data directory, that server carries out the
+    /// request. Otherwise this process works on the directory itself.
     ///
     /// - Parameter note: gets a sentence for the person at the command line if the command has created a database.
     /// - Throws: errors of the configuration and of opening the directory; errors of the request are in the response.

@@ -7,7 +7,8 @@ import HermesGateways
 extension HermesServer {
     /// Returns the address at which this machine reaches the HTTP port, such as `http://127.0.0.1:8080`.
     ///
-    /// - Throws: if the configuration is wrong, or if the port answers no plain request.
+    /// - Throws: if the configuration is wrong, or if the port is switched off, needs PROXY headers, or has no fixed
+    ///   TCP port.
     package static func httpAddress(
         arguments: [String],
         environment: [String: String] = ProcessInfo.processInfo.environment,

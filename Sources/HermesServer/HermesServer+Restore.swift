@@ -7,7 +7,7 @@ import HermesSQLite
 import Logging
 
 extension HermesServer {
-    /// Puts a copy of a database in the place of a data directory's database, as `hermes restore` does. No server may
+    /// Replaces the database of a data directory with a copy of a database, as `hermes restore` does. No server may
     /// run on the directory.
     ///
     /// - Parameters:

@@ -3,7 +3,7 @@
 
 /// The reason why a server could not start or had to stop: a message for the person who started it, and the exit code.
 public struct ServerFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Exit codes, from sysexits.h where one fits. See `docs/operations.md`.
+    /// Exit codes. They are those of sysexits.h where it has a suitable code. See `docs/operations.md`.
     public enum ExitCode: Int32, Sendable, CaseIterable {
         /// The database is damaged (EX_DATAERR).
         case damagedData = 65

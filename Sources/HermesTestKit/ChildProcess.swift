@@ -19,8 +19,8 @@ package struct ChildProcess {
 
     /// - Parameters:
     ///   - path: the program's path.
-    ///   - input: the descriptor for standard input; nil: `/dev/null`.
-    ///   - output: the descriptor for standard output; nil: `/dev/null`.
+    ///   - input: the descriptor for standard input; nil means `/dev/null`.
+    ///   - output: the descriptor for standard output; nil means `/dev/null`.
     package init(_ path: String, _ arguments: [String], input: Int32? = nil, output: Int32? = nil) throws {
         #if canImport(Darwin)
         var actions: posix_spawn_file_actions_t?

@@ -27,7 +27,7 @@ package final class LogRecorder: Sendable {
     /// The metadata of each line so far.
     package var all: [Logger.Metadata] { lines.withLock { $0 } }
 
-    /// Returns a logger whose lines are collected, from this level on.
+    /// Returns a logger whose lines of this level and above are collected.
     package func logger(_ level: Logger.Level) -> Logger {
         Logger(label: "test") { _ in Handler(recorder: self, logLevel: level) }
     }

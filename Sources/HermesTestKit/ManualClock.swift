@@ -4,7 +4,7 @@
 package import HermesCore
 import Synchronization
 
-/// A clock that stands still until a test moves it.
+/// A clock that only a test moves.
 package final class ManualClock: TimeSource {
     private struct State {
         var now: Timestamp

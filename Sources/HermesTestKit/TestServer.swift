@@ -26,9 +26,9 @@ package enum TestStore: Sendable, CaseIterable {
 /// ```
 ///
 /// - Parameters:
-///   - store: where data is kept.
+///   - store: the kind of store.
 ///   - time: the server's clocks.
-///   - configure: changes the settings before the start. A port that it does not set is a free one.
+///   - configure: changes the settings before the start. Each port that it does not set is a free port.
 ///   - body: gets the server once it is ready.
 /// - Throws: the errors of the server and of `body`.
 package func withServer<Result: Sendable>(

@@ -3,13 +3,13 @@
 
 /// Dates of the Gregorian calendar.
 package enum CivilDate {
-    /// Returns the number of days from 1970-01-01 to a date. Years begin in March, so that the leap day is the last day
-    /// of a year (Howard Hinnant, "chrono-compatible low-level date algorithms").
+    /// Returns the number of days from 1970-01-01 to a date. In the calculation, years begin in March, so that the
+    /// leap day is the last day of a year (Howard Hinnant, "chrono-compatible low-level date algorithms").
     ///
     /// - Parameters:
-    ///   - year: from 0 on.
+    ///   - year: 0 or later.
     ///   - month: 1 … 12.
-    ///   - day: 1 … 31. A day that the month does not have counts on into the next month.
+    ///   - day: 1 … 31. A day after the end of the month counts as a day of the next month.
     package static func daysSince1970(year: Int, month: Int, day: Int) -> Int {
         let shiftedYear = month <= 2 ? year - 1 : year
         let era = shiftedYear / 400

@@ -1,8 +1,8 @@
 /* Hermes
  * SPDX-License-Identifier: Apache-2.0
  *
- * Counts the allocations of each thread, with glibc only. Linked into the tests, and preloaded by scripts/bench-topics;
- * never part of the server.
+ * Counts the allocations of each thread, with glibc only. The counter is linked into the tests, and
+ * scripts/bench-topics preloads it. It is never part of the server.
  */
 #include "allocation_counter.h"
 
@@ -21,7 +21,7 @@ extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
 
-/* The model whose accesses never allocate. */
+/* With this TLS model, an access never allocates. */
 static _Thread_local uint64_t count __attribute__((tls_model("initial-exec")));
 
 uint64_t hermes_allocation_count(void) { return count; }

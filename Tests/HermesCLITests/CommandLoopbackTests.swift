@@ -12,7 +12,7 @@ import Testing
 
 @testable import HermesCLI
 
-/// The commands as a shell starts them, against a whole server in this process.
+/// Runs the commands with the arguments of a shell, against a whole server in this process.
 @Suite(.inTurns, .timeLimit(.minutes(2)))
 struct CommandLoopbackTests {
     private static func withPasswordFile(_ body: (String) async throws -> Void) async throws {
@@ -63,7 +63,7 @@ struct CommandLoopbackTests {
         await #expect(throws: MQTTCommandRun.timedOut) {
             try await HermesCommand.run(["sub", "-t", "a", "-p", "\(port)", "-W", "0.2", "--quiet"])
         }
-        // The client itself waits for ten seconds.
+        // Without the option, the client waits for ten seconds.
         #expect(ContinuousClock.now - start < .seconds(5))
         try await silent.close()
     }
@@ -134,7 +134,7 @@ struct CommandLoopbackTests {
         await #expect(throws: ExitCode.self) {
             try await HermesCommand.run(["qsiop", "ping", "--port", "\(port)", "--wait", "0.2"])
         }
-        // Less than the fixed time of before.
+        // The command must not wait for a fixed time.
         #expect(ContinuousClock.now - began < .seconds(14))
         try await silent.close()
     }
@@ -170,7 +170,7 @@ struct CommandLoopbackTests {
         }
     }
 
-    /// Ends the first connection at the first bytes, and answers those of the others with a text.
+    /// Ends the first connection when bytes arrive. Answers bytes on later connections with a text.
     private final class Babble: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
 
@@ -208,7 +208,7 @@ struct CommandLoopbackTests {
     }
 
     @Test func `a server that cannot be reached is told in plain words`() async throws {
-        // No name has so long a part, so nobody is asked for it.
+        // A part of a name cannot be this long, so no DNS server is asked.
         let host = String(repeating: "x", count: 64) + ".invalid"
         try await ClosedPort.with { port in
             for (place, reason) in [

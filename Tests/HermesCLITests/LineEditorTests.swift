@@ -6,7 +6,7 @@ import Testing
 @testable import HermesCLI
 
 @Suite struct LineEditorTests {
-    /// Feeds text and returns what was asked for besides redrawing.
+    /// Feeds text to the editor, and returns the actions without the redraws.
     private static func feed(_ bytes: some Sequence<UInt8>, to editor: inout LineEditor) -> [LineEditor.Action] {
         bytes.compactMap { editor.feed($0) }.filter { $0 != .redraw }
     }

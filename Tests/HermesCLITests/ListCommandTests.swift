@@ -10,7 +10,7 @@ import Testing
 @testable import HermesCLI
 @testable import HermesServer
 
-/// `hermes clients`, `hermes user conversations` and `hermes figures`.
+/// Tests `hermes clients`, `hermes user conversations` and `hermes figures`.
 @Suite(.inTurns, .timeLimit(.minutes(2)))
 struct ListCommandTests {
     @Test func `what clients choose does not reach the terminal's controls`() {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesCLI
 
-/// The options of `hermes pub` and `hermes sub`, and what becomes of them.
+/// The options of `hermes pub` and `hermes sub`, and their effects.
 @Suite struct MQTTCommandTests {
     private static func parse<Command: ParsableCommand>(_ type: Command.Type, _ arguments: String...) throws -> Command
     {
@@ -211,7 +211,7 @@ import Testing
         #expect(try Self.print(format) == expected)
     }
 
-    /// In local time, whatever that is where the test runs.
+    /// The year in the local time of the machine that runs the test.
     private static var year: String {
         var seconds = time_t(1_767_225_600)
         var parts = tm()

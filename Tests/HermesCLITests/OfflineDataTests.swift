@@ -13,7 +13,7 @@ import Testing
 /// Commands on a data directory without a server.
 @Suite("Commands without a server", .inTurns, .timeLimit(.minutes(2)))
 struct OfflineDataTests {
-    /// A path in a new directory, at which there is nothing.
+    /// Runs a body with a path in a new directory. Nothing exists at the path.
     private static func withPath(_ body: (String) async throws -> Void) async throws {
         let parent = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
         try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
@@ -21,7 +21,7 @@ struct OfflineDataTests {
         try await body(parent + "/data")
     }
 
-    /// Creates a key, and returns the notes for the person at the command line.
+    /// Creates a key, and returns the notes that the command line shows.
     private static func notes(
         _ key: String,
         arguments: [String],
@@ -56,7 +56,7 @@ struct OfflineDataTests {
                 }
                 #expect(!FileManager.default.fileExists(atPath: path), "\(command)")
             }
-            // The directory exists, and holds no database.
+            // The directory exists, but contains no database.
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
             for command in commands {
                 await #expect(throws: ExitCode(78), "\(command)") {

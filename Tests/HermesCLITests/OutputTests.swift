@@ -12,10 +12,10 @@ import Testing
 
 @testable import HermesCLI
 
-/// The output, and the handling of output that fails.
+/// The output of commands, and the handling of failed output.
 @Suite(.inTurns, .timeLimit(.minutes(2)))
 struct OutputTests {
-    /// A pipe whose reading end is read and closed by hand.
+    /// A pipe whose reading end the test reads and closes.
     private struct Pipe {
         let output: StandardOutput
         let reader: Int32
@@ -27,7 +27,7 @@ struct OutputTests {
             output = StandardOutput(descriptor: ends[1])
         }
 
-        /// Reads so many lines, as they come, on a thread of its own, then goes away, like `head`.
+        /// Reads `count` lines on a separate thread, then closes the reading end, like `head`.
         func head(_ count: Int) async -> [String] {
             await withCheckedContinuation { continuation in
                 DispatchQueue.global().async { [reader] in
@@ -107,7 +107,7 @@ struct OutputTests {
                 await client.close(takingLastEvent: chat.progress.isComplete)
                 close(pipe.output.descriptor)
                 lines += await read
-                // The next connection may be served before the last words of this one.
+                // The server may serve the next connection before it handles the last packets of this connection.
                 while try server.connectedDevices() > 1 { await Task.yield() }
             }
             #expect(lines == (1...6).map { "ann: \($0)" })
@@ -184,7 +184,7 @@ struct OutputTests {
         #expect(throws: CommandOutput.failed) {
             try CommandOutput.print("secret", after: "the key was created", to: pipe.output)
         }
-        // A list that `head` has had enough of.
+        // This is the case of a list whose reader, such as `head`, has ended.
         #expect(throws: ExitCode.failure) { try CommandOutput.print("a line", to: pipe.output) }
         close(pipe.output.descriptor)
         let (closed, full) = (OutputFailure(number: EPIPE), OutputFailure(number: ENOSPC))
@@ -192,7 +192,7 @@ struct OutputTests {
         #expect(CommandOutput.message(closed, after: "the key was created")?.hasSuffix("; the key was created") == true)
         #expect(CommandOutput.message(full, after: "the key was created") == "\(full.reason); the key was created")
         #expect(CommandOutput.message(full, after: nil) == full.reason)
-        // The same in commands that go on printing, such as sub.
+        // Commands that print continuously, such as sub, use the same codes.
         #expect(closed.exitCode == .failure && full.exitCode == ExitCode(74))
         #if os(Linux)
         let descriptor = open("/dev/full", O_WRONLY)
@@ -213,7 +213,7 @@ struct OutputTests {
     }
 
     @Test func `pub with QoS 0 fails where the server reads nothing`() async throws {
-        // Accepts the connection, and that is all.
+        // Accepts the connection, but never answers.
         let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -247,7 +247,7 @@ struct OutputTests {
     }
 }
 
-/// Answers CONNECT of MQTT 5.0 and nothing else. Owner: the connection's loop.
+/// Answers only the CONNECT of MQTT 5.0. The connection's event loop owns the handler.
 private final class AcceptingHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

@@ -14,7 +14,7 @@ struct PasswordTests {
         let pipe = Pipe()
         let input = try StandardInput(descriptor: pipe.fileHandleForReading.fileDescriptor)
         let asking = Task { try await Password.ask("", from: input) }  // Cancelled below.
-        // Long enough for the prompt to wait for a byte.
+        // By then, the prompt waits for a byte.
         try await Task.sleep(for: .milliseconds(20))
         asking.cancel()
         await #expect(throws: CancellationError.self) { try await asking.value }
@@ -60,7 +60,7 @@ struct PasswordTests {
         #expect(key?.message == "--key-file \(directory) cannot be read: Is a directory")
     }
 
-    /// What comes of typed bytes.
+    /// Returns the password that results from typed bytes.
     private static func typed(_ bytes: some Sequence<UInt8>) throws -> String? {
         var line = PasswordLine()
         for byte in bytes {
@@ -71,12 +71,12 @@ struct PasswordTests {
 
     @Test func `the keys edit the password or end the prompt`() throws {
         #expect(try Self.typed("secret".utf8) == nil)
-        // The backspace key takes a whole character.
+        // The backspace key removes a whole character.
         #expect(try Self.typed("aé\u{7F}b\n".utf8) == "ab")
         #expect(try Self.typed("wrong\u{15}right\r".utf8) == "right")
         #expect(throws: CancellationError.self) { try Self.typed("a\u{03}".utf8) }
         #expect(throws: ClientFailure.self) { try Self.typed("\u{04}".utf8) }
-        // A longer password is not cut to a valid one.
+        // A password that is too long is not cut to a valid password.
         #expect(try Self.typed((String(repeating: "x", count: 300) + "\n").utf8)?.count == 257)
     }
 }

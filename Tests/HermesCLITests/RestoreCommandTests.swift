@@ -11,7 +11,7 @@ import Testing
 
 @testable import HermesCLI
 
-/// `hermes restore` and `hermes health`.
+/// Tests `hermes restore` and `hermes health`.
 @Suite("Restore and health", .inTurns, .timeLimit(.minutes(2)))
 struct RestoreCommandTests {
     private static func withDirectory(_ body: (String) async throws -> Void) async throws {
@@ -83,7 +83,7 @@ struct RestoreCommandTests {
         }
     }
 
-    /// Answers each connection as a server that is starting.
+    /// Answers each connection like a server that is starting.
     private final class Starting: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
 
@@ -98,7 +98,7 @@ struct RestoreCommandTests {
             try await HermesCommand.run(["health", "--listeners.http.port", "\(server.port("http"))"])
             return server.port("http")
         }
-        // The server is gone.
+        // The server has ended.
         await #expect(throws: ExitCode(69)) {
             try await HermesCommand.run(["health", "--listeners.http.port", "\(port)"])
         }

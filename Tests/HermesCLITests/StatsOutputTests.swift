@@ -7,7 +7,7 @@ import Testing
 @testable import HermesCLI
 @testable import HermesServer
 
-/// What `hermes stats` prints.
+/// The output of `hermes stats`.
 @Suite struct StatsOutputTests {
     @Test func `deliveries are tables by version and network, and hostile names reach no control of the terminal`()
         throws

@@ -26,7 +26,7 @@ struct PrivateFileTests {
         defer { try? FileManager.default.removeItem(atPath: path) }
         try Data([1]).write(to: URL(fileURLWithPath: path))
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path)
-        // What an earlier process left behind.
+        // This file was left by an earlier process.
         try Data([2]).write(to: URL(fileURLWithPath: path + ".new"))
         #expect(PrivateFile.replace(path, contents: [3, 4]))
         let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// The last message of each protocol, for every reason of an end.
+/// The last message of each protocol, for every reason why a connection ends.
 @Suite struct CloseReasonTests {
     @Test func `LiveRoom and QSIOP tell why, where there is somebody to tell`() {
         let told: [(CloseReason, HermesError.Code)] = [
@@ -25,7 +25,7 @@ import Testing
             #expect(LiveRoomTranslation.kick(for: reason) == nil)
             #expect(QSIOPTranslation.answer(for: reason) == nil)
         }
-        // A viewer that talks and sends no heartbeat is not gone, and must learn why it is closed.
+        // A viewer that sends texts but no heartbeats is still there, and must get the reason why it is closed.
         #expect(LiveRoomTranslation.kick(for: .idle)?.code == .notAuthenticated)
         #expect(QSIOPTranslation.answer(for: .idle) == nil)
     }
@@ -64,7 +64,8 @@ import Testing
             let kicked = DelimitedTranslation.kicked(reason)
             #expect((kicked == nil) == (reason.code == 0), "\(reason.label)")
             #expect(kicked.map { $0.code == reason.code } ?? true)
-            // What is told as broken is of the numbers for bytes, and nothing else is: the client looks for what it sent.
+            // The reason `protocol` goes with the error numbers for bytes, and only with them. With this reason, a
+            // client searches for the request that caused the breach.
             #expect((kicked?.reason == .protocol) == (4000..<5000).contains(reason.code))
             if let error = IMPBTranslation.farewell(reason) { #expect(error.code.rawValue == reason.code) }
             if let kick = LiveRoomTranslation.kick(for: reason) { #expect(kick.code.rawValue == reason.code) }
@@ -77,7 +78,7 @@ import Testing
             1000, 1000, 1000,
         ]
         #expect(Self.reasons.map(\.webSocketCode) == expected)
-        // MQTT's own reasons go the same way.
+        // MQTT's reason codes are translated in the same way.
         for (reason, code) in [
             (MQTTReasonCode.packetTooLarge, 1009), (.malformedPacket, 1002), (.protocolError, 1002),
             (.receiveMaximumExceeded, 1002), (.topicAliasInvalid, 1002), (.unspecifiedError, 1011),
@@ -87,7 +88,7 @@ import Testing
         ] as [(MQTTReasonCode, UInt16)] {
             #expect(CloseReason.webSocketCode(for: MQTTTranslation.code(of: reason)) == code)
         }
-        // A refused CONNECT.
+        // These are the codes for a refused CONNECT.
         for (cause, code) in [
             (.storageUnavailable, 1011), (.internalError, 1011), (.shuttingDown, 1001), (.nameTaken, 1008),
             (.registrationClosed, 1008), (.invalidToken, 1008), (.overloaded, 1008),
@@ -96,7 +97,7 @@ import Testing
             let number = MQTTTranslation.code(of: MQTTTranslation.connackReason(for: error), error)
             #expect(CloseReason.webSocketCode(for: number) == code)
         }
-        // Registered numbers alone (RFC 6455, section 7.4.1, and IANA's 1013).
+        // Only registered codes are used (RFC 6455, section 7.4.1, and IANA's 1013).
         let codes = Set(Self.reasons.map(\.webSocketCode))
         #expect(codes.isSubset(of: [1000, 1001, 1002, 1008, 1013]))
     }

@@ -178,7 +178,7 @@ struct FCMTests {
             )
         }
         #expect(sent.outcomes == [expected])
-        // What concerns one device says nothing of the access token.
+        // An error about one device says nothing about the access token.
         let isTokenKept = code != "S"
         #expect(sent.requests.count { $0.path == "/token" } == (isTokenKept ? 1 : 2))
     }

@@ -7,7 +7,7 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// A server of HTTP/2 over TLS that writes the frames that a test wants, also wrong ones.
+/// An HTTP/2 server over TLS that writes any frames that a test requests, even invalid ones.
 final class FakeHTTP2Server: Sendable {
     /// A frame (RFC 9113, section 4.1).
     struct Frame: Sendable {
@@ -20,7 +20,7 @@ final class FakeHTTP2Server: Sendable {
         static let settingsAcknowledgement = Frame(type: 4, flags: 1)
         static let goAway = Frame(type: 7, payload: Array(repeating: 0, count: 8))
 
-        /// HEADERS with `:status` as a literal without indexing (RFC 7541, section 6.2.2); nil: without a status.
+        /// HEADERS with `:status` as a literal without indexing (RFC 7541, section 6.2.2); nil leaves out the status.
         static func head(_ stream: UInt32, _ status: String?, ends: Bool = false) -> Frame {
             var value: [UInt8] = []
             if let status { value = [0x08, UInt8(status.utf8.count)] + Array(status.utf8) }
@@ -39,11 +39,11 @@ final class FakeHTTP2Server: Sendable {
         }
     }
 
-    /// What the server does.
+    /// The behaviour of the server.
     struct Script: Sendable {
-        /// The frames at the beginning of a connection, given its number (from 1).
+        /// Returns the frames at the beginning of a connection, for the connection's number (from 1).
         var begin: @Sendable (Int) -> [Frame] = { _ in [.settings] }
-        /// The frames that answer a request, given its connection's number and its stream.
+        /// Returns the frames that answer a request, for the connection's number and the stream.
         var answer: @Sendable (Int, UInt32) -> [Frame] = { _, stream in
             [.head(stream, "200"), .data(stream, "good", ends: true)]
         }
@@ -69,7 +69,7 @@ final class FakeHTTP2Server: Sendable {
     /// The number of connections so far.
     var connections: Int { opened.count.withLock { $0 } }
 
-    /// The number of connections that are closed.
+    /// The number of closed connections.
     var closedConnections: Int { closed.count.withLock { $0 } }
 
     init(_ certificate: TestCertificate, _ script: Script) async throws {
@@ -124,7 +124,7 @@ final class FakeHTTP2Server: Sendable {
                 let stream = head[5...].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
                 switch (head[3], head[4] & 1) {
                 case (4, 0): if !script.begin(number).isEmpty { write([.settingsAcknowledgement], context) }
-                // The end of a request.
+                // A DATA frame with END_STREAM ends a request.
                 case (0, 1): write(script.answer(number, stream), context)
                 default: break
                 }

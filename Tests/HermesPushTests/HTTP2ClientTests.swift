@@ -13,7 +13,7 @@ import Testing
 struct HTTP2ClientTests {
     typealias Frame = FakeHTTP2Server.Frame
 
-    /// Runs `body` with a server of this script and a client that gives up after a time.
+    /// Runs `body` with a server that follows this script, and a client with a time limit.
     private func with(
         _ script: FakeHTTP2Server.Script,
         timeout: TimeAmount = .minutes(1),
@@ -42,7 +42,7 @@ struct HTTP2ClientTests {
         try await client.post("\(server.url)/3/device/aa", headers: [("a", "b")], body: ByteBuffer(string: "{}"))
     }
 
-    /// The failure of a request; nil: it was answered.
+    /// Sends a request, and returns its failure; nil if the request was answered.
     private func failure(_ client: HTTP2Client, _ server: FakeHTTP2Server) async -> PushHTTPFailure? {
         do {
             _ = try await post(client, server)
@@ -52,7 +52,8 @@ struct HTTP2ClientTests {
         }
     }
 
-    /// Whether a request is answered in the end. On a busy machine, one may take longer than the client waits.
+    /// Whether a request is answered after some tries. On a busy machine, a request may take longer than the client
+    /// waits.
     private func isAnswered(_ client: HTTP2Client, _ server: FakeHTTP2Server) async -> Bool {
         for _ in 0..<30 where await failure(client, server) == nil { return true }
         return false
@@ -181,7 +182,8 @@ struct HTTP2ClientTests {
         }
         let late = FakeHTTP2Server.Script(answer: { _, stream in [.goAway, .head(stream, "200", ends: true)] })
         try await with(late) { client, server in
-            // GOAWAY says that the stream was not handled, so the request may fail; the next one gets a connection.
+            // GOAWAY reports that the stream was not handled, so the request may fail. The next request gets a new
+            // connection.
             for _ in 0..<4 { _ = await failure(client, server) }
             #expect(server.connections == 4)
         }

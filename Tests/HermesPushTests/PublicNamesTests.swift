@@ -14,7 +14,7 @@ extension PublicNames {
 }
 
 @Suite("Names of push services", .inTurns, .timeLimit(.minutes(1))) struct PublicNamesTests {
-    /// Answers as a test says; a name without an answer waits until it gets one.
+    /// A resolver with answers from the test. A lookup of a name without an answer waits until there is one.
     private final class Resolver: Sendable {
         private struct State {
             var asked: [String] = []
@@ -48,7 +48,7 @@ extension PublicNames {
             }
         }
 
-        /// Waits until this many more lookups have begun.
+        /// Waits until `count` more lookups have begun.
         func untilStarted(_ count: Int) async {
             var left = count
             for await _ in started {
@@ -57,7 +57,7 @@ extension PublicNames {
             }
         }
 
-        /// Lets all that waits end.
+        /// Ends all waiting lookups.
         func release() {
             for host in state.withLock({ Array($0.waiting.keys) }) { set(host, .none) }
         }
@@ -70,7 +70,7 @@ extension PublicNames {
         let names = PublicNames(time: time, lookUp: resolver.lookUp)
         resolver.set("a.org", Self.outside)
         #expect(await names.address(of: "a.org", for: nil) == .address("8.8.8.8"))
-        // The services rotate; a connection in use stays, unless it cannot be made.
+        // The addresses rotate. A connection in use keeps its address, unless the connection cannot be made.
         resolver.set("a.org", .found([[8, 8, 4, 4], [8, 8, 8, 8]]))
         time.advance(by: .seconds(59))
         #expect(await names.address(of: "a.org", for: nil) == .address("8.8.8.8"))
@@ -105,12 +105,12 @@ extension PublicNames {
         #expect(await names.address(of: "no.org", for: nil) == .nowhere(.zero))
         time.advance(by: .seconds(24 * 3600))
         #expect(await names.address(of: "no.org", for: nil) == .nowhere(.zero))
-        // What is remembered is no new answer.
+        // A remembered answer does not count as a new answer.
         time.advance(by: .seconds(250))
         #expect(await names.address(of: "no.org", for: nil) == .nowhere(.zero))
         time.advance(by: .seconds(6 * 3600 - 250))
         #expect(await names.address(of: "no.org", for: nil) == .nowhere(.seconds(6 * 3600)))
-        // It led somewhere in between.
+        // In between, the name had addresses.
         time.advance(by: .seconds(3600))
         resolver.set("no.org", Self.outside)
         #expect(await names.address(of: "no.org", for: nil) == .address("8.8.8.8"))
@@ -155,7 +155,7 @@ extension PublicNames {
             for (index, person) in people.prefix(2).enumerated() {
                 group.addTask { _ = await names.address(of: "slow\(index).org", for: person) }
             }
-            // With the first one of all.
+            // This count includes the very first lookup.
             await resolver.untilStarted(3)
             #expect(await names.address(of: "good.org", for: people[2]) == .address("8.8.8.8"), "the old one is used")
             while await names.address(of: "good.org", for: people[2]) != .address("8.8.4.4") { await Task.yield() }
@@ -183,7 +183,7 @@ extension PublicNames {
             }
             await resolver.untilStarted(2)
             #expect(await names.address(of: "good.org", for: victim) == .address("8.8.8.8"))
-            // One lookup of each stranger, and the victim's.
+            // Each stranger has one lookup, and the victim has one.
             #expect(resolver.asked.count == 3)
             for _ in 0..<20 {
                 resolver.release()

@@ -8,7 +8,7 @@ import HermesPush
 import NIOCore
 import NIOPosix
 
-/// Fixtures of the sender tests: notifications, key files, parsed tokens.
+/// Fixtures for the tests of senders: notifications, key files and parsed tokens.
 enum PushFixtures {
     static let now = Timestamp(rawValue: 1_800_000_000_000)
     static let apnsToken = PushToken(stored: .apns, text: String(repeating: "a1", count: 32), appID: "")
@@ -35,7 +35,7 @@ enum PushFixtures {
         try PushHTTPClient(group: NIOSingletons.posixEventLoopGroup, timeout: .seconds(10))
     }
 
-    /// A folder that goes with the last reference to it.
+    /// A folder that is removed with the last reference to it.
     final class Folder: Sendable {
         let path = NSTemporaryDirectory() + "/hermes-push-" + UUID().uuidString
 
@@ -50,7 +50,7 @@ enum PushFixtures {
         }
     }
 
-    /// The three parts of a token, and what the signature is over.
+    /// The three parts of a token, and the signed bytes.
     struct TokenParts {
         let header: [String: Any]
         let payload: [String: Any]

@@ -26,7 +26,8 @@ struct PushHTTPClientTests {
         }
     }
 
-    /// The status that the client gets from a server that answers with these bytes; nil: no answer.
+    /// Returns the status that the client gets from a server that answers with these bytes; nil if there is no valid
+    /// answer.
     private func status(of answer: String) async throws -> Int? {
         let server = try await ServerBootstrap(group: NIOSingletons.posixEventLoopGroup)
             .childChannelInitializer { channel in
@@ -59,7 +60,7 @@ struct PushHTTPClientTests {
 
     @Test(arguments: [false, true])
     func `no request waits until others are answered`(isNamedByClient: Bool) async throws {
-        // No answer ends before the client's timeout.
+        // No answer is complete before the client's timeout.
         let endpoint = try await FakeEndpoint.start { _, _ in
             var answer = FakeEndpoint.Answer()
             answer.isEndless = true

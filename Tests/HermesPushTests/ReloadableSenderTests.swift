@@ -16,7 +16,8 @@ struct ReloadableSenderTests {
 
     init() throws { folder = try PushFixtures.Folder() }
 
-    /// Runs `body` with APNs whose key is the file "key", and a way to send to it that tells the authorization.
+    /// Runs `body` with a sender for APNs whose key is in the file "key". `send` sends a notification and returns the
+    /// parts of its authorization token.
     private func withSender(
         keyID: String = "KEY1234567",
         _ body: (ReloadableSender, _ send: () async throws -> PushFixtures.TokenParts) async throws -> Void

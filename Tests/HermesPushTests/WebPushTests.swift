@@ -159,7 +159,7 @@ struct WebPushTests {
             #expect(parts.payload["exp"] as? Int == 1_800_000_000 + 12 * 3600)
             let signature = try P256.Signing.ECDSASignature(rawRepresentation: parts.signature)
             #expect(key.publicKey.isValidSignature(signature, for: parts.signed))
-            // Of a padding-free record: header 86, delimiter 1, tag 16.
+            // A record without padding has a header of 86 bytes, a delimiter of 1 byte and a tag of 16 bytes.
             let message = WebPushSender.payload(of: Self.delivery.notification)
             #expect(request.body.count == 86 + message.count + 1 + 16)
         }
@@ -245,7 +245,8 @@ struct WebPushTests {
     @Test
     func `a host that leads nowhere is refused, and its subscription is gone after a day`() async throws {
         let reason = "push.example.org resolves to a private address or to no address"
-        // A host that the operator names exists: its subscriptions stay, and what is sent to it is tried again.
+        // A host that the operator names counts as existing. Its subscriptions stay, and failed pushes to it are
+        // repeated.
         for (hosts, isNamed) in [(["*"], false), (["push.example.org"], true), (["*", "*.example.org"], true)] {
             let time = ManualClock()
             let names = PublicNames(time: time, lookUp: { _ in .none })
@@ -273,10 +274,11 @@ struct WebPushTests {
                 return .found([[127, 0, 0, 1]])
             }
         )
-        // The endpoint's port is among them.
+        // The named host includes the endpoint's port.
         try await withSender(hosts: ["push.service.invalid"], names: names) { sender, _, endpoint in
             let port = try #require(endpoint.url.split(separator: ":").last)
-            // The name does not exist. The endpoint speaks no TLS, so it ends the connection that reached it.
+            // The name does not exist. A connection that reaches the endpoint fails, because the endpoint does not
+            // speak TLS.
             let text = Self.subscription("https://PUSH.service.invalid:\(port)/x")
             let delivery = PushDelivery(Self.delivery.notification, to: .init(stored: .webPush, text: text, appID: ""))
             guard case .retry(after: _, isService: true, reason: let reason) = await sender.send(delivery)

@@ -44,8 +44,8 @@ struct WebhookTests {
             self.http = http
         }
 
-        /// Returns the poster of a server that has just started: its clock is not confirmed yet, and does not follow a
-        /// jump ahead.
+        /// Returns the poster of a server that has just started. Its clock is not confirmed yet, so it does not follow
+        /// a jump ahead.
         func restarted() throws -> WebhookPoster {
             try WebhookPoster(configuration, outbox: outbox, http: http, time: SteadyTime(clock))
         }
@@ -185,7 +185,7 @@ struct WebhookTests {
             )
             nodes.append((messenger, outbox, poster))
         }
-        // Both hear of each other.
+        // The two nodes find each other.
         for _ in 0..<2 {
             network.settle()
             for node in nodes { await node.messenger.cluster?.work() }
@@ -353,7 +353,7 @@ struct WebhookTests {
             try await world.note(1)
             _ = await endpoint.requests(1)
             let start = ContinuousClock.now
-            // The slow user has as many events as are posted at a time after a failure.
+            // The slow user has as many events as the poster posts at a time after a failure.
             try await world.note(2, 2, 2, 2, 3)
             let requests = await endpoint.requests(3)
             #expect(ContinuousClock.now - start < .seconds(8))

@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesSQLite
 
-/// A server that starts while the machine's clock is behind loses nothing once the clock is right.
+/// A server starts while the machine's clock is slow. When the clock is correct, the server loses nothing.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ClockJumpTests {
     private static let year = Duration.seconds(366 * 86_400)
     private static let retention = Duration.seconds(30 * 86_400)
@@ -60,12 +60,12 @@ import Testing
         try await Self.house(messenger, clock, rounds: 610, each: .seconds(1))
         #expect(messenger.time.now() == clock.now(), "the jump is believed")
         try await Self.send("meanwhile", in: world, messenger)
-        // Both are looked at.
+        // The purge examines both messages.
         try await Self.house(messenger, clock, rounds: 20, each: .seconds(86_400))
         #expect(try await Self.inbox(messenger, world[1].user) == ["1:early", "2:meanwhile"])
         clock.jump(by: .zero - Self.year)
         try await Self.house(messenger, clock, rounds: 590, each: .seconds(1))
-        // For a moment it is wrong again.
+        // The clock is wrong again for a moment.
         clock.jump(by: Self.year)
         try await Self.house(messenger, clock, rounds: 2, each: .seconds(1))
         clock.jump(by: .zero - Self.year)
@@ -97,7 +97,7 @@ import Testing
         var later = messenger
         var last: SQLiteStore?
         if let sqlite {
-            // The store knows it, not the process.
+            // The jump is recorded in the store, not only in the process.
             await messenger.shutdown()
             try sqlite.close()
             let store = try directory.openStore()

@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-/// A jump of the clock that turned out to be wrong is taken back, step by step, while commits go on.
+/// A wrong jump of the clock is undone step by step, while commits continue.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ClockUndoingTests {
     private static let year = Duration.seconds(366 * 86_400)
     /// The time that the clock shows after the wrong jump.
@@ -72,7 +72,7 @@ import Testing
         let right = StoreWorld.later(.seconds(3_600)).rawValue
         #expect(try await expiries(store) == [1: right, 2: right])
         #expect(try await world.inbox(1) == ["1:push sale", "2:a", "3:b"])
-        // The next commit moves what has stayed.
+        // The next commit moves the remaining rows.
         #expect(try await freshRows(store) == 6)
         try world.send("c", from: 0, to: 1)
         #expect(try await freshRows(store) == 0)

@@ -13,8 +13,8 @@ import Testing
 struct ContactListTests {
     private static let strangers = 200
 
-    /// The first person has the last three in the list: one asks, one is blocked, one is a friend.
-    /// With strangers, all between have blocked it.
+    /// The first person has the last three people in the list: one asks, one is blocked, and one is a friend. `block`
+    /// makes all people in between block the first person.
     private func world(_ store: SQLiteStore) async throws -> StoreWorld {
         let world = try await StoreWorld(store: store, people: Self.strangers + 4)
         func contact(_ command: ContactCommand, by person: Int, to other: Int) throws {
@@ -62,7 +62,7 @@ struct ContactListTests {
         #expect(after.steps <= before.steps + 10, "\(before.steps) \(after.steps)")
         let states = try await store.contacts(of: user, after: nil, limit: 99).map(\.state)
         #expect(states == [.incoming, .blocked, .accepted])
-        // Who blocks an account is found all the same, and sees it in its own list.
+        // Accounts that block another account are still found, and have the other account in their own lists.
         let strangers = world.people[1...Self.strangers].map(\.user)
         #expect(try await store.blockers(of: user, among: strangers) == Set(strangers))
         #expect(try await store.contacts(of: strangers[0], after: nil, limit: 9).map(\.state) == [.blocked])

@@ -16,7 +16,7 @@ struct ConversationListTests {
         let plan = try await directory.queryPlan(of: sql)
         #expect(!plan.isEmpty)
         for step in plan { #expect(step.hasPrefix("SEARCH "), "\(plan)") }
-        // The first walks in the order of the list.
+        // The first step reads in the order of the list.
         #expect(plan.first?.contains("USING") == true && plan.first?.contains(">?") == true, "\(plan)")
     }
 

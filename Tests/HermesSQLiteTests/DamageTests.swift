@@ -64,7 +64,7 @@ struct DamageTests {
         try again.close()
     }
 
-    /// Makes the row of an inbox impossible, while the store is closed.
+    /// Writes impossible values into the row of an inbox, while the store is closed.
     private func damageInbox(of person: Principal, in directory: TemporaryDirectory) async throws {
         try await DatabaseQueue(path: directory.database).write { db in
             try db.execute(sql: "UPDATE inbox_head SET head = -1 WHERE user = ?", arguments: [person.user.rawValue])
@@ -215,7 +215,7 @@ struct DamageTests {
         #expect(try await later.inbox(1) == ["1:a", "2:b", "3:c"])
         let sessions = SessionWorld(again)
         try sessions.publish("2", to: [session])
-        // The file was changed behind the store's back, so it counts as a copy, whose queues jump ahead.
+        // Another program has changed the file, so it counts as a copy. The seqs in the queues of a copy jump ahead.
         let queue = try await sessions.queue(session)
         #expect(queue.count == 2 && queue.first == "1:1" && queue.last?.hasSuffix(":2") == true)
         try await later.purge(at: StoreWorld.later(.seconds(1000 * 86_400)))
@@ -270,7 +270,7 @@ struct DamageTests {
             Issue.record("\(outcomes)")
             return
         }
-        // Whether they fail or not: they end.
+        // These calls may fail, but must end.
         for person in 0...1 {
             _ = try? await later.inbox(person)
             _ = try? await again.open(

@@ -21,7 +21,7 @@ struct ForeignLogTests {
         try await store.accounts(after: nil, limit: 9).count
     }
 
-    /// What a kill leaves of a server that runs in the directory.
+    /// Copies the files that a killed server leaves in the directory.
     private func killed(_ directory: TemporaryDirectory) throws -> TemporaryDirectory {
         let left = try TemporaryDirectory()
         for file in try FileManager.default.contentsOfDirectory(atPath: directory.path) where !file.hasSuffix("-shm") {
@@ -31,7 +31,7 @@ struct ForeignLogTests {
         return left
     }
 
-    /// A backup with one account, and what a kill left of its server, which then had two accounts.
+    /// Makes a backup with one account, and the files of the killed server, which then had two accounts.
     private func backedUpAndKilled() async throws -> (backups: TemporaryDirectory, left: TemporaryDirectory) {
         let (backups, directory) = (try TemporaryDirectory(), try TemporaryDirectory())
         let store = try directory.openStore()
@@ -87,7 +87,7 @@ struct ForeignLogTests {
         try await create("Later", in: store)
         let left = try killed(directory)
         try store.close()
-        // The file itself is still marked as a copy: only its log says that a server has opened it.
+        // The file itself is still marked as a copy. Only its log shows that a server has opened it.
         let alone = try TemporaryDirectory()
         try FileManager.default.copyItem(atPath: left.database, toPath: alone.database)
         let file = try DatabaseQueue(path: alone.database)

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("In how many groups one may be", .inTurns)
 struct GroupLimitTests {
-    /// Three people.
+    /// Creates a world with three people.
     private func world(_ settings: StoreSettings, in directory: TemporaryDirectory?) async throws -> StoreWorld {
         if let directory { return try await StoreWorld(store: directory.openStore(settings: settings), people: 3) }
         return try await StoreWorld(store: MemoryStore(settings: settings), people: 3)
@@ -33,7 +33,7 @@ struct GroupLimitTests {
         guard case .groupChanged(let first, _) = try create(0, with: [1]), case .groupChanged = try create(0, with: []),
             case .groupChanged = try create(1, with: [])
         else { throw ConformanceFailure(description: "refused") }
-        // As the owner, as a member from the start, and as one who is added.
+        // The limit applies to owners, to members from the beginning, and to added members.
         for outcome in [try create(0, with: []), try create(2, with: [1])] {
             guard case .refused(let error) = outcome else { throw ConformanceFailure(description: "\(outcome)") }
             #expect(error.code == .tooLarge)
@@ -43,7 +43,7 @@ struct GroupLimitTests {
         }
         let add = GroupCommand.changeMembers(other.id, MemberChanges(added: [world[1].user]))
         #expect(try world.refusal(.group(add, by: world[2].user)) == .tooLarge)
-        // In the limit all goes on as before.
+        // Within the limit, all commands work as before.
         try makeContacts(0, 2, in: world)
         let change = GroupCommand.changeMembers(first.id, MemberChanges(added: [world[2].user]))
         guard case .groupChanged = try world.commit(.group(change, by: world[0].user)) else {
@@ -103,7 +103,8 @@ struct GroupLimitTests {
         let settings = StoreSettings(maxGroups: 4)
         let world = try await world(settings, in: isInMemory ? nil : directory)
         try makeContacts(1, 2, in: world)
-        /// Whether a group of these is made. Its maker leaves at once, to stay below the limit.
+        /// Whether a group of these people can be created. The creator leaves the group at once, to stay below the
+        /// limit.
         func makes(_ person: Int, with members: [Int]) throws -> Bool {
             let create = GroupCommand.create(name: "g", members: members.map { world[$0].user })
             guard case .groupChanged(let group, _) = try world.commit(.group(create, by: world[person].user)) else {

@@ -14,7 +14,8 @@ struct GroupListTests {
     private static let groups = 30
     private static let members = 40
 
-    /// The first person owns small groups, the second one as many large ones.
+    /// Creates a world in which the first person owns small groups. The second person owns the same number of large
+    /// groups.
     private func world(_ store: SQLiteStore) async throws -> StoreWorld {
         let world = try await StoreWorld(store: store, people: Self.members + 1)
         let others = world.people.dropFirst(2).map(\.user)
@@ -29,7 +30,7 @@ struct GroupListTests {
         return world
     }
 
-    /// What SQLite does for a query, in steps of its machine.
+    /// The number of virtual machine steps that SQLite needs for a query.
     private func steps(
         _ sql: String,
         _ arguments: StatementArguments,

@@ -10,10 +10,10 @@ import Testing
 
 @testable import HermesSQLite
 
-/// Counting the entries of an inbox holds up the writer, so each transaction writes the counts with the entries.
+/// Counting the entries of an inbox delays the writer. So each transaction writes the counts together with the entries.
 @Suite("The counts of inboxes", .inTurns)
 struct InboxCountsTests {
-    /// Checks that the counts of all inboxes, in the table and in the cache, are those of their rows.
+    /// Checks that the counts of all inboxes, in the table and in the cache, match their rows.
     private func check(_ store: SQLiteStore) async throws {
         let rows = try await store.pool.read { db in
             try Row.fetchAll(
@@ -42,7 +42,7 @@ struct InboxCountsTests {
         #expect(!rows.isEmpty)
     }
 
-    /// Checks what the store has counted when it was opened.
+    /// Checks the counts that the store has made when it was opened.
     private func checkUnread(_ store: SQLiteStore, _ world: StoreWorld) async throws {
         let rows = try await store.pool.read { db in
             try Row.fetchAll(
@@ -145,7 +145,7 @@ struct InboxCountsTests {
         let people = try await StoreWorld(store: before, people: 3).people
         for number in 0..<5 { try StoreWorld(store: before, people: people).send("\(number)", from: 0, to: 1) }
         try before.close()
-        // The entries from before are in the permanent table, the later ones in the fresh one.
+        // The earlier entries are in the permanent table. The later entries are in the fresh table.
         let second = try directory.openStore()
         for number in 0..<4 { try StoreWorld(store: second, people: people).send("\(number)", from: 2, to: 1) }
         try second.close()
@@ -253,7 +253,7 @@ struct InboxCountsTests {
     @Test
     func `a message to a group counts a part of the members' inboxes by source, the next ones the rest`() async throws {
         let directory = try TemporaryDirectory()
-        // From an eighth on, which is 10,000 entries, the shares of members are checked.
+        // The shares of members are checked in inboxes with an eighth of the limit or more, which is 10,000 entries.
         let settings = StoreSettings(inbox: InboxBudget(maxEntries: 80_000))
         let before = try directory.openStore(settings: settings)
         let people = try await StoreWorld(store: before, people: 6).people
@@ -280,12 +280,12 @@ struct InboxCountsTests {
             }
             counted.append(read.count { $0.contains("SELECT source, weight FROM inbox WHERE") })
         }
-        // After three inboxes of 10,000 entries, the message has counted enough.
+        // After three inboxes of 10,000 entries, the message has reached the limit of counted entries.
         #expect(BatchWriter.maxCounted == 25_000 && counted == [3, 3, 0], "\(counted)")
         try store.close()
     }
 
-    /// A full inbox needs no count, so it must not use up what a message may count.
+    /// A full inbox needs no count, so it must not use up the number of entries that a message may count.
     @Test
     func `a full inbox of a member does not lift the limits of the other members`() async throws {
         let directory = try TemporaryDirectory()
@@ -301,7 +301,7 @@ struct InboxCountsTests {
         _ = try before.commit(batch, now: StoreWorld.now)
         try before.close()
 
-        // The sender's inbox is full, and the group holds more than a quarter of the others.
+        // The sender's inbox is full. The group has more than a quarter of each other inbox.
         let store = try directory.openStore(settings: StoreSettings(inbox: InboxBudget(maxEntries: 26_000)))
         let world = StoreWorld(store: store, people: people)
         for _ in 0..<2 {

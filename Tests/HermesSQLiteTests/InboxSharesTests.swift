@@ -9,7 +9,8 @@ import Testing
 
 @testable import HermesSQLite
 
-/// Reading all entries of an inbox holds up the writer, so it may happen once, whoever writes to the inbox.
+/// Reading all entries of an inbox delays the writer. So it may happen only once, regardless of the senders to the
+/// inbox.
 @Suite("The shares of an inbox", .inTurns)
 struct InboxSharesTests {
     private static let senders = 100
@@ -19,7 +20,7 @@ struct InboxSharesTests {
         try await store.statements(body).count { $0.contains("FROM inbox_fresh WHERE user") }
     }
 
-    /// Sends messages to the first person, as many from each of the others.
+    /// Sends messages to the first person, the same number from each other person.
     private func send(_ rounds: Int, _ store: SQLiteStore, _ world: StoreWorld) throws {
         let batch = (0..<rounds * Self.senders).map { number in
             WriteOperation.append(world.message("x", from: 1 + number % Self.senders, to: 0))
@@ -29,7 +30,7 @@ struct InboxSharesTests {
         }
     }
 
-    /// Checks that the cache has the shares of an inbox, and that they are those of its rows.
+    /// Checks that the cache has the shares of an inbox, and that they match its rows.
     private func checkShares(_ store: SQLiteStore, of user: UserID) async throws {
         let shares = try #require(store.cache.withLock { $0.inboxes[user]?.shares })
         let found = try await store.pool.read { db in
@@ -62,7 +63,7 @@ struct InboxSharesTests {
         let store = try directory.openStore(settings: StoreSettings(inbox: budget))
         let world = try await StoreWorld(store: store, people: Self.senders + 1)
         let user = world[0].user
-        // From a quarter on, which is 1,000 entries, each sender's share is checked.
+        // Each sender's share is checked in an inbox with a quarter of the limit or more, which is 1,000 entries.
         let first = try await reads(store) { try send(13, store, world) }
         #expect(first == 1)
         try world.acknowledge(0, upTo: 200)
@@ -77,7 +78,7 @@ struct InboxSharesTests {
         let afterRemoval = try await reads(store) { try send(1, store, world) }
         #expect(afterRemoval == 0)
         try await checkShares(store, of: user)
-        // The removed device keeps nothing.
+        // The removed device no longer keeps entries.
         try world.acknowledge(0)
         try await world.purge()
         let position = try await store.position(of: user)
@@ -127,7 +128,7 @@ struct InboxSharesTests {
         var shares = InboxShares()
         let sources = members.map { EntrySource.group(group, by: $0).number } + [-5]
         for source in sources { shares.add(10, from: source) }
-        // Of another group, of a user, and of no source that can be.
+        // These entries are from another group, from a user, and from impossible sources.
         let other = EntrySource.group(try #require(GroupID(rawValue: 6)), by: members[0])
         for source in [other.number, 5, .min, .max] { shares.add(1, from: source) }
         #expect(shares[.group(group, by: nil)] == Holding(entries: 3, bytes: 30))
@@ -172,7 +173,7 @@ struct InboxSharesTests {
         }
         for number in 0..<3_000 {
             let index = try #require(cache.inboxes.index(forKey: users[number % 3]))
-            // Many entries of few sources take no more room than few entries.
+            // Many entries of a few sources take no more room than a few entries.
             cache.countShare(1, from: Int64(1 + number % 30), at: index)
             #expect(cache.sharesSize == Self.size(cache))
         }

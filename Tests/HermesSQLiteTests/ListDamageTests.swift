@@ -9,12 +9,12 @@ import Testing
 
 @testable import HermesSQLite
 
-/// A list leaves out a damaged row, and has all others.
+/// A list leaves out a damaged row, and contains all other rows.
 @Suite("Lists with damaged rows", .inTurns)
 struct ListDamageTests {
     private static let devices = ["phone-a", "phone-b", "phone-c"].map { StoreWorld.device($0) }
 
-    /// Gives an account, a group and what refers to them an id above all that can be.
+    /// Statements that give an account or a group, and all references to it, an impossibly large id.
     private static let noAccount = """
         UPDATE account SET id = 1 << 40 WHERE id = 3;
         UPDATE contact SET owner = 1 << 40 WHERE owner = 3;
@@ -60,14 +60,14 @@ struct ListDamageTests {
         return (store, world)
     }
 
-    /// Changes the database as no version of Hermes does.
+    /// Changes the database in a way in which no version of Hermes changes it.
     private func change(_ store: SQLiteStore, _ sql: String) async throws {
         try await store.pool.write { db in
             try db.execute(sql: "PRAGMA ignore_check_constraints = ON; \(sql); PRAGMA ignore_check_constraints = OFF")
         }
     }
 
-    /// A list, and a change that damages rows of it.
+    /// A list, and a change that damages some of its rows.
     struct DamagedList: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let damage: String

@@ -9,8 +9,8 @@ import Testing
 
 @testable import HermesSQLite
 
-/// Rows of long queues go to the permanent table at once, rows of others by way of the fresh one. Nobody may see a
-/// difference.
+/// Rows of long queues are written to the permanent table at once. Rows of other queues are first written to the fresh
+/// table. The difference must not be visible.
 @Suite("Long queues", .inTurns)
 struct LongQueueTests {
     private func rows(_ store: SQLiteStore, of id: DurableSessionID) async throws -> [String: Int] {
@@ -29,7 +29,7 @@ struct LongQueueTests {
     }
 
     private func publish(_ world: SessionWorld, _ numbers: ClosedRange<Int>, _ ids: [DurableSessionID]) throws {
-        // Of both kinds: with a row of its own, and within the queue's row.
+        // Publications of both kinds are queued: with a separate row, and within the queue's row.
         for number in numbers {
             try world.publish(world.publication("\(number)", topic: "t"), targets(ids))
         }
@@ -49,7 +49,7 @@ struct LongQueueTests {
         try publish(world, 1...400, Array(ids[..<2]))
         try world.publish(world.publication("only", topic: "t"), targets([ids[2]]))
         try publish(world, 401...500, Array(ids[..<2]))
-        // The sweep that 600 rows have begun has come by.
+        // The sweep that begins after 600 rows has moved the rows.
         #expect(try await rows(store, of: ids[0]) == ["fresh": 0, "settled": 500])
         #expect(try await rows(store, of: ids[1]) == ["fresh": 0, "settled": 500])
         try publish(world, 501...505, [ids[0]])
@@ -107,7 +107,7 @@ struct LongQueueTests {
         #expect(count() == LongQueues.maxSessions - 2)
         long.swept(from: .min, upTo: .max)
         #expect(count() == LongQueues.maxSessions)
-        // Those that got nothing for long are forgotten.
+        // Queues that have received nothing for a long time are dropped.
         long.swept(from: .min, upTo: .max)
         #expect(count() == 2)
     }
@@ -157,7 +157,7 @@ struct LongQueueTests {
         try store.close()
     }
 
-    /// Long queues, in batches that end anywhere, against the store in memory.
+    /// Compares long queues, in batches that end at any point, with the store in memory.
     @Test(arguments: [1, 2, 3, 4, 5, 6])
     func `the stores keep the same, whatever happens to long queues`(_ seed: UInt64) async throws {
         var random = SplitMix(state: seed)

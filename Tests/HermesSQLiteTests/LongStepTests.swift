@@ -34,7 +34,7 @@ struct LongStepTests {
         )
         let report: @Sendable (OpeningProgress) -> Void = { if $0 == .working { working.signal() } }
         try StoreSchema.migrate(queue, log.logger(.notice), report, migrations: [waits], every: 0.005)
-        // The first line is about the beginning.
+        // The first line reports the beginning.
         #expect(log.all.count >= 2)
         #expect(log.all.allSatisfy { $0["step"]?.description == "002 waits" })
         #expect(log.all.dropFirst().allSatisfy { Int($0["seconds"]?.description ?? "") != nil })

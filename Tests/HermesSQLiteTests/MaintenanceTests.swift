@@ -13,7 +13,7 @@ import Testing
 struct MaintenanceTests {
     private static let mark = "very-particular-secret"
 
-    /// The files of a directory that hold the mark.
+    /// The files of a directory that contain the mark.
     private func marks(in directory: TemporaryDirectory) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { file in
             let data = try Data(contentsOf: URL(fileURLWithPath: directory.path + "/" + file))
@@ -21,7 +21,7 @@ struct MaintenanceTests {
         }
     }
 
-    /// Messages of all lengths, events and publications with the mark, all delivered.
+    /// Stores messages of all lengths, events and publications with the mark, and delivers all of them.
     private func fill(_ world: StoreWorld, _ sessions: SessionWorld) async throws {
         let queue = try sessions.open("queue").id
         var places: [UInt64] = []
@@ -45,7 +45,7 @@ struct MaintenanceTests {
                 [.push(.append(push, recipients: world.people.map(\.user), claim: nil))],
                 now: StoreWorld.now
             )
-            // Some goes soon, some later.
+            // Some of the data is purged soon, some later.
             if round % 3 == 0 {
                 for person in 0...1 { try world.acknowledge(person) }
                 try await world.purge()
@@ -115,7 +115,7 @@ struct MaintenanceTests {
         try await world.purge(at: StoreWorld.later(.seconds(1000 * 86_400)))
         try await store.maintain(uptime: .zero)
         let first = try await pages()
-        // And what the file keeps about those pages.
+        // The file also shrinks by the pages with records about the removed pages.
         #expect(first < full && full - first <= 8 * SQLiteStore.vacuumSlice + 8, "\(full) to \(first)")
         for _ in 0..<200 { try await store.maintain(uptime: .zero) }
         let last = try await pages()

@@ -3,7 +3,7 @@
 
 import GRDB
 
-/// Brings a file of this version back to an older one.
+/// Turns a file of this version into a file of an older version.
 extension Database {
     func takeBackCountsOfInboxes() throws {
         try execute(sql: "DROP INDEX account_leaving")

@@ -9,8 +9,8 @@ import Testing
 
 @testable import HermesSQLite
 
-/// Cuts the power at many moments of a mixed load. `HERMES_POWERCUT_CUTS` says at how many (else 20 for each durability),
-/// `HERMES_POWERCUT_SEED` which.
+/// Cuts the power at many moments of a mixed load. `HERMES_POWERCUT_CUTS` sets the number of cuts (by default 20 for
+/// each durability). `HERMES_POWERCUT_SEED` sets the seed that selects the moments.
 @Suite("Power cuts", .inTurns)
 struct PowerCutTests {
     /// The numbers that every commit advances.
@@ -27,7 +27,7 @@ struct PowerCutTests {
         }
     }
 
-    /// The acknowledged commits at this point of the record.
+    /// The acknowledged commits at a point of the record.
     private struct Mark {
         let position: Int
         let progress: Progress
@@ -64,7 +64,7 @@ struct PowerCutTests {
         }
     }
 
-    /// A mixed load, recorded.
+    /// Runs a mixed load, and records it.
     private func load(_ directory: TemporaryDirectory, _ durability: SQLiteStore.Durability) async throws -> Record {
         var random = SplitMix(state: 7)
         RecordingFiles.start(directory.path)
@@ -72,9 +72,10 @@ struct PowerCutTests {
         let world = try await StoreWorld(store: store)
         let sessions = SessionWorld(store)
         let session = try sessions.open("kept", expiry: nil).id
-        // The accounts and the session are on the disk before the first cut; `normal` may lose them until then.
+        // The accounts and the session must be on the disk before the first cut. Without this checkpoint, the
+        // durability `normal` may lose them.
         try await store.pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
-        // Often, so that cuts meet it.
+        // The log is written back often, so that some cuts happen during this.
         store.checkpointer.setStart(pages: 60)
         var progress = Progress(accounts: 2)
         var strangers: [UserID] = []
@@ -144,7 +145,7 @@ struct PowerCutTests {
         let health = try await store.pool.read { try String.fetchOne($0, sql: "PRAGMA integrity_check(1)") }
         #expect(health == "ok", "cut at \(place)")
 
-        // All that is there is there as it was at one moment.
+        // All data is in the state of the same moment.
         let position = try await store.position(of: world[1].user)
         let kept = try #require(try await store.sessions().first { $0.id == record.session })
         let found = Progress(
@@ -165,8 +166,7 @@ struct PowerCutTests {
             guard case .message = entry.event else { continue }
             #expect(StoreWorld.summary(entry).hasPrefix("\(entry.seq):\(entry.seq) "))
         }
-        // And it goes on.
-        // The sender's inbox has an entry of each message and each group.
+        // The store can still be used. The sender's inbox has an entry for each message and each group.
         let own = try await store.position(of: world[0].user).head
         #expect(own == found.head + UInt64(found.groups))
         #expect(try world.send("next", from: 0, to: 1).inboxSeq == own + 1)

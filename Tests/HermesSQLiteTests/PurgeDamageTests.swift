@@ -8,12 +8,12 @@ import Testing
 
 @testable import HermesSQLite
 
-/// A damaged row stays, and must not keep the rows of others from going.
+/// A damaged row stays, and must not keep other rows from being deleted.
 @Suite("Purging beside damaged rows", .inTurns)
 struct PurgeDamageTests {
     private static let late = StoreWorld.later(.seconds(61))
 
-    /// Numbers that are no user's.
+    /// Numbers that cannot belong to a user.
     private static let noUsers: [Int64] = [0, -1, .min, 1 << 31, .max]
 
     private func open(_ directory: TemporaryDirectory) async throws -> (SQLiteStore, StoreWorld) {

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("The identities of push tokens", .inTurns)
 struct PushTokenIdentityTests {
-    /// The subscription as a browser writes it.
+    /// The subscription in the form in which a browser writes it.
     private static func subscription(_ endpoint: String) -> String {
         let (key, secret) = ("B" + String(repeating: "A", count: 86), String(repeating: "A", count: 22))
         return #"{"endpoint":"\#(endpoint)","expirationTime":null,"keys":{"p256dh":"\#(key)","auth":"\#(secret)"}}"#
@@ -68,7 +68,7 @@ struct PushTokenIdentityTests {
             return texts
         }
         #expect(try await texts() == [[], ["00ff"], ["a:b"], [], [rows[4].text], [rows[5].text]])
-        // The form in which a subscription is stored now is another one.
+        // The present form of stored subscriptions differs from this form.
         let moved = try PushToken(.webPush, text: rows[4].text, appID: "")
         #expect(moved.text != rows[4].text)
         try await again.setPushToken(

@@ -5,10 +5,11 @@ import Foundation
 import GRDBSQLite
 import Synchronization
 
-/// SQLite's own access to files, with a record of what it writes and syncs below one directory: what a power cut may leave
-/// can be made of that.
+/// Passes SQLite's file operations on, and records the writes and syncs below one directory. From the record, a test
+/// can make the files that a power cut may leave.
 ///
-/// Installed as SQLite's default for the process, once; files elsewhere are passed through. State: a `Mutex`.
+/// It is installed once, as SQLite's default for the process. Operations on other files are not recorded. State: a
+/// `Mutex`.
 enum RecordingFiles {
     enum Operation: Sendable {
         case write(file: String, offset: Int, bytes: [UInt8])
@@ -24,16 +25,16 @@ enum RecordingFiles {
 
     private static let state = Mutex(State())
 
-    /// How much was recorded so far.
+    /// The number of operations that have been recorded so far.
     static var count: Int { state.withLock { $0.operations.count } }
 
-    /// Begins to record what happens below a directory.
+    /// Begins to record the operations below a directory.
     static func start(_ directory: String) {
         _ = isInstalled
         state.withLock { $0 = State(directory: directory) }
     }
 
-    /// - Returns: what was recorded.
+    /// - Returns: the recorded operations.
     static func stop() -> [Operation] {
         state.withLock { state in
             defer { state = State() }
@@ -50,10 +51,10 @@ enum RecordingFiles {
 
     // MARK: SQLite's interface
 
-    /// Before the memory of SQLite's own file: its header, and the path.
+    /// The size of the header and the path, which are in front of the memory of SQLite's own file.
     private static let headerBytes = 16
 
-    // Written once, while it is made; SQLite only reads them from then on.
+    // Each value is written once, when it is created. After that, SQLite only reads it.
     nonisolated(unsafe) private static let base: UnsafeMutablePointer<sqlite3_vfs>? = sqlite3_vfs_find(nil)
     nonisolated(unsafe) private static let methods: UnsafeMutablePointer<sqlite3_io_methods> = makeMethods()
     nonisolated(unsafe) private static let files: UnsafeMutablePointer<sqlite3_vfs>? = makeFiles()
@@ -111,7 +112,7 @@ enum RecordingFiles {
     private static func makeMethods() -> UnsafeMutablePointer<sqlite3_io_methods> {
         let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
         var own = sqlite3_io_methods()
-        // Without memory-mapped reading.
+        // Version 2 has no memory-mapped reading.
         own.iVersion = 2
         own.xClose = { file in
             let code = RecordingFiles.inner(methodsOf: file)?.xClose(RecordingFiles.inner(file)) ?? SQLITE_ERROR
@@ -141,7 +142,8 @@ enum RecordingFiles {
             return code
         }
         own.xSync = { file, flags in
-            // Before it: another thread's writes meanwhile are not part of it.
+            // The sync is recorded before it is carried out, because it does not include writes of other threads in the
+            // meantime.
             let path = RecordingFiles.path(file)
             RecordingFiles.note(.sync(file: path), path)
             return RecordingFiles.inner(methodsOf: file)?.xSync(RecordingFiles.inner(file), flags) ?? SQLITE_ERROR
@@ -188,11 +190,11 @@ enum RecordingFiles {
     }
 }
 
-/// The disk's state of some files: synced writes, and writes that may or may not have reached it.
+/// The state of some files on the disk: synced writes, and writes that may not have reached the disk.
 struct DiskImage {
     private struct Contents {
         var synced: [UInt8] = []
-        /// The directory knows it.
+        /// Whether the file certainly has an entry in the directory.
         var isThere = false
         var pending: [RecordingFiles.Operation] = []
     }
@@ -214,13 +216,13 @@ struct DiskImage {
         }
     }
 
-    /// The remains of a power cut: some unsynced writes are there and some are not, in any order, and of a write
-    /// perhaps only some sectors.
+    /// Returns the files after a power cut. Some of the unsynced writes have reached the disk, in any order. A write
+    /// may have reached it only with some sectors.
     func afterCut(using random: inout some RandomNumberGenerator) -> [String: [UInt8]] {
         var left: [String: [UInt8]] = [:]
         for (file, contents) in files.sorted(by: { $0.key < $1.key }) {
             var bytes = contents.synced
-            // None, some or all of it.
+            // The share of the unsynced writes: none, some or all of them.
             let shares: [Double] = [0, 0.5, 0.9, 1]
             let share = shares[Int.random(in: 0..<4, using: &random)]
             var isThere = contents.isThere

@@ -26,8 +26,8 @@ struct RestoreTests {
         return (accounts, store.epoch)
     }
 
-    /// A backup with one account, and what a kill left of its server, which then had two accounts. The second one is
-    /// only in the log.
+    /// Makes a backup with one account, and the files of the killed server, which then had two accounts. The second
+    /// account is only in the log.
     private func backedUpAndKilled() async throws -> (
         backup: TemporaryDirectory, left: TemporaryDirectory, epoch: UInt64
     ) {
@@ -61,7 +61,7 @@ struct RestoreTests {
         }
     }
 
-    /// A copy of a directory as it is now. Two names of one file stay two names of one file.
+    /// Copies the present state of a directory. Two names of one file stay two names of one file.
     private func snapshot(_ directory: TemporaryDirectory) throws -> TemporaryDirectory {
         let copy = try TemporaryDirectory()
         try ChildProcess.run("/bin/cp", ["-a", directory.path + "/.", copy.path])
@@ -82,7 +82,7 @@ struct RestoreTests {
         return names.filter { $0.hasPrefix("replaced-") }.sorted()
     }
 
-    /// The numbers of accounts of the databases that a directory keeps.
+    /// The numbers of accounts in the replaced databases that a directory keeps.
     private func kept(_ directory: TemporaryDirectory) async throws -> [Int] {
         var all: [Int] = []
         for folder in try folders(directory) {
@@ -132,7 +132,7 @@ struct RestoreTests {
         #expect(again.replaced == folder + "-2")
         let now = try await opened(left)
         #expect(now.accounts == 2 && now.epoch != epoch)
-        // The original is only read.
+        // The original files were only read.
         let after = try contents(left).filter { before.keys.contains($0.key) }
         #expect(after == before)
     }
@@ -175,7 +175,7 @@ struct RestoreTests {
             case .placed, .named, .cleared: true
             }
         #expect(try await opened(snapshots[0]).accounts == (isPlaced ? 1 : 2))
-        // Repeated at once, and after a server ran.
+        // The restore is repeated at once, and after a server has run.
         #expect(try await opened(snapshots[2]).accounts == (isPlaced ? 1 : 2))
         for ended in snapshots[1...] {
             #expect(try restore(backup.database, in: ended).accounts == 1)
@@ -274,7 +274,7 @@ struct RestoreTests {
         try FileManager.default.copyItem(atPath: backup.database, toPath: partial)
         #expect(reason { try restore(partial, in: left) } == .damaged)
         #expect(FileManager.default.fileExists(atPath: partial))
-        // It does not disturb a restore of the backup.
+        // The unfinished copy does not affect a restore of the backup.
         #expect(try restore(backup.database, in: left).accounts == 1)
         #expect(!FileManager.default.fileExists(atPath: partial))
     }

@@ -14,6 +14,6 @@ extension SQLiteStore {
 }
 
 extension Checkpointer {
-    /// Changes the size at which the log is written back.
+    /// Changes the size of the log at which it is written back.
     func setStart(pages: Int) { start.store(pages, ordering: .relaxed) }
 }

@@ -23,7 +23,7 @@ struct SQLiteStoreFaultTests {
                 }
                 _ = try world.store.commit(batch, now: StoreWorld.now)
             }
-            // What a killed process leaves: the log may also be torn anywhere in its last commit.
+            // This is the state that a killed process leaves. The log may also be cut anywhere in its last commit.
             let copy = try TemporaryDirectory()
             for suffix in ["", "-wal"] {
                 let data = try Data(contentsOf: URL(fileURLWithPath: directory.database + suffix))
@@ -65,7 +65,7 @@ struct SQLiteStoreFaultTests {
         try await fillUp(world) { try FileManager.default.removeItem(atPath: ballast) }
     }
 
-    /// Sends until the store is full, makes room, and goes on.
+    /// Sends until the store is full, makes room, and continues.
     private func fillUp(_ world: StoreWorld, makeRoom: () async throws -> Void) async throws {
         let text = String(repeating: "x", count: 1000)
         var accepted = 0
@@ -131,7 +131,7 @@ struct SQLiteStoreFaultTests {
     func `a backup that is cancelled ends early and leaves no file`() async throws {
         let directory = try TemporaryDirectory()
         let world = try await StoreWorld(store: directory.openStore())
-        // More pages than one step copies.
+        // These are more pages than one step copies.
         for number in 0..<600 { _ = try world.send(String(repeating: "\(number % 10)", count: 16_000), from: 0, to: 1) }
         let (store, path) = (world.store, directory.path + "/copy.db")
         let backup = Task { try await store.backup(to: path) }  // Awaited below.
@@ -151,7 +151,7 @@ struct SQLiteStoreFaultTests {
         for index in 1...300 { try world.send("\(index)", from: 0, to: 1) }
         for round in 1...5 {
             let target = try TemporaryDirectory()
-            // Not the backup's, so it stays.
+            // This directory does not belong to the backup, so it stays.
             let other = target.database + ".partial"
             try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
             let store = world.store

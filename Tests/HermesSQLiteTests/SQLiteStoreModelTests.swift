@@ -6,7 +6,7 @@ import HermesSQLite
 import HermesTestKit
 import Testing
 
-/// The memory store is the specification: whatever is done to both, both answer the same.
+/// The memory store is the specification. Both stores must give the same answers to the same operations.
 @Suite("The SQLite store and the memory store cannot be told apart", .inTurns)
 struct SQLiteStoreModelTests {
     @Test(arguments: 0..<4)
@@ -93,7 +93,7 @@ struct SQLiteStoreModelTests {
         }
     }
 
-    /// The old store must be gone before the directory can be opened again.
+    /// Closes and reopens the store. The old store must be deallocated before the directory can be opened again.
     private func reopened(
         _ store: inout SQLiteStore,
         _ directory: TemporaryDirectory,

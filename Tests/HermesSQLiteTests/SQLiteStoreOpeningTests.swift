@@ -104,7 +104,7 @@ struct SQLiteStoreOpeningTests {
         }
         let world = StoreWorld(store: try directory.openStore(settings: settings), people: people)
         #expect(try world.refusal(.append(world.message("x", from: 0, to: 1))) == .inboxFull)
-        // 10 wait, each counts 129 bytes.
+        // 10 messages wait, and each counts as 129 bytes.
         let rest = String(repeating: "y", count: 3_000 - 10 * 129 - InboxBudget.entryBytes)
         #expect(try world.refusal(.append(world.message(rest + "y", from: 0, to: 2))) == .tooMuchUnread)
         try world.send(rest, from: 0, to: 2)
@@ -230,7 +230,7 @@ struct SQLiteStoreOpeningTests {
         let page = 4096 * (round % (data.count / 4096))
         for _ in 0..<24 { data[page + Int.random(in: 100..<4096)] ^= UInt8.random(in: 1...255) }
         try data.write(to: url)
-        // Whatever it is, it is an error or an answer, never a crash.
+        // The result may be an error or an answer, but never a crash.
         do {
             let store = try directory.openStore()
             for id in 1...3 {
@@ -273,7 +273,7 @@ struct SQLiteStoreOpeningTests {
         #expect(try !isChecked(directory))
         try await fill(directory)
         #expect(try !isChecked(directory))
-        // Killed: nobody closes it. The copy is what a crash leaves.
+        // The copy is the state after a crash, in which the store was not closed.
         let crashed = try TemporaryDirectory()
         let store = try directory.openStore()
         for file in try FileManager.default.contentsOfDirectory(atPath: directory.path) where !file.hasSuffix("-shm") {
@@ -283,15 +283,15 @@ struct SQLiteStoreOpeningTests {
         #expect(try isChecked(crashed))
         #expect(try !isChecked(crashed))
         #expect(try !isChecked(directory))
-        // A copy of a database that was closed is another file: it may be an old one put in its place.
+        // A copy of a closed database is another file. It might be an old database in place of the present one.
         try FileManager.default.copyItem(atPath: directory.database, toPath: directory.database + ".copy")
         try FileManager.default.removeItem(atPath: directory.database)
         try FileManager.default.moveItem(atPath: directory.database + ".copy", toPath: directory.database)
         #expect(try isChecked(directory))
-        // Another program's write.
+        // Another program writes to the database.
         try await DatabaseQueue(path: directory.database).write { try $0.execute(sql: "CREATE TABLE other (x)") }
         #expect(try isChecked(directory))
-        // No record, or one that is not understood.
+        // There is no record, or a record that cannot be read.
         let record = directory.path + "/hermes.run"
         #expect(try !isChecked(directory))
         try FileManager.default.removeItem(atPath: record)
@@ -309,7 +309,7 @@ struct SQLiteStoreOpeningTests {
         #expect(try isChecked(directory))
     }
 
-    /// A store with some pages of everything.
+    /// Fills a store with some pages of each kind of data.
     private func fill(_ directory: TemporaryDirectory) async throws {
         let world = try await StoreWorld(store: directory.openStore(), people: 3)
         for index in 0..<300 {

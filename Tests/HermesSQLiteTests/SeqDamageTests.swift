@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-/// An entry with a number just above the head is in the way of the entries that are to come.
+/// An entry with a seq just above the head has the seq of a later entry.
 @Suite("Entries with damaged numbers", .inTurns)
 struct SeqDamageTests {
     private func texts(_ world: StoreWorld) async throws -> [String] {
@@ -19,7 +19,7 @@ struct SeqDamageTests {
 
     /// - Parameters:
     ///   - isSettled: whether the damaged row is in the permanent table.
-    ///   - isCached: whether the writer knows the inbox from before.
+    ///   - isCached: whether the writer has the inbox in its cache.
     @Test(arguments: [false, true], [false, true])
     func `no sound entry gets lost, and the store opens again`(_ isSettled: Bool, _ isCached: Bool) async throws {
         let directory = try TemporaryDirectory()
@@ -66,7 +66,7 @@ struct SeqDamageTests {
             let table = isSettled ? "session_queue" : "session_queue_fresh"
             try db.execute(sql: "UPDATE \(table) SET seq = 3 WHERE session = ? AND seq = 2", arguments: [one.rawValue])
         }
-        // Whether it is refused or not: it ends.
+        // The publication may be refused, but the call must end.
         _ = try? sessions.publish("3", to: [one])
         try sessions.publish("4", to: [other])
         #expect(try await sessions.queue(other) == ["1:4"])

@@ -20,7 +20,8 @@ struct SessionFaultTests {
         var published = 0
         for round in 1...6 {
             for _ in 0..<40 {
-                // All of one commit or nothing: queue, retained publication and packet id have the same number.
+                // A commit is applied completely or not at all, so the queue, the retained publication and the packet
+                // id have the same number.
                 published += 1
                 let publication = world.publication("\(published)", topic: "t")
                 try world.publish(
@@ -36,7 +37,7 @@ struct SessionFaultTests {
                 let cut = suffix.isEmpty || round % 2 == 0 ? 0 : Int.random(in: 1...6000)
                 try data.dropLast(min(cut, data.count)).write(to: URL(fileURLWithPath: copy.database + suffix))
             }
-            // A killed process on a machine that runs on loses nothing.
+            // If only the process is killed, but not the machine, nothing is lost.
             var record = RunRecord(directory: copy.path, database: copy.database)
             try record.markOpen(bootID: RunRecord.bootID, numbers: [])
             let restarted = SessionWorld(try copy.openStore())
@@ -141,7 +142,7 @@ struct SessionFaultTests {
         let directory = try TemporaryDirectory()
         let plan = try await directory.queryPlan(of: sql)
         #expect(!plan.isEmpty)
-        // The subquery's own steps follow it.
+        // The steps of the subquery follow this step.
         for step in plan where !step.hasPrefix("CORRELATED SCALAR SUBQUERY") {
             #expect(step.hasPrefix("SEARCH "), "\(step)")
         }

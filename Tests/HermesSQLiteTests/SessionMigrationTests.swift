@@ -8,7 +8,7 @@ import HermesTestKit
 import Testing
 
 @Suite(.inTurns) struct SessionMigrationTests {
-    /// Brings a file of this version back to version 15, where sessions belonged to names.
+    /// Turns a file of this version into a file of version 15, in which sessions belonged to names.
     private func revert(_ db: Database) throws {
         try db.takeBackConversationLists()
         try db.execute(
@@ -27,7 +27,7 @@ import Testing
         let store = try directory.openStore()
         let people = try await StoreWorld(store: store).people
         let before = SessionWorld(store)
-        // An account has the number in a name.
+        // Some names contain the number of an account.
         let (ann, bob) = (people[0], people[1])
         let names = [
             ann.nickName.key, SessionOwner.account(ann.user).stored, "s" + SessionOwner.account(ann.user).stored,
@@ -40,7 +40,7 @@ import Testing
             try before.change(.subscribe(id, [DurableSubscription(filter: "t", options: SubscriptionOptions())]))
             try before.publish("for \(name)", to: [id])
         }
-        // Ids of removed sessions do not come back.
+        // The ids of removed sessions are not used again.
         let removed = try before.open("removed", owner: .subject("x")).id
         try before.change(.remove(removed))
         for topic in ["ann", "nobody", "host", "server"] {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesSQLite
 
-/// What was sent before it expired stays, and must not be read by each purge.
+/// A publication that was sent before it expired stays, but must not be read again by each purge.
 @Suite("Purging the queues of sessions", .inTurns)
 struct SessionPurgerTests {
     private let late = StoreWorld.later(.seconds(2))
@@ -25,7 +25,7 @@ struct SessionPurgerTests {
         return counts.reduce(0, +)
     }
 
-    /// - Parameter settled: the number of publications in the permanent table; the others are in the fresh one.
+    /// - Parameter settled: the number of publications in the permanent table; the others are in the fresh table.
     @Test(arguments: [0, 15, 40])
     func `what was sent before it expired is met once, a bounded amount at a time`(_ settled: Int) async throws {
         let directory = try TemporaryDirectory()

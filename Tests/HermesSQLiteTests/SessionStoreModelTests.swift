@@ -37,7 +37,7 @@ struct SessionStoreModelTests {
         }
     }
 
-    /// All that can be read of a store, as text.
+    /// All data that can be read from a store, as text.
     private func everything(in store: any Store, at now: Timestamp) async throws -> [String] {
         let world = SessionWorld(store)
         var lines: [String] = []
@@ -74,7 +74,7 @@ struct SessionStoreModelTests {
     }
 }
 
-/// Makes operations that concern each other.
+/// Generates operations that affect one another.
 private struct Generator {
     var random: SplitMix
 

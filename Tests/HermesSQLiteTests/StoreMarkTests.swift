@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-// The members of `stat` belong to the module that was read first, which depends on the order of the files.
+// The members of `stat` belong to the first imported module. Which module that is depends on the order of the files.
 #if canImport(CDispatch)
 import CDispatch
 #endif
@@ -30,7 +30,7 @@ struct StoreMarkTests {
         )
     }
 
-    /// The files as they are now.
+    /// Copies the present state of the files.
     private func copy(_ directory: TemporaryDirectory) throws -> TemporaryDirectory {
         let copy = try TemporaryDirectory()
         for file in ["hermes.db", "hermes.db-wal", "hermes.run"] {
@@ -40,9 +40,9 @@ struct StoreMarkTests {
         return copy
     }
 
-    /// What a run of boot "a" leaves without a close.
+    /// Returns the files that a run in boot "a" leaves if it is not closed.
     ///
-    /// - Parameter next: the number of a start that was interrupted after it.
+    /// - Parameter next: the number of an interrupted start after this run.
     private func killed(_ directory: TemporaryDirectory, next: [Int64] = []) throws -> TemporaryDirectory {
         let left = try copy(directory)
         var record = RunRecord(directory: left.path, database: left.database)
@@ -50,7 +50,7 @@ struct StoreMarkTests {
         return left
     }
 
-    /// The database as the first run left it, and the second run.
+    /// Returns the database that the first run has left, and the second run.
     private func openedAgain(_ directory: TemporaryDirectory) throws -> (copy: Data, second: SQLiteStore) {
         let first = try open(directory, boot: "a")
         try first.close()
@@ -98,7 +98,7 @@ struct StoreMarkTests {
         let second = try open(left, boot: boot)
         #expect(second.epoch != first.epoch)
         try second.close()
-        // Told once.
+        // The loss is reported only once.
         #expect(try open(left, boot: "c").epoch == second.epoch)
     }
 
@@ -157,7 +157,8 @@ struct StoreMarkTests {
 
     enum Moment: CaseIterable, Sendable { case running, stopped }
 
-    /// Copies a directory's files into another one, with their times, as `cp -a` does: into files that are there.
+    /// Copies a directory's files with their times into another directory. Like `cp -a`, it overwrites the content of
+    /// existing files.
     private func copyFiles(of directory: TemporaryDirectory, to other: TemporaryDirectory) throws {
         for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) where !name.hasSuffix("-shm") {
             let (source, target) = (directory.path + "/" + name, other.path + "/" + name)
@@ -201,7 +202,7 @@ struct StoreMarkTests {
         try copyFiles(of: directory, to: killed)
         try second.close()
         if restored == .running {
-            // The present files are again as they were before the close.
+            // The present files get their state before the close again.
             for name in try FileManager.default.contentsOfDirectory(atPath: directory.path)
             where name.hasSuffix("-closed") {
                 let path = directory.path + "/" + name
@@ -212,7 +213,7 @@ struct StoreMarkTests {
             #expect(record.lastRun().ending == .unclosed(bootID: "a"))
         }
         if isMirrored {
-            // As `rsync --delete` does.
+            // This is what `rsync --delete` does.
             let copied = try FileManager.default.contentsOfDirectory(atPath: copy.path)
             for name in try FileManager.default.contentsOfDirectory(atPath: directory.path) where !copied.contains(name)
             {
@@ -261,7 +262,7 @@ struct StoreMarkTests {
         #expect(record.lastRun().numbers == [7])
         try record.markOpen(bootID: "a", numbers: [1, 7])
         #expect(try open(after, boot: "a").epoch == first.epoch)
-        // Another number is another database.
+        // A different number stands for a different database.
         let other = try killed(before)
         record = RunRecord(directory: other.path, database: other.database)
         try record.markOpen(bootID: "a", numbers: [1, 2])
@@ -277,7 +278,7 @@ struct StoreMarkTests {
         #expect(try world.publish("1", to: [id], received: ReceivedMark(session: id, id: 7)) == [1])
         let after = SessionWorld(try open(killed(directory), boot: "b"))
         let session = try after.open("c")
-        // What the client published with identifier 7 then is another message.
+        // A message that the client now publishes with identifier 7 is another message.
         #expect(session.received == [])
         #expect(session.queuedCount == 1)
         #expect(try after.publish("2", to: [id]) == [2 + UInt64(StoreMark.sessionJump)])

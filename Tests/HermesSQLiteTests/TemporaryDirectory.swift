@@ -10,7 +10,7 @@ import Synchronization
 
 @testable import HermesSQLite
 
-/// A directory that goes with the object.
+/// A directory that is removed with the object.
 final class TemporaryDirectory: Sendable {
     let path: String
 
@@ -25,7 +25,7 @@ final class TemporaryDirectory: Sendable {
 
     var database: String { path + "/" + SQLiteStore.fileName }
 
-    /// - Parameter clock: by default one that stands, so that no transaction is cut by its time.
+    /// - Parameter clock: by default a stopped clock, so that no transaction ends early because of its time.
     func openStore(
         settings: StoreSettings = StoreSettings(),
         durability: SQLiteStore.Durability = .normal,
@@ -43,9 +43,9 @@ final class TemporaryDirectory: Sendable {
         )
     }
 
-    /// The steps in which SQLite would carry out a statement in a new store.
+    /// Returns the steps of SQLite's query plan for a statement in a new store.
     ///
-    /// - Parameter sql: a statement; its parameters count as 1.
+    /// - Parameter sql: a statement; all its parameters get the value 1.
     func queryPlan(of sql: String) async throws -> [String] {
         try openStore().close()
         return try await DatabaseQueue(path: database).write { db in
@@ -74,7 +74,7 @@ extension SQLiteStore {
 }
 
 extension Messenger {
-    /// A messenger with everything in one store.
+    /// Creates a messenger that keeps everything in one store.
     convenience init(over store: any Store, settings: MessageSettings = MessageSettings(), time: any TimeSource) {
         self.init(
             accountStore: store,

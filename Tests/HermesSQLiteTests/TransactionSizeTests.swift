@@ -9,11 +9,11 @@ import Testing
 
 @testable import HermesSQLite
 
-/// Commits wait for one another, so none may grow with what somebody has gathered. Counted in rows, which does not
-/// depend on the machine.
+/// Commits wait for one another, so the size of a commit must not depend on the amount of an account's stored data. The
+/// tests count rows, because these do not depend on the machine.
 @Suite("How much one transaction writes", .inTurns)
 struct TransactionSizeTests {
-    /// The rows that `body` writes.
+    /// The number of rows that `body` writes.
     private func rows(_ store: SQLiteStore, _ body: () async throws -> Void) async throws -> Int {
         let before = try await store.pool.writeWithoutTransaction { $0.totalChangesCount }
         try await body()
@@ -36,13 +36,13 @@ struct TransactionSizeTests {
             most = max(most, try await rows(store) { _ = try store.commit(batch, now: StoreWorld.now) })
             count += 100
             guard count % 500 == 0 else { continue }
-            // Across the place where the sweep stands.
+            // The page crosses the present place of the sweep.
             let page = try await store.entries(of: world[2].user, after: UInt64(count - 300), limit: 1_000)
             try StoreWorld.checkContiguity(page, after: UInt64(count - 300))
             #expect(page.entries.count == 300)
         }
-        // Of its own: a message, a client id and two entries each, and heads. Of the sweep: from two tables twice as many
-        // rows as the batch has entries, each inserted and deleted.
+        // The commit's own rows are a message, a client id and two entries for each message, and heads. The sweep moves
+        // twice as many rows as the batch has entries, from two tables. Each of them is inserted and deleted.
         #expect(most <= 100 * 5 + 20 + 4 * max(FreshSweep.sliceRows, 2 * 200), "\(most)")
         let moved = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM inbox") ?? 0 }
         #expect(moved >= 4_000)
@@ -95,7 +95,7 @@ struct TransactionSizeTests {
     @Test
     func `long publications, retained or queued, fill a transaction by their bytes`() async throws {
         let directory = try TemporaryDirectory()
-        // The clock of the store stands still: no transaction ends because of its time.
+        // The clock of the store is stopped, so no transaction ends because of its time.
         let store = try directory.openStore(clock: ManualClock())
         let world = SessionWorld(store)
         let session = try world.open("s", expiry: nil).id
@@ -117,7 +117,7 @@ struct TransactionSizeTests {
             }
             #expect(parts == [3, 3, 2])
         }
-        // One that is longer goes alone; many short ones go together.
+        // A longer publication is committed alone. Many short publications are committed together.
         let longer = String(repeating: "x", count: 2 << 20)
         #expect(try store.commit(firstOf: [retain(1, longer), retain(2, "x")], now: StoreWorld.now).count == 1)
         let short = (0..<500).map { retain($0, "x") }
@@ -163,7 +163,7 @@ struct TransactionSizeTests {
         try store.close()
     }
 
-    /// A store that notes the rows of each of its transactions.
+    /// A store that records the number of rows of each transaction.
     private final class CountingStore: SessionStore {
         let base: SQLiteStore
         private let rows = Mutex<[Int]>([])
@@ -264,8 +264,8 @@ struct TransactionSizeTests {
             }
             try result.get()
         }
-        // Of each target a row of its queue and its head; of each part the publication, its references, and who has it.
-        // The publisher's session is closed by the load, in a commit of one row.
+        // Each target has a row of its queue and its head. Each part has the publication, its references and its
+        // holders. The load closes the publisher's session in a commit of one row.
         #expect(store.commits.count { $0 > 1 } == 2 * 6, "\(store.commits)")
         #expect(store.commits.allSatisfy { $0 <= 2 * 512 + 5 }, "\(store.commits)")
         for id in ids { #expect(try await world.queue(id) == ["1:1", "2:2"]) }
@@ -333,7 +333,7 @@ struct TransactionSizeTests {
                 }
                 isDone = done
             }
-            // One group more than fits: its members' entries and heads.
+            // The last group may exceed the limit by its members' entries and heads.
             #expect(written <= 2 * BatchWriter.deletionRows + 100, "\(written)")
             parts += 1
             guard !isDone else { break }
@@ -350,7 +350,8 @@ struct TransactionSizeTests {
             try await expectError(.notFound) {
                 try await store.open(DeviceDescription(id: StoreWorld.phone), of: user, token: nil, now: StoreWorld.now)
             }
-            // In a group that it is in still, others talk; and nobody adds it to one.
+            // In the groups that the account has not left yet, other members can still send. Nobody can add the account
+            // to a group.
             let groups = try await store.groups(of: user, after: nil, limit: 1_000)
             if let group = groups.last {
                 guard
@@ -362,7 +363,7 @@ struct TransactionSizeTests {
             }
             let add = GroupCommand.create(name: "new", members: [user])
             #expect(try world.refusal(.group(add, by: others[0])) == .notFound)
-            // As after a crash.
+            // The store is reopened, as after a crash.
             try store.close()
             store = try directory.openStore()
             world = StoreWorld(store: store, people: world.people)
@@ -380,7 +381,7 @@ struct TransactionSizeTests {
             now: StoreWorld.now
         )
         #expect(next.id > user)
-        // What the session leaves goes with purges.
+        // Purges delete the remaining rows of the session.
         var most = 0
         for _ in 0..<100 {
             most = max(
@@ -437,7 +438,8 @@ struct TransactionSizeTests {
                 most = max(most, written)
             }
         }
-        // An entry each, the last message's others, and of each a message, a client id and a head.
+        // A purge may delete 500 entries, the other entries of the last message, and a message, a client id and a head
+        // for each entry.
         #expect(most <= 500 + 60 + 3 * 500, "\(most)")
         let left = try await store.pool.read { db in
             try ["message", "inbox", "inbox_fresh"].map {

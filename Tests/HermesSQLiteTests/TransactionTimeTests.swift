@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-/// A clock that is a millisecond later whenever somebody looks, once it runs.
+/// A clock that advances by a millisecond each time it is read, after it was started.
 private final class SteppingClock: TimeSource {
     private let state = Mutex((uptime: Duration.zero, runs: false))
 
@@ -26,7 +26,7 @@ private final class SteppingClock: TimeSource {
 }
 
 extension SQLiteStore {
-    /// Commits the first of these operations, as many as one short transaction takes.
+    /// Commits the first of these operations, as many as fit into one short transaction.
     func commit(firstOf operations: ArraySlice<WriteOperation>, now: Timestamp) throws -> [WriteOutcome] {
         var rest = operations
         return try commit(taking: { isLong in isLong ? nil : rest.popFirst() }, now: now)
@@ -38,7 +38,7 @@ extension SQLiteStore {
     }
 }
 
-/// Commits wait for one another, so each stops after a time; ``TransactionSizeTests`` counts rows.
+/// Commits wait for one another, so each commit stops after some time. ``TransactionSizeTests`` counts rows.
 @Suite("How long one transaction works", .inTurns)
 struct TransactionTimeTests {
     private let clock = SteppingClock()
@@ -53,7 +53,7 @@ struct TransactionTimeTests {
         numbers.map { .append(world.message("\($0)", from: $0 % 2, to: 2, clientID: "c\($0)")) }
     }
 
-    /// Stores messages and starts the clock. A sweep begins later, so that its steps take their time from the first one on.
+    /// Stores messages and starts the clock. A sweep begins later, so that all its steps take time on the clock.
     ///
     /// - Returns: the number of messages.
     private func fill(_ store: SQLiteStore, _ world: StoreWorld) throws -> Int {
@@ -92,7 +92,7 @@ struct TransactionTimeTests {
         }
         #expect(transactions >= 300 / 21)
         try await checkInbox(store, of: world[2].user, count: 300)
-        // Others apply all of it.
+        // A commit without a time limit applies all operations.
         #expect(try store.commit(messages(301..<401, in: world), now: StoreWorld.now).count == 100)
         try store.close()
     }
@@ -113,11 +113,11 @@ struct TransactionTimeTests {
             },
             now: StoreWorld.now
         )
-        // A look at the clock for each: 5 ms, then 20.
+        // The clock is read once for each operation. The first limit is 5 ms, the second is 20 ms.
         #expect((15...20).contains(outcomes.count) && asked.count == outcomes.count, "\(outcomes.count)")
         #expect((1...6).contains(asked.prefix { !$0 }.count) && asked.drop { !$0 }.allSatisfy { $0 })
         try await checkInbox(store, of: world[2].user, count: outcomes.count)
-        // A flood is told once that others wait.
+        // The caller learns when the transaction is long, and can then end it.
         asked = []
         let cut = try store.commit(
             taking: { isLong in
@@ -179,8 +179,9 @@ struct TransactionTimeTests {
             most = max(most, written)
             count += 300
         }
-        // Of its own: a message, a client id and two entries each, and heads; and ten steps and one more, each inserted
-        // and deleted. By its rows alone it would move 1,200 of each table.
+        // The commit's own rows are a message, a client id and two entries for each message, and heads. The sweep adds
+        // eleven steps, whose rows are inserted and deleted. Without a time limit, it would move 1,200 rows of each
+        // table.
         #expect(most <= 300 * 5 + 20 + 2 * 11 * 64, "\(most)")
         for _ in 0..<400 {
             _ = try store.commit(messages(count + 1..<count + 2, in: world), now: StoreWorld.now)
@@ -198,7 +199,7 @@ struct TransactionTimeTests {
         let store = try directory.openStore(clock: clock, sweepRows: 4_000)
         let world = try await StoreWorld(store: store, people: 3)
         var count = try fill(store, world)
-        // Begins a sweep.
+        // This commit begins a sweep.
         _ = try store.commit(messages(count + 1..<count + 301, in: world), now: StoreWorld.now)
         count += 300
         for round in 0..<10 {
@@ -208,14 +209,15 @@ struct TransactionTimeTests {
                 let done = try store.commit(
                     taking: { isLong in
                         longs += isLong ? 1 : 0
-                        // In every other round after it has gone on.
+                        // In every second round, the end comes after the transaction has continued for some time.
                         return longs > round % 2 * 2 ? nil : rest.popFirst()
                     },
                     now: StoreWorld.now
                 )
                 count += done.count
             }
-            // Of its own: a message, a client id and two entries each, and heads. Four steps, each inserted and deleted.
+            // The commit's own rows are a message, a client id and two entries for each message, and heads. The sweep
+            // adds four steps, whose rows are inserted and deleted.
             #expect(written <= 6 * 5 + 20 + 2 * 4 * 64, "\(written)")
         }
         try await checkInbox(store, of: world[2].user, count: count)
@@ -304,7 +306,7 @@ struct TransactionTimeTests {
             if store.checkpointer.logPages < last { restarts += 1 }
             last = store.checkpointer.logPages
         }
-        // A reader keeps the log; it begins again once that has ended.
+        // A reader keeps the log from beginning again. When the reader has ended, the log begins again.
         let log = store.checkpointer
         let batches = (0..<300).map { messages(count + 2 * $0 + 1..<count + 2 * $0 + 3, in: world) }
         count += 600

@@ -102,7 +102,7 @@ struct WebhookQueryTests {
         #expect(counts == [5_000, 4_000, 3_000, 2_000, 1_000, 100])
     }
 
-    /// Fails commits, as a disk does that became full.
+    /// Makes commits fail like a full disk.
     private final class FullDisk: TransactionObserver, Sendable {
         let isFull = Mutex(true)
 
@@ -160,7 +160,7 @@ struct WebhookQueryTests {
         try await store.settleWebhooks([.done(due[0].number), .done(due[0].number)])
         #expect(try await store.dueWebhooks(now: later, limit: 100).first?.number == first.number)
         #expect(try await store.webhookQueue().count == 2_500)
-        // A limit that was lowered takes effect little by little.
+        // A lowered limit takes effect step by step.
         #expect(try await store.appendWebhooks([event(users[1], 1)], marks: [:], limit: 100) == 1_001)
         #expect(try await store.appendWebhooks([], marks: [:], limit: 100) == 1_000)
         #expect(try await store.webhookQueue().count == 500)

@@ -11,7 +11,7 @@ import NIOPosix
 import Testing
 
 @Suite(.inTurns) struct AdministrationTests {
-    /// The same requests, with a server on the directory and without.
+    /// Sends the same requests with and without a server that uses the directory.
     @Test func `accounts are managed whether a server runs or not`() async throws {
         try await withServer(store: .sqlite) { server in
             try await manage(server.dataDirectory, prefix: "online")
@@ -73,7 +73,7 @@ import Testing
         #expect((attributes[.size] as? NSNumber)?.int64Value == bytes)
     }
 
-    /// A command without a server sees what a server would have in memory.
+    /// A command without a server uses the data that a server would have in memory.
     @Test
     func `a deletion without a server hands over shared messages, and clears what is retained below the name`()
         async throws
@@ -252,7 +252,7 @@ extension AdministrationTests {
                 return (0..<300).map { _ in bootstrap.connect(unixDomainSocketPath: path) }
             }
             for connection in coming {
-                // Refused, or closed by the server.
+                // The connection is refused, or closed by the server.
                 if let channel = try? await connection.get() { try await channel.closeFuture.get() }
             }
         }
@@ -274,9 +274,9 @@ extension AdministrationTests {
                         try await outbound.write(bytes)
                         for try await bytes in inbound { text += String(buffer: bytes) }
                     } catch is IOError {
-                        // It did not read to the end.
+                        // The server did not read to the end.
                     } catch is ChannelError {
-                        // The same.
+                        // The server did not read to the end.
                     }
                     return text
                 }

@@ -38,7 +38,7 @@ import Testing
             try await fail(server)
             clock.jump(by: .zero - Self.ahead)
             #expect(try await log(server) == ["logIn", "deleteUser"])
-            // The next process starts with this clock.
+            // The next process starts with this clock time.
             clock.jump(by: Self.ahead)
             try await server.restart()
             try await fail(server)

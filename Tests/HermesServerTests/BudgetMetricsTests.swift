@@ -29,7 +29,8 @@ import Testing
         )
     }
 
-    /// The values once they are as they should be; the server reads them now and then. After a while, as they are.
+    /// Waits until the values are as expected, because the server reads them only periodically. After 20 s, returns the
+    /// values as they are.
     private func budget(
         _ name: String,
         of server: TestServer,
@@ -61,7 +62,7 @@ import Testing
                 // Other servers in this process count with the same counters.
                 before[name] = first.refused ?? 0
             }
-            // Clients without account have half, and nobody has more than is left.
+            // Clients without an account have half of the limit, and no client has more than the rest.
             let kept = try server.mqtt(as: nil, id: "kept", keeps: true)
             try await kept.connect()
             try await kept.subscribe(to: "a", qos: .atLeastOnce)

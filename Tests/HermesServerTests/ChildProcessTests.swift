@@ -13,7 +13,7 @@ import Testing
         let output = Pipe()
         let process = try ChildProcess(
             "/bin/sh",
-            // The shell itself stays, because something follows.
+            // The shell keeps running, because another command follows.
             ["-c", "ls /proc/$$/fd; :"],
             output: output.fileHandleForWriting.fileDescriptor
         )

@@ -15,7 +15,7 @@ import Testing
         return lines.first { $0.hasPrefix(beginning) }.flatMap { Double($0.dropFirst(beginning.count)) } ?? 0
     }
 
-    /// Waits until a metric, whose text is written once a second, is as it should be.
+    /// Waits until a metric has the expected value. Its text is written once a second.
     private func wait(
         for metric: String,
         of server: TestServer,
@@ -29,7 +29,7 @@ import Testing
         return false
     }
 
-    /// Waits until `/readyz`, whose verdict is reused for a second, gives an answer.
+    /// Waits until `/readyz` gives the expected answer. Its result is reused for a second.
     private func readiness(
         of server: TestServer,
         until isRight: ((status: Int, text: String)) -> Bool

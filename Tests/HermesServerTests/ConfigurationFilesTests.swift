@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesServer
 
-/// `hermes check-config` reads what the configuration names.
+/// `hermes check-config` reads the files that the configuration names.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ConfigurationFilesTests {
     private func check(_ arguments: [String]) async -> String {
         do throws(ServerFailure) {
@@ -30,7 +30,7 @@ import Testing
         let badKeys = try files.write("bad.pem", pem + "\n-----BEGIN PUBLIC KEY-----\nQUJD\n-----END PUBLIC KEY-----\n")
         let closed = ["--accounts.registration", "closed"]
         #expect(await check(["--access.rules", good, "--access.jwt.keys", keys] + closed).contains("access.rules"))
-        // All are told at once.
+        // All errors are reported together.
         let said = await check(["--access.rules", bad, "--access.jwt.keys", badKeys] + closed)
         #expect(said.contains("\"\(bad)\"") && said.contains("line 3: a rule begins with allow or deny"), "\(said)")
         let line = pem.split(separator: "\n", omittingEmptySubsequences: false).count + 1
@@ -94,7 +94,7 @@ import Testing
         #expect(noKey.contains("holds no \"-----BEGIN PRIVATE KEY-----\""))
         let text = try String(contentsOfFile: made.certificate, encoding: .utf8)
         let lines = text.split(separator: "\n").count
-        // The second certificate lacks its middle.
+        // The middle of the second certificate is missing.
         var cut = text.split(separator: "\n")
         cut.remove(at: 2)
         let damaged = try files.write("chain.pem", "# ours\n\n" + text + "\n" + cut.joined(separator: "\n") + "\n")

@@ -15,8 +15,8 @@ import Musl
 import Darwin
 #endif
 
-/// A program that listens on a Unix socket and closes each connection at once, or never answers. It does not use NIO, which would ignore
-/// SIGPIPE for the whole process.
+/// A program that listens on a Unix socket and closes each connection at once, or never answers. It does not use NIO,
+/// because NIO would ignore SIGPIPE for the whole process.
 private enum ClosingServer {
     struct Failed: Error {}
 
@@ -62,13 +62,13 @@ struct ControlClientTests {
 
     @Test func `a server that closes the connection during the request does not end the command's process`() async {
         await #expect(processExitsWith: .success) {
-            // A process inherits what its parent ignores.
+            // A process inherits the ignored signals of its parent.
             signal(SIGPIPE, SIG_DFL)
             let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(atPath: directory) }
             try ClosingServer.start(at: directory + "/" + ControlSocket.fileName)
-            // The request is longer than what the socket holds, so that it is still being written.
+            // The request is longer than the socket's buffer, so it is still being written.
             let request = ControlRequest.createAPIKey(name: String(repeating: "n", count: 8 << 20), scopes: "all")
             let failure = await #expect(throws: ServerFailure.self) {
                 try await HermesServer.administer(

@@ -7,7 +7,7 @@ import HermesServer
 import Testing
 
 @Suite struct DescriptorLimitTests {
-    /// The size of this process's table of descriptors; nil where the system does not tell.
+    /// The size of this process's table of descriptors; nil if the system does not report it.
     private static var tableSize: Int? {
         guard let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8) else { return nil }
         let line = status.split(separator: "\n").first { $0.hasPrefix("FDSize:") }
@@ -20,7 +20,7 @@ import Testing
         let wanted = min(limit, 12_345)
         DescriptorLimit.reserve(wanted)
         #expect(try #require(Self.tableSize) >= wanted)
-        // More than the system allows, or nonsense, has no effect.
+        // A value above the system's limit or an invalid value has no effect.
         DescriptorLimit.reserve(.max)
         DescriptorLimit.reserve(-1)
         #expect(DescriptorLimit.current()?.soft == UInt64(limit))
@@ -30,7 +30,7 @@ import Testing
     func `all connections fit into the descriptors, and leave some to the operator`(files: Int) {
         let total = ConnectionCounter.total(fitting: files)
         let all = ConnectionCounter.most(total: total)
-        // Those of the console, and the store's files.
+        // These are the connections of the console, and the store's files.
         let others = min(2_048 + 128, total / 4 + 128) + 64
         #expect(all + others <= files)
         #expect(all > files / 3, "few are wasted")
@@ -45,9 +45,9 @@ import Testing
         let console = ConnectionCounter(total: total, perAddress: 1_000, http: shares.console)
         var held = 0
         while console.addHTTP(.v4(UInt32(held / 2))) == nil { held += 1 }
-        // The store, a backup and the listeners need some 60.
+        // The store, a backup and the listeners need about 60 descriptors.
         #expect(all + held + min(60, files / 4) <= files)
-        // The counter keeps to it.
+        // The counter enforces the shares.
         let counter = ConnectionCounter(total: total, perAddress: 1_000, http: shares.http)
         var (gateways, http) = (0, 0)
         while counter.add(.v4(UInt32(gateways))) == nil { gateways += 1 }

@@ -27,10 +27,10 @@ import Testing
         let path = Self.docs.appending(path: "hermes.yaml").path
         var settings = try HermesServer.load(environment: [:], file: path)
         let defaults = try ServerSettings.defaults()
-        // Where each value came from, which is the file here.
+        // This property records the source of each value, which is the file here.
         settings.inForce = []
         #expect(settings.gateways == defaults.gateways)
-        // Dictionaries in it have no order.
+        // The dictionaries in these settings have no order.
         settings.gateways = defaults.gateways
         #expect("\(settings)" == "\(defaults)")
     }

@@ -9,7 +9,7 @@ import Testing
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct EarlySignalsTests {
     @Test func `a SIGHUP during the start ends nothing and is remembered`() async {
         let signals = EarlySignals { _ in }
-        // The others do not end the tests.
+        // After this call, SIGTERM and SIGINT do not end the tests.
         signals.ready()
         defer { for number in [SIGTERM, SIGINT] { signal(number, SIG_DFL) } }
         kill(getpid(), SIGHUP)

@@ -172,7 +172,7 @@ import Testing
     }
     #endif
 
-    /// The number of each port's handshakes is in the metric of the HTTP port.
+    /// The failed handshakes of both ports are counted in the metric of the HTTP port.
     @Test(.enabled(if: TestCertificate.canBeMade), arguments: WebPages.areBuiltIn ? ["http", "console"] : ["http"])
     func `a client that does not speak TLS to the HTTP port or the console is counted and logged`(
         name: String

@@ -95,7 +95,7 @@ import Testing
         #expect(settings.further.first?.settings.isAnonymousAllowed == false)
     }
 
-    /// CONNECT of 3.1.1 without a name.
+    /// A CONNECT of 3.1.1 without a user name.
     private static let connect: [UInt8] = [0x10, 13, 0, 4, 0x4D, 0x51, 0x54, 0x54, 4, 2, 0, 60, 0, 1, 0x61]
     private static let subscribe: [UInt8] = [0x82, 6, 0, 1, 0, 1, 0x74, 0]
     private static let publish: [UInt8] = [0x30, 4, 0, 1, 0x74, 0x78]

@@ -5,19 +5,20 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// The least of an HTTP client.
+/// A minimal HTTP client.
 enum HTTPProbe {
     struct NoAnswer: Error {}
 
     /// The answer.
     struct Answer: Sendable {
         let status: Int
-        /// With names in lower case.
+        /// The header fields, with names in lower case.
         let headers: [String: String]
         let text: String
     }
 
-    /// - Parameter trusting: the path of the certificate that the server must show; nil: without TLS.
+    /// - Parameter trusting: the path of the certificate that the server must present; nil for a connection without
+    ///   TLS.
     static func get(_ path: String, port: Int, trusting: String? = nil) async throws -> (status: Int, text: String) {
         let answer = try await send("GET", path, port: port, trusting: trusting)
         return (answer.status, answer.text)

@@ -10,7 +10,7 @@ import Testing
 
 @testable import HermesServer
 
-/// IMPB's custom messages and broadcasts, as topics to MQTT clients and to the HTTP API.
+/// IMPB's custom messages and broadcasts, which are topics for MQTT clients and for the HTTP API.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct IMPBApplicationTests {
     private static func phone(_ server: TestServer, _ name: String) async throws -> (IMPBClient, IMPBLogin) {
         let address = ServerAddress(port: server.port("impb"))

@@ -9,10 +9,10 @@ import Testing
 
 @testable import HermesServer
 
-/// A network loses and repeats single events; the client's statistics report exactly those, over each carrier.
+/// A network loses and repeats single events. Over each carrier, the client's statistics report exactly these events.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct InjectedFaultsTests {
-    /// In each burst the events behind a lost one are there at once, so that the client knows what it misses.
+    /// In each burst, the events after a lost event are available at once, so the client notices the loss.
     private static let burst = 12
     private static let bursts = 3
 
@@ -22,12 +22,13 @@ struct InjectedFaultsTests {
             device: DeviceDescription(id: device, appVersion: "7.1")
         )
         configuration.conditions = DeviceConditions()
-        // Not before everything has arrived.
+        // The upload must not happen before everything has arrived.
         configuration.statisticsInterval = .seconds(3600)
         return configuration
     }
 
-    /// The same for the same seed. The last of a burst passes: nothing shows that it is missing.
+    /// Returns the same faults for the same seed. The last event of a burst is never lost, because nothing would show
+    /// its loss.
     private static func entryVerdict(_ seed: UInt64) -> @Sendable (UInt64) -> EventFaults.Verdict {
         { seq in
             var random = SplitMix(state: seed &* 0x2545_F491_4F6C_DD1D &+ seq)
@@ -115,7 +116,7 @@ struct InjectedFaultsTests {
         }
     }
 
-    /// Ends a client, and returns what its next run reports, over a network without faults.
+    /// Ends a client, and returns the report of its next run, which uses a network without faults.
     private static func report(
         of client: HermesClient,
         _ configuration: HermesClient.Configuration,

@@ -30,7 +30,7 @@ import Testing
         for name in Self.names where name != "console" {
             _ = try Self.load(Self.off(Self.names.filter { $0 != name }))
         }
-        // A Unix socket is a listener, and STUN alone is none.
+        // A Unix socket counts as a listener. STUN alone does not count.
         _ = try Self.load(Self.off(Self.names) + ["--listeners.mqtt.unixSocket", "/run/mqtt.sock"])
         #expect(Self.problems(Self.off(Self.names) + ["--listeners.stun.enabled", "true"]).contains("no listener"))
         let failure = await #expect(throws: ServerFailure.self) {
@@ -76,7 +76,7 @@ import Testing
         _ = try Self.load(ports)
         _ = try Self.load(["--listeners.impb.port", "7979", "--listeners.impb.host", "127.0.0.2"])
         _ = try Self.load(["--listeners.impb.port", "7979", "--listeners.qsiop.enabled", "false"])
-        // UDP.
+        // STUN uses UDP, so the same number is not a conflict.
         _ = try Self.load(["--listeners.stun.enabled", "true", "--listeners.stun.port", "8080"])
         let (six, four) = (ListenerSettings(host: "::", port: 1), ListenerSettings(host: "127.0.0.1", port: 1))
         #expect(!six.collides(with: four))
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test func `an unknown host of a listener is told in plain words`() throws {
-        // No name has so long a part, so nobody is asked for it.
+        // A part of a name cannot be this long, so no DNS server is asked.
         let host = String(repeating: "x", count: 64) + ".invalid"
         let thrown = #expect(throws: SocketAddressError.UnknownHost.self) {
             try SocketAddress.makeAddressResolvingHost(host, port: 1)

@@ -6,7 +6,7 @@ import Synchronization
 
 @testable import HermesServer
 
-/// Collects log lines as the server writes them.
+/// Collects log lines in the form in which the server writes them.
 final class LoggedText: Sendable {
     private let lines = Mutex<[String]>([])
 

@@ -6,7 +6,7 @@ import HermesServer
 import HermesTestKit
 import Testing
 
-/// Who may write to whom, and who reads what was said before, in all protocols that have the question.
+/// The rules about who may write to whom, and who may read earlier messages, in all protocols with such requests.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MessageRuleTests {
     private static func code(_ result: [String: Any]) -> Int {
         (result["error"] as? [String: Any])?["code"] as? Int ?? 0
@@ -28,9 +28,10 @@ import Testing
             let posted = #"{"to":{"user":"bob"},"text":"hi","client_id":"c1"}"#
             #expect(Self.code(try await ann.ask(2, send)) == 2003)
             #expect(try await api.send("POST", "/v1/users/ann/messages", posted).status == 403)
-            // Not told, so that nobody learns who has whom as a contact; but it does not arrive.
+            // The request seems to succeed, so that it does not reveal anybody's contacts. But the event does not
+            // arrive.
             #expect(Self.code(try await ann.ask(3, typing(stopped: false))) == 0)
-            // To oneself, it goes.
+            // A message to oneself is allowed.
             let own = #""send":{"to":{"uid":\#(annID)},"content":{"text":"note"}}"#
             #expect(Self.code(try await ann.ask(4, own)) == 0)
             let create = #""group":{"create":{"name":"g","memberUids":[\#(bobID)]}}"#
@@ -43,13 +44,14 @@ import Testing
             let group = try await ann.ask(6, create)
             let groupID = try #require((group["group"] as? [String: Any])?["id"] as? Int)
             #expect(try await api.send("POST", "/v1/users/ann/messages", posted).status == 201)
-            // A start would be held back as a repetition of the one above; the stop passes, and is the first to arrive.
+            // Another start would be suppressed as a repetition of the start above. The stop is passed on, and is the
+            // first event that arrives.
             #expect(Self.code(try await ann.ask(10, typing(stopped: true))) == 0)
             let arrived = try await bob.next("ephemeral")["typing"] as? [String: Any]
             #expect(arrived?["stopped"] as? Bool == true)
             #expect(Self.code(try await ann.ask(11, #""contact":{"remove":{"uid":\#(bobID)}}"#)) == 0)
             #expect(Self.code(try await ann.ask(12, send)) == 2003)
-            // A member may leave a group; until then all of its members write.
+            // A member may leave a group. Until then, all members may write to it.
             let talk = #""send":{"to":{"groupId":\#(groupID)},"content":{"text":"all"}}"#
             #expect(Self.code(try await ann.ask(13, talk)) == 0)
         }

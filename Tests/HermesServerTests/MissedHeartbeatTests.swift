@@ -8,7 +8,7 @@ import HermesServer
 import HermesTestKit
 import Testing
 
-/// A client whose heartbeat does not arrive in time is told that it is closed, and comes back.
+/// A client whose heartbeat does not arrive in time gets the reason for the close, and reconnects.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MissedHeartbeatTests {
     private static let silence = HeartbeatPolicy(interval: .seconds(60), answerTimeout: nil)
     private static let reconnect = ReconnectPolicy(
@@ -18,7 +18,7 @@ import Testing
         maxAdvisedWindow: .zero
     )
 
-    /// Whether a client that is logged in logs in once more.
+    /// Whether a logged-in client logs in once more.
     private static func returns(_ states: AsyncStream<ConnectionState>) async -> Bool {
         var count = 0
         for await state in states where state == .live {

@@ -6,8 +6,8 @@ import HermesCore
 import HermesTestKit
 import Testing
 
-/// The server deletes what all devices of an account have acknowledged. For its own messages, a device does not even
-/// have to acknowledge.
+/// The server deletes entries that all devices of an account have acknowledged. A device does not need to acknowledge
+/// its own messages.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct OwnMessagePurgeTests {
     private static func configuration(
@@ -42,7 +42,7 @@ struct OwnMessagePurgeTests {
             let ann = try HermesClient(Self.configuration(server, device: "ann", store: store))
             let session = try await ann.logIn(.register(nickName: "ann", password: "secret"))
             try await bob.send("1", to: .user(session.uid)).receipt()
-            // The app takes the first entry and waits for another one. Ended by the login of the next run.
+            // The app takes the first entry and waits for another entry. The login of the next run ends the wait.
             let seen = Task { await Self.seen(2, from: ann) }
             try await ann.send("mine", to: .user(bobSession.uid)).receipt()
             let found = HermesCore.UserID(session.uid.rawValue)
@@ -52,7 +52,7 @@ struct OwnMessagePurgeTests {
                 if position.oldest > position.head { break }
                 try await Task.sleep(for: .milliseconds(20))
             }
-            // Killed here: what counts is the store as it is now.
+            // The app is killed at this point. Only the present state of the store counts.
             let records = store.records().map { LocalChange(key: $0.key, value: $0.value) }
             let copy = MemoryLocalStore()
             try await withCheckedThrowingContinuation { written in

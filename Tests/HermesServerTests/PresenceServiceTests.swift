@@ -27,7 +27,8 @@ import Testing
             }
             try await isGone()
             let events = ann.ephemeralEvents
-            // Five changes after two: four of them all are told at once, unless this takes more than a second.
+            // Five changes follow two changes. Only four of all changes are reported at once, unless this takes more
+            // than a second.
             for number in 0..<3 {
                 bob = try client("bob")
                 _ = try await bob.logIn(.token(account.token))
@@ -49,7 +50,7 @@ import Testing
     @Test func `the last change of whoever comes and goes too often is stored for the back end when the server stops`()
         async throws
     {
-        // Nothing leaves the queue.
+        // With this answer, nothing leaves the queue.
         let backEnd = try await FakeEndpoint.start { _, _ in FakeEndpoint.Answer(503) }
         let clock = ManualClock()
         func configure(_ settings: inout ServerSettings) { settings.webhooks.url = backEnd.url + "/events" }
@@ -64,7 +65,8 @@ import Testing
             }
             var bob = try client()
             let account = try await bob.logIn(.register(nickName: "bob", password: "secret-1"))
-            // Four changes in another second, in which the clock stands still. The fifth is the end of the server.
+            // Four changes happen in another second, while the clock is stopped. The fifth change is the end of the
+            // server.
             clock.advance(by: .seconds(2))
             for _ in 0..<2 {
                 await bob.close()

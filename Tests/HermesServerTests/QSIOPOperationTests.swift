@@ -11,11 +11,11 @@ import NIOCore
 import NIOPosix
 import Testing
 
-/// Devices with operations of their own, served by MQTT clients and by the HTTP API.
+/// Devices with application-defined operations. MQTT clients and the HTTP API handle these operations.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct QSIOPOperationTests {
     private struct Closed: Error {}
 
-    /// A device's connection. For one task at a time.
+    /// A device's connection. Only one task at a time may use it.
     private final class Device {
         private let channel: any Channel
         private var arrivals: AsyncStream<ByteBuffer>.AsyncIterator
@@ -49,7 +49,7 @@ import Testing
             }
         }
 
-        /// The code of the next answer.
+        /// Returns the code of the next answer.
         func answer() async throws -> String? {
             let frame = try await next()
             #expect(frame.operation == .response)
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// An account and its device's connection, which has reported.
+    /// Creates an account and a connection of its device, which has sent its report.
     private static func device(
         _ server: TestServer,
         _ name: String,
@@ -90,7 +90,7 @@ import Testing
         try await withServer(store: store) { server in
             let (user, device) = try await Self.device(server, "ann")
             let topics = "qsiop/\(user.rawValue)/pager"
-            // Nobody is there.
+            // The topic has no subscribers.
             try await device.send(16, "t:21")
             #expect(try await device.answer() == "404")
 
@@ -118,7 +118,7 @@ import Testing
             #expect(frame.operation.rawValue == 65_535)
             #expect(String(buffer: frame.body) == "go:on\n")
 
-            // What is no operation is refused, and told.
+            // A payload that is not an operation is refused with an error.
             let refused = #"{"topic":"\#(topics)/down/17","payload":{"text":"hello"}}"#
             #expect(try await api.send("POST", "/v1/topics/publish", refused).status == 422)
             await #expect(throws: HermesClientError.self) {

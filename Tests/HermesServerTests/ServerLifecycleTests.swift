@@ -22,7 +22,7 @@ import Testing
     private func failure(_ settings: ServerSettings) async throws -> ServerFailure {
         do {
             let assembly = try await ServerAssembly.start(settings, logger: logger)
-            // Stops at once if it starts against expectation, so that the test fails and does not hang.
+            // If the server starts unexpectedly, it stops at once. So the test fails instead of waiting forever.
             let stop: @Sendable (@escaping @Sendable () async -> Void) -> Void = { stop in
                 Task.immediate { await stop() }
             }
@@ -69,7 +69,7 @@ import Testing
             #expect(refused > 0)
             let name = "hermes_connections_refused_total{gateway=\"http\",reason=\"tls_handshakes\"} "
             var text: String?
-            // The page may be a second old.
+            // The text of the metrics may be a second old.
             for _ in 0..<200 where text?.contains(name + "0\n") ?? true {
                 text = await metrics()
                 try await Task.sleep(for: .milliseconds(50))
@@ -95,7 +95,7 @@ import Testing
             await #expect(throws: (any Error).self) {
                 try await HTTPProbe.get("/healthz", port: port, trusting: old)
             }
-            // One that cannot be used changes nothing.
+            // An unusable certificate changes nothing.
             let new = try files.copy()
             try Data("nonsense".utf8).write(to: URL(fileURLWithPath: files.certificate))
             certificates.reload()
@@ -205,7 +205,7 @@ import Testing
             let settings = try TestServer.settings(store: .sqlite, directory: server.dataDirectory)
             let failure = try await failure(settings)
             #expect(failure.exitCode == .dataInUse)
-            // The server that was there first still has its socket.
+            // The first server still has its socket.
             let response = try await administer(.listUsers(after: 0), server.dataDirectory)
             #expect(response == .users([]))
         }
@@ -253,7 +253,7 @@ import Testing
     }
 }
 
-/// Asks the way `hermes user` does.
+/// Sends a request in the same way as `hermes user`.
 func administer(_ request: ControlRequest, _ directory: String) async throws(ServerFailure) -> ControlResponse {
     try await HermesServer.administer(
         request,

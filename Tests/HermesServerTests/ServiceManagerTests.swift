@@ -27,7 +27,7 @@ private final class ManagerSocket: Sendable {
     let name: String
     private let descriptor: Int32
 
-    /// - Parameter name: a path, or "@" and an abstract name.
+    /// - Parameter name: a path, or "@" followed by an abstract name.
     init(_ name: String) throws {
         self.name = name
         #if canImport(Glibc)
@@ -204,7 +204,7 @@ struct ServiceManagerTests {
         }
     }
 
-    /// Reads the files again as one SIGHUP does.
+    /// Reads the files again, as after one SIGHUP.
     ///
     /// - Returns: the messages that have arrived when the files are read.
     private func reload(

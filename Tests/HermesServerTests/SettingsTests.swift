@@ -27,7 +27,7 @@ import Testing
         return try body(path)
     }
 
-    /// Everything that is wrong, as it is told.
+    /// Returns the reported problems.
     private func problems(
         _ arguments: [String] = [],
         environment: [String: String] = [:],
@@ -201,7 +201,7 @@ import Testing
             environment: ["HERMES_API_KEYS": "s3cret-4", "HERMES_DEW": "1", "HERMES_BIM": "1"],
             yaml: "http:\n  key: s3cret-5\naccess:\n  jwt:\n    algorithms: s3cret-6\n"
         )
-        // The last one is no secret.
+        // The last value is not a secret.
         #expect(!said.replacing("s3cret-6", with: "").contains("s3cret"))
         #expect(said.contains("HERMES_API_KEYS in the environment; did you mean HERMES_API_KEY?"))
         #expect(said.contains("qsiop.requireToken = \"…\" (command line)"))
@@ -281,7 +281,7 @@ import Testing
         let closed = try load(wide + ["--access.anonymous", "false"])
         #expect(!closed.gateways.room.isAnonymousAllowed)
         #expect(closed.gateways.device.isTokenRequired)
-        // A protocol that knows no anonymous access may listen anywhere.
+        // A protocol without anonymous access may listen on any address.
         #expect(try load(["--listeners.delimited.host", "::"]).gateways[listener: "delimited"]?.host == "::")
         #expect(try problems(["--listeners.qsiop.host", "192.0.2.1"]).contains("listeners.qsiop.host"))
         #expect(

@@ -8,7 +8,7 @@ extension TestServer {
     /// An MQTT client that does not reconnect.
     ///
     /// - Parameters:
-    ///   - name: the account, with the password "secret1"; nil: anonymous.
+    ///   - name: the account, with the password "secret1"; nil for an anonymous client.
     ///   - keeps: whether the session is kept for ten minutes.
     func mqtt(as name: String?, id: String, keeps: Bool = false) throws -> MQTTClient {
         var configuration = MQTTClient.Configuration(

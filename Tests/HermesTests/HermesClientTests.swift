@@ -61,7 +61,7 @@ struct HermesClientTests {
     }
 
     @Test func `a server that is not there is told at once where the policy says never`() async throws {
-        // Nobody listens at this port, and nobody gets it meanwhile.
+        // No program listens on this port, and no program can get it in the meantime.
         var configuration = HermesClient.Configuration.fake(port: 1)
         configuration.reconnect = .never
         let client = try HermesClient(configuration)
@@ -214,7 +214,7 @@ struct HermesClientTests {
             guard let message = event.message else { continue }
             texts.append(message.text ?? "")
             if texts.count == 2 { break }
-            // What it said counts for one login.
+            // The server's redirection applies to only one login.
             other.closeConnection()
         }
         #expect(texts == ["from the other", "from the first again"])
@@ -296,7 +296,7 @@ struct HermesClientTests {
         _ = await server.firstPacket { number, packet in
             if number == 2, case .ping = packet.body { true } else { false }
         }
-        // The fourth stays unanswered, and so do the two that ask again.
+        // The fourth heartbeat is unanswered, and so are the two heartbeats that repeat it.
         #expect(pings.all.filter { $0 == 1 }.count == 6)
         await client.close()
         try await server.stop()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Hermes
 
-/// Numbers that do not fit into the 32-bit Int of a watch. On other devices they arrive as they were sent.
+/// Numbers that do not fit into the 32-bit Int of a watch. On other devices, they arrive unchanged.
 @Suite struct LargeNumberTests {
     private static let largest = Int(clamping: UInt32.max)
 

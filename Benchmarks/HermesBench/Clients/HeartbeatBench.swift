@@ -72,7 +72,7 @@ struct HeartbeatBench: AsyncParsableCommand {
             )
         }
         let conditions = DeviceConditions()
-        // In the foreground, the interval would never grow beyond the first guess.
+        // In the foreground, the interval would never grow beyond its initial value.
         conditions.appState = .background
         var configuration = HermesClient.Configuration(server: address, device: DeviceDescription(id: account.device))
         configuration.heartbeat = heartbeat
@@ -108,7 +108,7 @@ struct HeartbeatBench: AsyncParsableCommand {
     }
 }
 
-/// Counts the connections of a client that end, and reports why they ended.
+/// Counts the ended connections of a client, and reports why they ended.
 ///
 /// State: the count, in a `Mutex`.
 private final class HeartbeatWatch: Sendable {

@@ -111,7 +111,7 @@ struct IdleBench: AsyncParsableCommand {
     }
 }
 
-/// The state that the handlers of an idle benchmark share; all of them run on one event loop.
+/// The state that the handlers of an idle benchmark share. All handlers run on one event loop.
 final class IdleRun {
     let dialect: BenchDialect
     var loggedIn = 0

@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// `hermes-bench reconnect`: measures how SDK clients come back after a restart of their server.
+/// `hermes-bench reconnect`: measures how SDK clients reconnect after a restart of their server.
 struct ReconnectBench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reconnect",

@@ -5,22 +5,22 @@ import Foundation
 import Hermes
 import Synchronization
 
-/// Clients of the SDK that are watched during a restart of their server.
+/// A group of SDK clients that is observed during a restart of the server.
 ///
 /// State: the record, in one `Mutex`.
 final class ReconnectFleet: Sendable {
-    /// What was observed of the clients.
+    /// The observations of the clients.
     struct Record: Sendable {
         /// The time when the first connection was lost.
         var lostAt: ContinuousClock.Instant?
         var lost = 0
-        /// The time of each return, in seconds from the first loss.
+        /// The time of each reconnect, in seconds after the first lost connection.
         var returns: [Double] = []
         /// The accounts that got the message.
         var receivers: Set<UInt32> = []
         var duplicates = 0
         var gaps = 0
-        /// The absent accounts, with reasons.
+        /// The accounts that are not connected, with the reasons.
         var away: [UInt32: String] = [:]
 
         var back: Int { returns.count }
@@ -44,7 +44,7 @@ final class ReconnectFleet: Sendable {
     private let accounts: [BenchAccount]
     private let clients: [HermesClient]
     private let state = Mutex(Record())
-    /// Distinguishes the messages of this run from those of earlier ones.
+    /// A random text that distinguishes the messages of this run from those of earlier runs.
     private let run = String(UInt64.random(in: 0...UInt64.max), radix: 36)
 
     var count: Int { clients.count }
@@ -83,7 +83,7 @@ final class ReconnectFleet: Sendable {
         }
     }
 
-    /// Sends a message from the first client to each of the others, through the first client's outbox.
+    /// Sends a message from the first client to each other client, through the first client's outbox.
     func send() async throws {
         guard let sender = clients.first else { return }
         for account in accounts.dropFirst() {

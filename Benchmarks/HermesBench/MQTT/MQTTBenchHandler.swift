@@ -4,7 +4,7 @@
 import HermesWire
 import NIOCore
 
-/// A connection of an MQTT benchmark. Reads packets in place, because parsing them into objects would cost more than
+/// A connection of an MQTT benchmark. It reads packets in place, because parsing them into objects would cost more than
 /// the rest of the benchmark.
 final class MQTTBenchHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
@@ -16,7 +16,7 @@ final class MQTTBenchHandler: ChannelInboundHandler {
     private let publisher: MQTTBenchPublisher?
     private var streams: [MQTTBenchStream] = []
     private var inbox = BenchInbox()
-    /// The acknowledgements of the packets in the current read; sent together when the read is complete.
+    /// The acknowledgements of the packets in the current read. They are sent together when the read is complete.
     private var answers = ByteBuffer()
     private var isReady = false
     private var isLeaving = false
@@ -192,8 +192,8 @@ final class MQTTBenchHandler: ChannelInboundHandler {
         if run.plan.keepAlive > 0 { beat(context) }
     }
 
-    /// Sends a PINGREQ every two thirds of the keep alive. The first is sent at a random time, so that the connections
-    /// do not all ping at once.
+    /// Sends a PINGREQ every two thirds of the keep alive. The first PINGREQ is sent at a random time, so that the
+    /// connections do not all send one at once.
     private func beat(_ context: ChannelHandlerContext) {
         let channel = context.channel
         let interval = Int64(run.plan.keepAlive) * 667
@@ -216,7 +216,8 @@ final class MQTTBenchHandler: ChannelInboundHandler {
             position += 2
         }
         if run.plan.version == .v5 {
-            // No publisher sets properties, so it is an error if their length needs more than one byte (is above 127).
+            // No publisher sets properties. So a length of properties above 127, which needs more than one byte, is an
+            // error.
             guard position < body.count, body[position] < 0x80 else { return run.fail("a PUBLISH is too short") }
             position += 1 + Int(body[position])
         }

@@ -9,13 +9,13 @@ import NIOCore
 enum MQTTBenchShape: String, ExpressibleByArgument, CaseIterable, Sendable {
     /// All publishers publish to one topic, to which all subscribers subscribe.
     case fanout
-    /// Each publisher has its own topic; every subscriber subscribes to all topics by a wildcard.
+    /// Each publisher has its own topic. Each subscriber subscribes to all topics with a wildcard.
     case fanin
     /// Each publisher has its own topic and its own subscriber.
     case pair
     /// Connections send only heartbeats.
     case conn
-    /// In each slot a client connects, subscribes, publishes, receives and disconnects; then the next client does the
+    /// In each slot, a client connects, subscribes, publishes, receives and disconnects. Then the next client does the
     /// same.
     case churn
     /// Clients with kept sessions disconnect, messages are published to their sessions, and the clients reconnect.
@@ -29,18 +29,18 @@ struct MQTTBenchPlan: Sendable {
     var qos: MQTTQoS
     /// The size of a payload, in bytes.
     var bytes: Int
-    /// The maximum number of messages of a publisher that are undelivered or unacknowledged.
+    /// The largest number of a publisher's messages that may be undelivered or unacknowledged.
     var window: Int
     var publishers: Int
     var subscribers: Int
-    /// The number of messages that each publisher sends; nil: unlimited.
+    /// The number of messages that each publisher sends; nil if there is no limit.
     var messages: Int?
-    /// Publications per second in total; nil: as many as the window allows.
+    /// The number of publications per second in total; nil if only the window limits it.
     var rate: Double?
     var keepAlive: UInt16
     var userName: String?
     var password: String?
-    /// A random text in client ids and topics, which distinguishes this run from others.
+    /// A random text in client ids and topics. It distinguishes this run from others.
     let run = String(UInt32.random(in: 0...UInt32.max), radix: 36)
 
     enum Role: Hashable, Sendable {

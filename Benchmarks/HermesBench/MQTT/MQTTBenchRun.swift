@@ -4,9 +4,9 @@
 import HermesWire
 import NIOCore
 
-/// The state that the handlers of an MQTT benchmark share; all of them run on one event loop.
+/// The state that the handlers of an MQTT benchmark share. All handlers run on one event loop.
 final class MQTTBenchRun {
-    /// Counts since the start of the run; they only grow.
+    /// Counts since the start of the run. They never decrease.
     struct Counts: Sendable {
         /// Deliveries to subscribers, without duplicates.
         var delivered = 0
@@ -34,7 +34,7 @@ final class MQTTBenchRun {
     /// The number of cycles of `churn` during the measurement.
     var cyclesMeasured = 0
     private(set) var publishers: [MQTTBenchPublisher] = []
-    /// Publishers whose windows may have room.
+    /// The publishers whose windows may have room.
     private var open: [MQTTBenchPublisher] = []
     private(set) var latencies = LatencyHistogram()
     private var startedAt: UInt64 = 0
@@ -112,7 +112,7 @@ final class MQTTBenchRun {
         }
     }
 
-    /// Stops waiting for missing messages, so that the windows have room again.
+    /// Stops waiting for missing messages, so that the windows have room again. Missing messages count as settled.
     func writeOff() {
         for publisher in publishers where publisher.settled < publisher.sent * plan.fan {
             publisher.settled = publisher.sent * plan.fan
@@ -140,13 +140,15 @@ final class MQTTBenchPublisher {
     private let template: MQTTBenchTemplate
     var context: ChannelHandlerContext?
     var sent = 0
-    /// The number of deliveries of its messages, including deliveries that a subscriber skipped or that were given up.
+    /// The number of settled deliveries of the publisher's messages. A delivery is settled when a message has arrived,
+    /// or when the benchmark no longer waits for it.
     var settled = 0
     var isMarked = false
     private var inflight = 0
     private var maxInflight: Int
     private var lastPacketID: UInt16 = 0
-    /// The state of each packet identifier. 0: free; 1: PUBACK or PUBREC awaited; 2: PUBCOMP awaited. Empty with QoS 0.
+    /// The state of each packet identifier: 0 if it is free, 1 while it waits for PUBACK or PUBREC, 2 while it waits
+    /// for PUBCOMP. The array is empty with QoS 0.
     private var states: [UInt8]
 
     init(_ index: Int, _ plan: MQTTBenchPlan) {
@@ -161,8 +163,8 @@ final class MQTTBenchPublisher {
 
     /// Publishes the messages that the window allows, in one write of up to about 256 KiB.
     ///
-    /// - Parameter moment: returns the time to write into the message with this number; nil if the message is not due
-    ///   yet.
+    /// - Parameter moment: returns the time to write into the message with a given number; nil if it is too early to
+    ///   send the message.
     func publish(_ plan: MQTTBenchPlan, counts: inout MQTTBenchRun.Counts, moment: (Int) -> UInt64?) {
         guard let context, context.channel.isWritable else { return }
         var buffer = ByteBuffer()
@@ -212,12 +214,13 @@ final class MQTTBenchPublisher {
 /// The messages from one publisher that have arrived at one subscriber.
 struct MQTTBenchStream {
     private var next: UInt64 = 0
-    /// Which of the last 64 messages have arrived; the lowest bit is the newest message.
+    /// A bit for each of the last 64 messages, set if the message has arrived. The lowest bit stands for the newest
+    /// message.
     private var window: UInt64 = 0
     private var missing: UInt64 = 0
 
     enum Outcome: Hashable {
-        /// The message is newer than all before; `skipped` messages directly before it have not arrived.
+        /// The message is newer than all previous messages; `skipped` messages directly before it have not arrived.
         case new(skipped: Int)
         /// The message was skipped before.
         case late

@@ -177,7 +177,7 @@ struct MQTTMeasurement: Sendable {
             report.add("server_bytes_per_queued", "server memory per queued", each, digits: 1, "bytes")
         }
         queueing?.addShare(to: &report, per: "queued", count: wanted)
-        // Leave no sessions behind: reconnect once more with clean sessions, which ends the kept ones.
+        // Leave no sessions on the server: reconnect once more with clean sessions, which ends the kept sessions.
         try await leave(back)
         let before = try await run.on { $0.ready }
         let last = try await subscribers(keepsSessions: false)
@@ -201,8 +201,8 @@ extension MQTTMeasurement {
         }
     }
 
-    /// Waits until this number of connections is ready. Throws an error if not all are ready within a minute, or after
-    /// a failure.
+    /// Waits until this number of connections is ready. Throws an error after a failure, or if not all connections are
+    /// ready within a minute.
     private func ready(_ count: Int) async throws {
         _ = try await run.wait(seconds: 60) { $0.ready >= count || !$0.firstFailure.isEmpty }
         let (ready, failure) = try await run.on { ($0.ready, $0.firstFailure) }
@@ -222,7 +222,7 @@ extension MQTTMeasurement {
         try await run.on { $0.isEnding = false }
     }
 
-    /// Sleeps. If nothing arrives for 400 ms meanwhile, lets the publishers stop waiting for lost messages.
+    /// Sleeps. If nothing arrives for 400 ms during the sleep, the publishers stop waiting for lost messages.
     private func sleepWatching(_ seconds: Double) async throws {
         let end = ContinuousClock.now + .seconds(seconds)
         var last = -1
@@ -239,7 +239,7 @@ extension MQTTMeasurement {
         }
     }
 
-    /// Waits until the condition is true, or nothing has happened for as long as ``patience``.
+    /// Waits until the condition is true, or until nothing has happened for the time of ``patience``.
     private func settle(until isDone: @escaping @Sendable (MQTTBenchRun) -> Bool) async throws {
         var last = -1
         while true {

@@ -4,7 +4,7 @@
 import HermesWire
 import NIOCore
 
-/// The protocol of a message benchmark, which writes and reads the frames.
+/// The protocol of a message benchmark. It writes and reads the frames.
 enum BenchDialect: String, Sendable {
     case delimited
     case impb
@@ -83,8 +83,8 @@ enum BenchDialect: String, Sendable {
         }
     }
 
-    /// Writes a message with a text of `textBytes` bytes, which contains the number and the time. Encodes it by hand,
-    /// because a protobuf object would cost more than the rest of the benchmark.
+    /// Writes a message with a text of `textBytes` bytes, which contains the number and the time. The message is
+    /// encoded by hand, because a protobuf object would cost more than the rest of the benchmark.
     func writeSend(
         id: UInt64,
         to uid: UInt32,

@@ -89,7 +89,7 @@ struct MessageBenchOptions: ParsableArguments {
             MessageRun(dialect: dialect, window: window, textBytes: bytes)
         }
         options.progress("logging \(accounts.count) connections in")
-        // Connections with even numbers are receivers, those with odd numbers are senders.
+        // Connections with even numbers are receivers. Connections with odd numbers are senders.
         let channels = try await transport.connect(0..<accounts.count) { index in
             let (sender, receiver) = (accounts[index / 2 * 2], accounts[index / 2 * 2 + 1])
             return index.isMultiple(of: 2)
@@ -101,7 +101,7 @@ struct MessageBenchOptions: ParsableArguments {
         if !failure.isEmpty {
             throw BenchFailure("a login failed: \(failure); accounts of another server? remove the --accounts file")
         }
-        // Entries left from an earlier run arrive now and are not counted.
+        // Inbox entries that remain from an earlier run arrive now. They are not counted.
         try await Task.sleep(for: .milliseconds(300))
         try await run.on { $0.start() }
         options.progress("warming up for \(options.warmup) s, measuring for \(options.seconds) s")

@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// The state that the handlers of a message benchmark share; all of them run on one event loop.
+/// The state that the handlers of a message benchmark share. All handlers run on one event loop.
 final class MessageRun {
     struct Result: Sendable {
         var seconds: Double
@@ -113,7 +113,7 @@ final class PairHandler: ChannelInboundHandler {
 
     private let run: MessageRun
     private let account: BenchAccount
-    /// The account to which this one sends; nil if this one only receives.
+    /// The account to which this account sends; nil if this account only receives.
     let peer: UInt32?
     private var context: ChannelHandlerContext?
     private var inbox = BenchInbox()

@@ -88,7 +88,7 @@ struct PushBench: AsyncParsableCommand {
                 _ = try await run.wait(seconds: 60, every: .milliseconds(5)) { $0.received >= wanted }
             }
         }
-        // Wait, because a duplicate would arrive soon.
+        // Wait for duplicates, which would arrive soon.
         try await Task.sleep(for: .seconds(options.warmup))
         let (received, doubles, latencies) = try await run.on { ($0.received, $0.doubles, $0.latencies) }
         for channel in channels { channel.close(promise: nil) }
@@ -107,7 +107,7 @@ struct PushBench: AsyncParsableCommand {
     }
 }
 
-/// The state that the handlers of a push benchmark share; all of them run on one event loop.
+/// The state that the handlers of a push benchmark share. All handlers run on one event loop.
 final class PushRun {
     /// The prefix of this run's titles.
     let name: String

@@ -7,14 +7,14 @@ import Foundation
 import NIOCore
 import NIOHTTP1
 
-/// The request of the HTTP API that pushes: `POST /v1/push`.
+/// The HTTP API's request for a push: `POST /v1/push`.
 struct PushEndpoint {
     private let url: String
     private let key: String
 
     /// - Parameters:
     ///   - server: the address of the HTTP port, for example `http://127.0.0.1:8080`.
-    ///   - keyFile: the file with the API key; nil: the key is in `HERMES_API_KEY`.
+    ///   - keyFile: the file with the API key; nil if the key is in `HERMES_API_KEY`.
     /// - Throws: BenchFailure if there is no key.
     init(_ server: String, keyFile: String?) throws {
         url = server + (server.hasSuffix("/") ? "v1/push" : "/v1/push")

@@ -68,7 +68,7 @@ struct RoomBench: AsyncParsableCommand {
             try await Task.sleep(for: .seconds(options.seconds))
             try await run.on { $0.endMeasuring() }
         }
-        // Wait for the texts that are still on their way.
+        // Wait for the texts that have not arrived yet.
         _ = try await run.wait(seconds: 5) { $0.isDrained }
         let result = try await run.on { $0.result }
         for channel in channels { channel.close(promise: nil) }
@@ -101,8 +101,8 @@ struct RoomBench: AsyncParsableCommand {
         if result.lost > 0 || result.disorders > 0 || result.disconnected > 0 { throw ExitCode(1) }
     }
 
-    /// Sends a text periodically until each viewer has received one, because the server may not have accepted an open
-    /// connection yet.
+    /// Sends a text periodically until each viewer has received a text. A connection may be open before the server has
+    /// accepted it.
     private static func gather(_ run: BenchRun<RoomRun>) async throws {
         for _ in 0..<600 {
             try await run.on { $0.call() }
@@ -113,7 +113,7 @@ struct RoomBench: AsyncParsableCommand {
     }
 }
 
-/// The state that the handlers of a room benchmark share; all of them run on one event loop.
+/// The state that the handlers of a room benchmark share. All handlers run on one event loop.
 final class RoomRun {
     struct Result: Sendable {
         var seconds: Double
@@ -135,7 +135,7 @@ final class RoomRun {
     /// The number of the first text that counts. Texts with lower numbers only checked which viewers are present.
     private(set) var firstNumber: UInt64 = 0
     private var sent = 0
-    /// The number of texts that were delivered or lost, of all viewers together.
+    /// The number of texts that were delivered or lost, summed over all viewers.
     private var settled = 0
     private var deliveries = 0
     private var lost = 0
@@ -180,7 +180,7 @@ final class RoomRun {
         sender?.writeAndFlush(NIOAny(buffer), promise: nil)
     }
 
-    /// Counts a viewer that got its first text.
+    /// Counts a viewer that has received its first text.
     func found() { present += 1 }
 
     /// Whether every viewer is in the room.
@@ -218,7 +218,7 @@ final class RoomRun {
         )
     }
 
-    /// Counts a text that a viewer got; `expected` is the number of the text that the viewer waited for.
+    /// Counts a text that a viewer has received; `expected` is the number of the text that the viewer expected.
     @inline(__always)
     func delivered(_ number: UInt64, expected: UInt64, sentAt: UInt64, now: UInt64) {
         deliveries += 1
@@ -254,8 +254,8 @@ final class RoomRun {
     }
 }
 
-/// The connection of a viewer; the first viewer is also the sender. Recognizes the benchmark's frames by their length,
-/// so it parses no protobuf.
+/// The connection of a viewer; the first viewer is also the sender. The handler recognizes the benchmark's frames by
+/// their length, so it parses no protobuf.
 final class RoomBenchHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -281,7 +281,7 @@ final class RoomBenchHandler: ChannelInboundHandler {
         }
         run.joined(context)
         let channel = context.channel
-        // Spread, so that a thousand viewers do not send heartbeats at once.
+        // A random delay keeps a thousand viewers from sending heartbeats at once.
         let delay = TimeAmount.milliseconds(.random(in: 0..<8000))
         heartbeat = context.eventLoop.scheduleRepeatedTask(initialDelay: delay, delay: .seconds(8)) { _ in
             var buffer = ByteBuffer()

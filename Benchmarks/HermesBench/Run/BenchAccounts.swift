@@ -14,7 +14,7 @@ struct BenchAccountOptions: ParsableArguments {
     var file: String?
 }
 
-/// An account that benchmarks log in as, by token.
+/// An account that benchmarks log in to with a token.
 struct BenchAccount: Codable, Hashable, Sendable {
     var uid: UInt32
     var name: String
@@ -22,14 +22,14 @@ struct BenchAccount: Codable, Hashable, Sendable {
     var token: String
 }
 
-/// The accounts of benchmarks, kept in a file, because registering costs the server a password hash each.
+/// The accounts of benchmarks. They are kept in a file, because each registration costs the server a password hash.
 struct BenchAccounts {
     let file: String?
     let options: BenchOptions
-    /// The server's Delimited address. Accounts are registered there, whichever protocol is measured.
+    /// The server's Delimited address. Accounts are registered there, regardless of the measured protocol.
     let registration: ServerAddress
 
-    /// Returns the wanted number of accounts; registers those that the file lacks, and adds them to it.
+    /// Returns the wanted number of accounts. Registers the missing accounts, and adds them to the file.
     func get(_ count: Int) async throws -> [BenchAccount] {
         var accounts = try read()
         if accounts.count < count {
@@ -58,7 +58,7 @@ struct BenchAccounts {
         else { throw BenchFailure("--accounts \(file): cannot be written") }
     }
 
-    /// Registers accounts with random names, four at once.
+    /// Registers accounts with random names, four at a time.
     private func register(_ count: Int) async throws -> [BenchAccount] {
         let run = String(UInt32.random(in: 0...UInt32.max), radix: 36)
         let password = "bench-\(UInt64.random(in: 0...UInt64.max))"

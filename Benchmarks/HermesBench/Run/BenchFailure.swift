@@ -5,7 +5,8 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// The reason why a benchmark could not run, or the error that it found, with an exit code: 1, or one of sysexits.h.
+/// The reason why a benchmark could not run, or the error that it found, with an exit code. The code is 1 or a code
+/// from sysexits.h.
 struct BenchFailure: Error, CustomStringConvertible {
     let message: String
     let exitCode: ExitCode
@@ -28,7 +29,8 @@ struct BenchFailure: Error, CustomStringConvertible {
 
     var description: String { message }
 
-    /// Writes a line to stderr at once, without control characters: its text may come from a server.
+    /// Writes a line to stderr, without buffering. Control characters are removed, because the text may come from a
+    /// server.
     static func tell(_ text: String) {
         let text = String(
             text.map { $0.unicodeScalars.contains { $0.properties.generalCategory == .control } ? " " : $0 }
@@ -37,7 +39,7 @@ struct BenchFailure: Error, CustomStringConvertible {
     }
 }
 
-/// Runs a benchmark; reports a failure on stderr and turns it into an exit code.
+/// Runs a benchmark. Reports a failure on stderr and turns the failure into an exit code.
 func reportingFailures(
     server: ServerAddress,
     _ body: nonisolated(nonsending) () async throws -> Void

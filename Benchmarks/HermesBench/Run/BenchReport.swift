@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// The results of a benchmark, for people or as JSON.
+/// The results of a benchmark, as readable text or as JSON.
 struct BenchReport {
     private enum Value {
         case text(String)

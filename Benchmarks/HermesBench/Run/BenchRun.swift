@@ -3,20 +3,20 @@
 
 import NIOCore
 
-/// A value that a benchmark's handlers share. It lives on their event loop; tasks outside the loop reach it through
-/// this type.
+/// A value that a benchmark's handlers share. The value is confined to their event loop. Tasks outside the loop reach
+/// it through this type.
 struct BenchRun<Value>: Sendable {
-    /// The value, for handlers that are created on the loop.
+    /// The value, for handlers that are created on the event loop.
     let bound: NIOLoopBound<Value>
     let loop: any EventLoop
 
-    /// Creates the value on the loop.
+    /// Creates the value on the event loop.
     init(on loop: any EventLoop, _ make: @escaping @Sendable () throws -> Value) async throws {
         self.loop = loop
         bound = try await loop.submit { NIOLoopBound(try make(), eventLoop: loop) }.get()
     }
 
-    /// Runs the body on the loop.
+    /// Runs the body on the event loop.
     @discardableResult
     func on<Result: Sendable>(_ body: @escaping @Sendable (Value) throws -> Result) async throws -> Result {
         try await loop.submit { [bound] in try body(bound.value) }.get()
@@ -60,7 +60,7 @@ struct BenchInbox {
 }
 
 extension BenchTransport {
-    /// Opens a channel for each number in a range, fifty at once. The handlers are created on the loop.
+    /// Opens a channel for each number in a range, fifty at a time. The handlers are created on the event loop.
     ///
     /// - Parameters:
     ///   - indices: the numbers of the channels.

@@ -5,7 +5,7 @@ import NIOCore
 
 /// The text of a benchmark's message. It contains a number and a time, which show the message's order and age.
 ///
-/// The number has eight characters of six bits each, the time has ten; the rest is padding.
+/// The number has eight characters of six bits each. The time has ten such characters. The rest is padding.
 enum BenchStamp {
     static let minBytes = 18
 

@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A histogram of durations in nanoseconds. Durations from 2048 ns fall into classes whose width is at most a
-/// thousandth of the duration; shorter ones are exact.
+/// A histogram of durations in nanoseconds. Durations of 2048 ns or more fall into classes whose width is at most a
+/// thousandth of the duration. Shorter durations are exact.
 struct LatencyHistogram: Sendable {
-    /// Each value below this has a class of its own. From here on, each power of two has ``classesPerPower`` classes.
+    /// Each value below this limit has its own class. From the limit on, each power of two has ``classesPerPower``
+    /// classes.
     private static let exact = 2048
     private static let classesPerPower = exact / 2
-    /// About 18 minutes. Longer durations are counted as this long.
+    /// The longest duration, about 18 minutes. A longer duration counts as this one.
     private static let longest: UInt64 = 1 << 40 - 1
 
     private var counts = [UInt32](repeating: 0, count: Self.index(Self.longest) + 1)
@@ -26,8 +27,8 @@ struct LatencyHistogram: Sendable {
         max = 0
     }
 
-    /// Returns the least duration that `percent` percent of the recorded durations do not exceed, rounded up to the end
-    /// of its class; 0 if none is recorded.
+    /// Returns the least duration that `percent` percent of the recorded durations do not exceed. It is rounded up to
+    /// the end of its class. The result is 0 if no duration is recorded.
     ///
     /// - Parameter percent: from 0 to 100.
     func valueAtPercentile(_ percent: Double) -> UInt64 {

@@ -9,12 +9,12 @@ struct ServerProbe: Sendable {
 
     /// The processor time of a process at a moment.
     struct CPUTime: Hashable, Sendable {
-        /// The time of each thread by the thread's id, in nanoseconds. If the times of threads cannot be read, the key
+        /// The time of each thread in nanoseconds, by the thread's id. If the times of threads cannot be read, the key
         /// "" has the time of the whole process.
         var threads: [String: UInt64]
 
-        /// The processor time since an earlier moment, in nanoseconds. Threads that ended meanwhile do not count, and
-        /// neither does their earlier time.
+        /// The processor time since an earlier moment, in nanoseconds. Threads that have ended since then do not count,
+        /// and their earlier time does not count either.
         func nanoseconds(since earlier: CPUTime) -> UInt64 {
             threads.reduce(0) { sum, thread in
                 let before = earlier.threads[thread.key] ?? 0
@@ -29,13 +29,13 @@ struct ServerProbe: Sendable {
         guard cpuTime() != nil else { return nil }
     }
 
-    /// Returns the processor time so far, from the `schedstat` files of the threads. If these show no time, returns
-    /// that of the process from `stat`, in steps of 10 ms.
+    /// Returns the processor time so far, from the `schedstat` files of the threads. If these files show no time,
+    /// returns the time of the process from `stat`, in steps of 10 ms.
     func cpuTime() -> CPUTime? {
         let tasks = "/proc/\(pid)/task"
         var threads: [String: UInt64] = [:]
         for task in (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? [] {
-            // A thread that ended meanwhile has no file.
+            // A thread that has just ended has no file.
             guard
                 let text = try? String(contentsOfFile: "\(tasks)/\(task)/schedstat", encoding: .utf8),
                 let first = text.split(separator: " ").first,
@@ -49,7 +49,8 @@ struct ServerProbe: Sendable {
 
     private func cpuTicks() -> UInt64? {
         guard let text = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8) else { return nil }
-        // The command in parentheses may contain spaces; utime and stime are the 12th and 13th field after it.
+        // The command in parentheses may contain spaces. The fields utime and stime are the 12th and 13th field after
+        // the command.
         guard let end = text.lastIndex(of: ")") else { return nil }
         let fields = text[text.index(after: end)...].split(separator: " ")
         guard fields.count > 12, let user = UInt64(fields[11]), let system = UInt64(fields[12]) else { return nil }

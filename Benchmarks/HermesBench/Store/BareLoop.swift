@@ -76,7 +76,7 @@ private struct Item {
     let receiver: Int
 }
 
-/// The heads of the inboxes and the last seqs of the conversations, by index, and what has changed in a batch.
+/// The heads of the inboxes and the last seqs of the conversations, by index, and the changes of a batch.
 private struct State {
     var heads: [Int64]
     var lastSeqs: [Int64]

@@ -6,7 +6,7 @@ import HermesCore
 import HermesSQLite
 import Logging
 
-/// Measures logins by token over the embedded store, without a network; for `hermes-bench logins`.
+/// Measures logins by token on the embedded store, without a network, for `hermes-bench logins`.
 struct LoginMeasurement: Sendable {
     /// The number of accounts, each with one device.
     var accounts: Int
@@ -92,7 +92,7 @@ struct LoginMeasurement: Sendable {
         return people
     }
 
-    /// Measures `count` calls: the time of each call, and the time of all together, in seconds.
+    /// Measures `count` calls: the time of each call, and the total time, in seconds.
     private func measure(
         _ count: Int,
         atOnce: Int? = nil,

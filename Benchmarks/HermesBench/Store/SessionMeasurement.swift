@@ -7,7 +7,7 @@ import HermesSQLite
 import Logging
 import NIOCore
 
-/// Measures the queues of durable sessions: filling, reading and emptying them, and passing messages through.
+/// Measures the queues of durable sessions: filling, reading and emptying them, and passing messages through them.
 struct SessionMeasurement: Sendable {
     var sessions: Int
     /// The number of messages in each session's queue at the end.
@@ -72,11 +72,11 @@ struct SessionMeasurement: Sendable {
             "\(name): \(micros) µs of processor time each, \(Int(Double(count) / seconds))/s, slowest step \(slowest) ms"
     }
 
-    /// Commits batches of publications. Each publication is for one session; the sessions take turns in a scattered
-    /// order.
+    /// Commits batches of publications. Each publication is for one session. Successive publications are for different
+    /// sessions, in a scattered order.
     ///
-    /// - Parameter after: returns the operations that the next commit begins with, from the outcomes and targets of a
-    ///   commit.
+    /// - Parameter after: gets the outcomes and targets of a commit. Returns the operations with which the next commit
+    ///   begins.
     private func publishing(
         _ count: Int,
         _ ids: [DurableSessionID],
@@ -109,8 +109,8 @@ struct SessionMeasurement: Sendable {
         if !extra.isEmpty { _ = try store.commit(extra, now: Self.now) }
     }
 
-    /// Commits publications as for connected clients: each commit also completes the publications of the previous
-    /// commit.
+    /// Commits publications as if the clients were connected: each commit also completes the publications of the
+    /// previous commit.
     private func passing(_ ids: [DurableSessionID], _ store: SQLiteStore) throws -> String {
         var stopwatch = BatchStopwatch()
         let count = sessions * messages
@@ -131,7 +131,7 @@ struct SessionMeasurement: Sendable {
         return line("committed, one target", stopwatch, count: count)
     }
 
-    /// Commits publications that are each for all sessions.
+    /// Commits publications. Each publication is for all sessions.
     private func sharing(_ ids: [DurableSessionID], _ store: SQLiteStore) throws -> String {
         var stopwatch = BatchStopwatch()
         let targets = ids.map { PublicationTarget(session: $0, qos: .atLeastOnce) }
@@ -162,7 +162,7 @@ struct SessionMeasurement: Sendable {
         return line("read in pages of 512", stopwatch, count: count)
     }
 
-    /// Completes the publications page by page, as clients would. Each commit completes a page of every session.
+    /// Completes the publications page by page, as clients do. Each commit completes a page of every session.
     private func completing(_ ids: [DurableSessionID], _ store: SQLiteStore) throws -> String {
         var stopwatch = BatchStopwatch()
         var last: [UInt64] = []

@@ -21,11 +21,11 @@ struct StoreMeasurement: Sendable {
     struct Figures: Sendable {
         /// Messages per second over the whole run.
         let rate: Double
-        /// The rate of the slowest twentieth of the run, in messages per second; shows how even the rate is.
+        /// The rate of the slowest twentieth of the run, in messages per second. It shows how even the rate is.
         let slowestRate: Double
         /// The slowest commit, in milliseconds.
         let slowestCommit: Double
-        /// Microseconds of processor time per message, which stay comparable on a busy machine.
+        /// The processor time per message, in microseconds. It stays comparable on a busy machine.
         let processorTime: Double
 
         init(_ measured: BatchStopwatch, batchSize: Int) {
@@ -46,7 +46,7 @@ struct StoreMeasurement: Sendable {
     struct Report: Sendable, CustomStringConvertible {
         let store: Figures
         let bare: Figures
-        /// The figures of purging the store's messages after all of them were acknowledged.
+        /// The figures of purging the store's messages after all messages were acknowledged.
         let purge: Figures
 
         /// The plain loop's processor time per message, divided by the store's.
@@ -66,7 +66,7 @@ struct StoreMeasurement: Sendable {
         }
     }
 
-    /// Runs in two new directories inside `directory`, and removes them.
+    /// Runs in two new directories inside `directory`, and removes the new directories at the end.
     func run(in directory: String) async throws -> Report {
         let base = directory + "/hermes-bench-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: base) }
@@ -79,7 +79,7 @@ struct StoreMeasurement: Sendable {
 
     static let start = Timestamp(rawValue: 1_800_000_000_000)
 
-    /// The sender and receiver of message `index`; the same pairs in both runs.
+    /// The sender and receiver of message `index`. The pairs are the same in both runs.
     func pair(_ index: Int) -> (sender: Int, receiver: Int) {
         let mixed = UInt64(index) &* 0x9E37_79B9_7F4A_7C15
         let sender = Int((mixed >> 33) % UInt64(users))
@@ -150,8 +150,8 @@ struct StoreMeasurement: Sendable {
         return (Figures(stopwatch, batchSize: batchSize), purge)
     }
 
-    /// Acknowledges all messages, and measures how they are purged. Each message has two entries, so a purge of twice
-    /// the batch size handles one batch.
+    /// Acknowledges all messages, and measures their purge. Each message has two entries, so a purge of twice the batch
+    /// size handles one batch.
     private func measurePurge(of store: SQLiteStore, _ people: [Principal]) async throws -> Figures {
         for person in people {
             let device = DeviceDescription(id: person.device)
@@ -170,7 +170,7 @@ struct StoreMeasurement: Sendable {
     }
 }
 
-/// Measures the time of each batch, and the processor time of all together.
+/// Measures the time of each batch, and the processor time of all batches together.
 struct BatchStopwatch {
     private(set) var batchSeconds: [Double] = []
     private(set) var processorSeconds: Double = 0

@@ -9,7 +9,7 @@ import Synchronization
 import Glibc
 #endif
 
-/// Simulated event loops, whose work runs on the calling thread when ``settle()`` is called.
+/// Simulated event loops. Their work runs on the calling thread when ``settle()`` is called.
 final class ImmediateLoops {
     private final class Loop: Sendable {
         let work = Mutex<[@Sendable () -> Void]>([])
@@ -61,7 +61,7 @@ struct FilterShape {
 
     mutating func topic() -> TopicName { TopicName(levels().joined(separator: "/")) ?? TopicName(room: .lobby) }
 
-    /// Returns a filter of one of ten kinds, four of which have no wildcard; `wildcardsOnly` leaves out these four.
+    /// Returns a filter of one of ten kinds. Four of the kinds have no wildcard; `wildcardsOnly` leaves out these four.
     mutating func filter(wildcardsOnly: Bool) -> TopicFilter {
         var levels = levels()
         switch Int.random(in: (wildcardsOnly ? 4 : 0)..<10, using: &random) {
@@ -79,7 +79,7 @@ struct FilterShape {
     }
 }
 
-/// A generator that gives the same random numbers in every run.
+/// A generator that produces the same random numbers in every run.
 struct SeededRandom: RandomNumberGenerator {
     var state: UInt64
 
@@ -102,7 +102,7 @@ struct Stopwatch {
         return Stopwatch(nanoseconds: now - began)
     }
 
-    /// The processor time so far, in nanoseconds. `clock()` counts microseconds (POSIX).
+    /// The processor time so far, in nanoseconds. `clock()` counts in microseconds (POSIX).
     private static var now: Double { Double(clock()) * 1000 }
 
     func per(_ count: Int, _ what: String) -> String {
@@ -113,7 +113,7 @@ struct Stopwatch {
 /// The memory of the process.
 struct MemoryUse {
     let resident: Int
-    /// The bytes that malloc has given out; nil if unknown.
+    /// The number of bytes that malloc has given out; nil if it is unknown.
     let allocated: Int?
 
     static var now: MemoryUse { MemoryUse(resident: residentBytes, allocated: allocatedBytes) }
@@ -130,7 +130,7 @@ struct MemoryUse {
         _ = unsafeBitCast(symbol, to: Info.self)(0, stream)
         fclose(stream)
         defer { free(text) }
-        // The last line of each kind has the sum over all arenas.
+        // For each kind, the last line has the sum over all arenas.
         var sums: [String: Int] = [:]
         for line in text.map({ String(cString: $0) })?.split(separator: "\n") ?? [] {
             let parts = line.split(separator: "\"")
@@ -164,8 +164,7 @@ struct MemoryUse {
     }
 }
 
-/// The number of this thread's allocations, which is known only if Tests/AllocationCounter is loaded before the C
-/// library.
+/// The number of this thread's allocations. It is known only if Tests/AllocationCounter is loaded before the C library.
 enum AllocationCount {
     private typealias Counter = @convention(c) () -> UInt64
 
@@ -175,7 +174,7 @@ enum AllocationCount {
     static var now: UInt64? { counter?() }
 }
 
-/// A report of titles, and lines with a name and a figure.
+/// A report that consists of titles and of lines with a name and a figure.
 struct TopicReport {
     private(set) var lines: [String] = []
 

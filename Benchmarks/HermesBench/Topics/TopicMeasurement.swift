@@ -5,15 +5,15 @@ import Foundation
 import HermesCore
 import NIOCore
 
-/// Measures how fast topics are matched with filters and publications are delivered, without a network; for
+/// Measures how fast topics are matched with filters and publications are delivered, without a network, for
 /// `hermes-bench topics`.
 struct TopicMeasurement: Sendable {
     /// The number of subscriptions.
     var subscriptions: Int
-    /// The number of event loops that know the subscriptions; all subscribers are on the first loop.
+    /// The number of event loops that have the subscriptions. All subscribers are on the first loop.
     var loops: Int
-    /// The number of operations of each kind, with two limits: at most 100,000 topics are matched, and at most 200,000
-    /// subscriptions are changed. Fan-out makes about ten times as many deliveries.
+    /// The number of operations of each kind. There are two limits: at most 100,000 topics are matched, and at most
+    /// 200,000 subscriptions are changed. Fan-out makes about ten times as many deliveries as this number.
     var operations: Int
 
     /// Measures on the calling thread.
@@ -56,7 +56,7 @@ struct TopicMeasurement: Sendable {
         report.line("remove", remove.per(filters.count, "filter"))
     }
 
-    /// Measures subscribing and publishing. Each subscriber has 10 subscriptions; a part of the subscriptions has no
+    /// Measures subscribing and publishing. Each subscriber has 10 subscriptions. Some of the subscriptions have no
     /// wildcard.
     private func subscribing(_ report: inout TopicReport) {
         let plane = ImmediateLoops(loops)
@@ -105,7 +105,7 @@ struct TopicMeasurement: Sendable {
         }
         report.line("publish, route kept", kept.per(operations, "publication"))
 
-        // The publication after each change brings the route up to date.
+        // The publication after each change updates the route.
         var random = SeededRandom(state: 11)
         let churn = Stopwatch.measure {
             for _ in 0..<min(operations, 200_000) {
@@ -125,8 +125,8 @@ struct TopicMeasurement: Sendable {
         report.line("unsubscribe", unsubscribe.per(subscriptions, "subscription"))
     }
 
-    /// Measures deliveries of one topic to many subscribers, which have subscribed to the topic, to a filter with
-    /// wildcards, or to both.
+    /// Measures deliveries of one topic to many subscribers. Each subscriber has subscribed to the topic, to a filter
+    /// with wildcards, or to both.
     private func fanOut(to count: Int, _ report: inout TopicReport) {
         guard let name = TopicName("site/1/device/2"), let filter = TopicFilter("site/+/device/#") else { return }
         let publications = max(10, operations * 10 / count)

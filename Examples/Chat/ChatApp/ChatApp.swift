@@ -25,7 +25,7 @@ struct ChatApp: App {
     }
 }
 
-/// Connects the logic to SwiftUI; makes no decisions of its own.
+/// Connects the logic to SwiftUI. It makes no decisions.
 @MainActor @Observable
 final class ChatModel {
     private(set) var state = ChatState()
@@ -34,7 +34,7 @@ final class ChatModel {
     private var session: ChatSession?
 
     func signIn(server: ServerAddress, _ credential: Credential) {
-        // A session that failed still holds its store.
+        // A failed session still has its store open.
         session = nil
         Task {
             do {
@@ -67,14 +67,14 @@ final class ChatModel {
     ) throws -> HermesClient.Configuration {
         let folder = URL.applicationSupportDirectory
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // Chosen once: each device has its own place in the inbox.
+        // The id is chosen once, because the server keeps a place in the inbox for each device.
         let device = UserDefaults.standard.string(forKey: "device") ?? UUID().uuidString
         UserDefaults.standard.set(device, forKey: "device")
         var configuration = HermesClient.Configuration(
             server: server,
             device: DeviceDescription(id: device, platform: "iOS")
         )
-        // One store for each account: what it holds is shown before the login.
+        // Each account has its own store. The app shows the store's content before the login.
         let name =
             switch credential {
             case .register(let nickName, _, _), .password(let nickName, _): nickName.lowercased()

@@ -3,16 +3,16 @@
 
 public import Hermes
 
-/// Everything that the app shows, as one value. Pure: ``ChatSession`` feeds it, a screen draws it.
+/// Everything that the app shows, as one value. ``ChatSession`` changes the value, and a screen shows it.
 public struct ChatState: Hashable, Sendable {
     /// A banner above the list.
     public enum Banner: Hashable, Sendable {
         /// No banner.
         case none
         case connecting
-        /// No connection, for this reason; the client reconnects.
+        /// There is no connection, for this reason. The client reconnects.
         case offline(String)
-        /// The session ended; the user has to log in again.
+        /// The session has ended. The user has to log in again.
         case signedOut(String?)
     }
 
@@ -22,7 +22,7 @@ public struct ChatState: Hashable, Sendable {
     public private(set) var banner = Banner.none
     /// The conversations, the most recently active first.
     public private(set) var transcripts: [Transcript] = []
-    /// The conversation on the screen; its new messages count as read.
+    /// The conversation on the screen. Its new messages count as read.
     public private(set) var open: Conversation?
     /// The pushes of back ends, newest first.
     public private(set) var pushes: [Push] = []
@@ -42,7 +42,7 @@ public struct ChatState: Hashable, Sendable {
     /// The number of unread messages in all conversations, for the app's badge.
     public var unread: Int { transcripts.reduce(0) { $0 + $1.unread } }
 
-    /// Takes an event of the inbox.
+    /// Applies an event of the inbox.
     mutating func apply(_ event: InboxEvent) {
         switch event.kind {
         case .message(let message):
@@ -57,18 +57,18 @@ public struct ChatState: Hashable, Sendable {
         case .gap(let gap):
             lost &+= gap.upperBound &- gap.lowerBound &+ 1
         default:
-            // Of no interest here, or of a kind that a newer version added.
+            // The app does not show this kind of event, or a newer version added the kind.
             break
         }
     }
 
-    /// Takes a change of an own message.
+    /// Applies a change of a message that this device sends.
     mutating func apply(_ entry: OutboxEntry) {
         let isNew = self[entry.conversation]?.lines.contains { $0.id == entry.id } != true
         change(entry.conversation, title: nil, rises: isNew) { $0.apply(entry) }
     }
 
-    /// Takes a change of the connection.
+    /// Applies a change of the connection.
     mutating func apply(_ state: ConnectionState) {
         switch state {
         case .idle, .live: banner = .none
@@ -85,7 +85,7 @@ public struct ChatState: Hashable, Sendable {
         }
     }
 
-    /// Opens a conversation on the screen (nil: none).
+    /// Opens a conversation on the screen; nil closes the open conversation.
     mutating func show(_ conversation: Conversation?, title: String? = nil) {
         open = conversation
         guard let conversation else { return }
@@ -114,7 +114,7 @@ public struct ChatState: Hashable, Sendable {
         transcripts.insert(transcript, at: 0)
     }
 
-    /// The title until the name is known.
+    /// The title of a conversation until the name is known.
     private static func name(of conversation: Conversation) -> String {
         switch conversation {
         case .user(let uid): "User \(uid)"

@@ -3,33 +3,33 @@
 
 public import Hermes
 
-/// A conversation as a screen shows it. Pure: events go in, lines come out.
+/// A conversation as a screen shows it. Events change its lines.
 public struct Transcript: Hashable, Sendable, Identifiable {
     /// One message.
     public struct Line: Hashable, Sendable, Identifiable {
-        /// The mark beside a message.
+        /// The mark next to a message.
         public enum Mark: Hashable, Sendable {
-            /// Received from another account, or sent by another device of the user.
+            /// The message was received from another account, or sent by another device of the user.
             case received
-            /// Waiting for the network: a clock.
+            /// The message waits for the network. The screen shows a clock.
             case waiting
-            /// The server has it: a tick.
+            /// The server has the message. The screen shows a tick.
             case sent
-            /// The server refused it, for this reason: a button to try again.
+            /// The server refused the message, for this reason. The screen shows a button to try again.
             case failed(String)
         }
 
-        /// The client id of a message that this device sent, otherwise the message id.
+        /// The client id if this device sent the message; otherwise the message id.
         public let id: String
-        /// The message id; nil until the server has it.
+        /// The message id; nil until the server has the message.
         public internal(set) var messageID: MessageID?
-        /// The place in the conversation; nil until the server has it.
+        /// The place in the conversation; nil until the server has the message.
         public internal(set) var seq: UInt64?
-        /// The author's name; empty: the user.
+        /// The author's name; empty if the author is the user.
         public let author: String
         /// The text, or the kind of content.
         public internal(set) var text: String
-        /// The mark beside the message.
+        /// The mark next to the message.
         public internal(set) var mark: Mark
     }
 
@@ -37,7 +37,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
     public let conversation: Conversation
     /// The name of the other user or of the group.
     public internal(set) var title: String
-    /// The lines, oldest first; unsent ones are at the end, in the order of writing.
+    /// The lines, oldest first. Unsent lines are at the end, in the order in which they were written.
     public private(set) var lines: [Line] = []
     /// The number of unread lines.
     public internal(set) var unread = 0
@@ -57,7 +57,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
     /// - Returns: true if the message is new.
     @discardableResult
     mutating func add(_ message: Message) -> Bool {
-        // A message that this device sent is already there.
+        // The transcript may already contain a message that this device sent.
         guard !lines.contains(where: { $0.messageID == message.id }) else { return false }
         let line = Line(
             id: message.id.rawValue,
@@ -72,7 +72,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
         return true
     }
 
-    /// Takes a change of an own message.
+    /// Applies a change of a message that this device sends.
     mutating func apply(_ entry: OutboxEntry) {
         let known = lines.firstIndex { $0.id == entry.id }
         if case .discarded = entry.status {
@@ -91,7 +91,7 @@ public struct Transcript: Hashable, Sendable, Identifiable {
             line.seq = receipt.conversationSeq
         case .discarded: break
         }
-        // A line without a place keeps its position, or goes to the end.
+        // A line without a seq keeps its position, or goes to the end.
         let place = line.seq.map { seq in lines.firstIndex { ($0.seq ?? .max) > seq } ?? lines.endIndex }
         lines.insert(line, at: place ?? known ?? lines.endIndex)
     }

@@ -7,7 +7,7 @@ import Hermes
 import HermesTestKit
 import Testing
 
-/// The whole app but for its screens, against a server.
+/// Tests the whole app, except its screens, against a server.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 @MainActor
 struct ChatSessionTests {
@@ -22,7 +22,7 @@ struct ChatSessionTests {
         return configuration
     }
 
-    /// A session and its states, the last of those that nobody has looked at.
+    /// Creates a session. The stream delivers the states of the session.
     private static func session(
         _ server: TestServer,
         _ name: String
@@ -32,7 +32,7 @@ struct ChatSessionTests {
         return (session, states)
     }
 
-    /// The first state that is as wanted.
+    /// Returns the first state that meets the condition.
     private static func first(
         of states: AsyncStream<ChatState>,
         where isWanted: (ChatState) -> Bool
@@ -45,7 +45,7 @@ struct ChatSessionTests {
         try await withServer(store: .sqlite) { @MainActor server in
             let (ann, annStates) = try Self.session(server, "ann")
             let (bob, bobStates) = try Self.session(server, "bob")
-            // Not structured: they run until the sessions are closed below.
+            // These tasks are unstructured. They run until the sessions are closed below.
             let running = [
                 Task { try await ann.run(.register(nickName: "ann", password: "secret")) { _ in } },
                 Task { try await bob.run(.register(nickName: "bob", password: "secret")) { _ in } },
@@ -65,7 +65,7 @@ struct ChatSessionTests {
             try await bob.send("written while you were away")
             let answer = try await Self.first(of: annStates) { $0.transcripts.first?.lines.count == 2 }
             #expect(answer.transcripts.first?.lines.map(\.author) == ["", "bob"])
-            // She looks at it.
+            // Ann has the conversation open.
             #expect(answer.unread == 0)
 
             await ann.close()

@@ -80,7 +80,7 @@ struct ChatStateTests {
         state.apply(InboxEvent(.message(Self.message(3, "theirs, too"))))
         #expect(state[Self.bob]?.lines.map(\.text) == ["theirs", "mine", "theirs, too", "mine, too"])
         #expect(state[Self.bob]?.lines.map(\.mark) == [.received, .sent, .received, .waiting])
-        // The history has it as well.
+        // The history also contains the message.
         state.apply(History(messages: [Self.message(2, "mine", isOwn: true)], hasMore: false), of: Self.bob)
         #expect(state[Self.bob]?.lines.count == 4)
     }

@@ -7,7 +7,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// An account as others may see it.
+/// An account, with the data that other accounts may see.
 public struct Account: Hashable, Sendable {
     /// The account's number.
     public var uid: UserID

@@ -19,7 +19,7 @@ public struct ChatGroup: Hashable, Sendable, Identifiable {
     public var avatarURL: URL?
     /// Whether only the owner and administrators may send messages.
     public var isMuted: Bool
-    /// Whether members can read the messages from before they joined, as far as the server keeps history.
+    /// Whether members can read messages that were sent before they joined, as far back as the server keeps them.
     public var isHistoryOpen: Bool
     /// The number of members.
     public var memberCount: Int
@@ -36,11 +36,11 @@ public struct GroupMember: Hashable, Sendable {
     @nonexhaustive
     #endif
     public enum Role: Hashable, Sendable {
-        /// May send messages.
+        /// A member who may send messages.
         case member
-        /// May also add, remove and mute members and change the group.
+        /// A member who may also add, remove and mute members and change the group.
         case administrator
-        /// May also change roles and dissolve the group.
+        /// The member who may also change roles and dissolve the group.
         case owner
         /// A role that this version does not know.
         case unknown
@@ -60,8 +60,8 @@ public struct GroupMember: Hashable, Sendable {
 extension HermesClient {
     /// Creates a group. The caller is its owner.
     ///
-    /// The request is not sent again after a lost connection, because that could create a second group. After such a
-    /// failure, ``groups()`` shows whether the group exists.
+    /// The request is not sent again after a lost connection, because a repeated request could create a second group.
+    /// After a lost connection, ``groups()`` shows whether the group exists.
     ///
     /// - Parameters:
     ///   - name: 1 to 64 characters.
@@ -79,7 +79,7 @@ extension HermesClient {
 
     /// Fetches a group with its members.
     ///
-    /// - Throws: HermesClientError `.forbidden` if there is no such group, or the caller is not a member of it.
+    /// - Throws: HermesClientError `.forbidden` if there is no such group, or if the caller is not a member of it.
     public func group(id: GroupID) async throws -> ChatGroup { try await group { $0.get.groupID = id.rawValue } }
 
     /// Fetches the groups that the caller is a member of, sorted by id, without their members.
@@ -104,7 +104,7 @@ extension HermesClient {
     ///   - name: 1 to 64 characters.
     ///   - avatarURL: at most 1,024 bytes; `.some(nil)` removes the picture.
     ///   - isMuted: whether only the owner and administrators may send messages.
-    ///   - isHistoryOpen: whether members can read the messages from before they joined.
+    ///   - isHistoryOpen: whether members can read messages that were sent before they joined.
     /// - Throws: HermesClientError `.forbidden` if the caller may not change the group.
     @discardableResult
     public func changeGroup(
@@ -123,8 +123,8 @@ extension HermesClient {
         }
     }
 
-    /// Adds members to a group and removes members from it, at most 499 of each in one call. Only the owner and
-    /// administrators may do this.
+    /// Adds members to a group and removes members from it. One call can add at most 499 members and remove
+    /// at most 499 members. Only the owner and administrators may do this.
     ///
     /// - Throws: HermesClientError `.forbidden` if the caller may not do this; `.connectionLost` if the connection ends
     ///   before the answer; `.timedOut`; CancellationError.

@@ -10,20 +10,22 @@ public import Foundation
 #endif
 
 /// An entry of the account's list of conversations, with the number of unread messages. The entry holds no content. If
-/// the server keeps a history, ``HermesClient/history(of:beforeSeq:limit:)`` with a limit of 1 gives the last message.
+/// the server keeps a history, ``HermesClient/history(of:beforeSeq:limit:)`` with a limit of 1 returns the last
+/// message.
 ///
 /// The summary shows the state at the moment of the server's answer. To keep the summary up to date, the app follows
 /// the entries of the inbox:
 ///
 /// - A message from somebody else adds one to the unread messages if its ``Message/conversationSeq`` is above
-///   ``lastSeq``. Otherwise the summary has already counted the message, even if its entry arrives after the answer.
-/// - If a read mark of the account itself, from any of its devices, reaches ``lastSeq``, nothing is unread. If the mark
-///   ends before ``lastSeq``, or if a message is recalled, the app fetches the list again.
+///   ``lastSeq``. Otherwise the summary has already counted the message, even if the message's inbox entry arrives
+///   after the answer.
+/// - If a read mark of the account itself, from any of its devices, reaches ``lastSeq``, nothing is unread. If the
+///   mark is below ``lastSeq``, or if a message is recalled, the app fetches the list again.
 public struct ConversationSummary: Hashable, Sendable {
     /// The conversation, identified by the other account or the group.
     public var conversation: Conversation
-    /// The current name of the other account or of the group; it may differ from the name in the messages. Empty if the
-    /// account is deleted.
+    /// The current name of the other account or of the group. Messages may hold an older name. The name is empty if
+    /// the account is deleted.
     public var name: String
     /// The conversation seq of the last message; 0 in a group without messages. Pass it to
     /// ``HermesClient/markRead(_:upToSeq:)`` to mark everything as read.
@@ -33,8 +35,9 @@ public struct ConversationSummary: Hashable, Sendable {
     public var lastDate: Date?
     /// The conversation seq up to which the account has read, on any of its devices.
     package var readUpToSeq: UInt64
-    /// The number of unread messages: messages of others that were not recalled and that the account has not marked as
-    /// read on any device. In a group, only messages since the account joined count.
+    /// The number of unread messages. A message counts if another account sent it, if it was not recalled, and if this
+    /// account has not marked it as read on any device. In a group, only messages that were sent after the account
+    /// joined count.
     ///
     /// The number is exact if the account's read mark is among the last 64 messages. Otherwise it can be too high:
     /// among the messages before the last 64, it also counts recalled messages and the account's own messages.
@@ -64,7 +67,7 @@ extension HermesClient {
     /// whether the server keeps a history.
     ///
     /// - Parameters:
-    ///   - conversation: the last conversation of the previous page; nil: the page begins with the first conversation.
+    ///   - conversation: the last conversation of the previous page; nil for the first page.
     ///   - limit: the largest number of conversations, 1 to 1,000.
     /// - Returns: the conversations after `conversation`; an empty array if there are none.
     /// - Throws: HermesClientError `.invalidArgument` if `conversation` has an invalid number; `.overloaded` if the

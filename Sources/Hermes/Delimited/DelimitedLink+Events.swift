@@ -22,7 +22,7 @@ extension DelimitedLink {
         /// The length of the frame that carried the event, in bytes.
         var bytes = 0
 
-        /// Whether this is the other event: no two events of an inbox have the same seq.
+        /// Whether the two events are the same. No two events of an inbox have the same seq.
         func isSame(as other: Self) -> Bool { incarnation == other.incarnation && seq == other.seq }
     }
 
@@ -36,7 +36,7 @@ extension DelimitedLink {
     }
 
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
-        // Even if the event takes no entry, the tracker may have room again for the entries that it has dropped.
+        // Even if the event is from an earlier inbox, the tracker may now have room for the entries that it dropped.
         inbox.taken(seq: lastSeq(takenWith: event), now: now, output: &outputs)
         drain(&effects)
     }
@@ -53,7 +53,8 @@ extension DelimitedLink {
         if bytes < Backlog.maxBytes / 4, count < Backlog.maxEvents / 4 { inbox.isFull = false }
     }
 
-    /// Whether the event's seq is valid in the present inbox or, of an event `inboxReset`, whether it is the last one.
+    /// Whether the event's seq is valid in the present inbox. An event `inboxReset` is current if it is the latest
+    /// reset.
     func isCurrent(_ event: Event) -> Bool {
         guard event.epoch == inbox.epoch else { return false }
         if event.incarnation == incarnation { return true }
@@ -61,8 +62,9 @@ extension DelimitedLink {
         return event.incarnation >= carried.since && event.seq <= carried.upTo
     }
 
-    /// The seq up to which the app has taken the present inbox when it has taken the event; 0 if the event says nothing
-    /// about this inbox. If the server has lost the event's own entry, it still has the entries up to `carried`.
+    /// The seq up to which the app has taken the present inbox once it has taken the event; 0 if the event says
+    /// nothing about this inbox. If the server has lost the event's own entry, the server still has the entries up to
+    /// `carried.upTo`.
     private func lastSeq(takenWith event: Event) -> UInt64 {
         guard event.epoch == inbox.epoch else { return 0 }
         if event.incarnation == incarnation { return event.seq }
@@ -75,11 +77,11 @@ extension DelimitedLink {
     /// The longest room name, in bytes.
     private static var maxRoomBytes: Int { 64 }
 
-    /// Before the app gets a push to a room, reports to the app the earlier pushes to the room that did not arrive.
-    /// Forgets a room that the client was kicked out of, so that later connections do not enter it again.
+    /// Reports lost pushes to a room before the app gets the next push to that room. Forgets a room that the client
+    /// was kicked out of, so that later connections do not enter it again.
     mutating func track(_ room: Hermes_V1_RoomEvent) {
         if case .kicked = room.event {
-            // A request to enter that is under way stays, because the server accepts it only after the kick.
+            // An unanswered request to enter the room is kept, because the server accepts it only after the kick.
             rooms[room.room] = nil
             topics.forget(room.room)
         }

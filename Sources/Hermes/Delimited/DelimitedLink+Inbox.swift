@@ -21,11 +21,11 @@ extension DelimitedLink {
         keptPlace = place
         switch resumption {
         case .goesOn:
-            // The app ended before it had taken the event.
+            // If an earlier run of the app ended before it took `inboxReset`, the app gets that event again.
             guard owesReset else { return }
         case .newInbox: carried = nil
         case .rewound(let head):
-            // Waiting events whose seqs are not above the new head stay valid.
+            // Waiting events with seqs up to the new head stay valid.
             carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
         }
         owesReset = false
@@ -35,12 +35,13 @@ extension DelimitedLink {
         effects.append(.event(Event(epoch: inbox.epoch, seq: 0, incarnation: incarnation, event: reset)))
     }
 
-    /// The last seq up to which the app has nothing left to take, as a cursor.
+    /// The cursor up to which the app has nothing left to take.
     private var place: Cursor { Cursor(epoch: inbox.epoch, seq: inbox.taken) }
 
-    /// Begins to record the place in the store if it has moved. The store knows the entries that the app has taken, but
-    /// the device's own messages and skipped entries also move the place, and the server may delete them. If the store
-    /// did not know the place behind them, the next run would report them to the app as lost.
+    /// Begins to record the place in the store if the place has changed. The store already records the entries that
+    /// the app has taken. The device's own messages and skipped entries also advance the place, and the server may
+    /// delete these entries. If the store did not record the place after them, the next run would report these entries
+    /// to the app as lost.
     private mutating func notePlace() {
         let place = place
         guard let owner, let keptPlace, keptPlace != place else { return }

@@ -15,7 +15,7 @@ extension DelimitedLink {
             let problem = "the request has \(frame.body.readableBytes) bytes; the server accepts at most \(limit)"
             throw HermesClientError(.notEncodable, problem)
         }
-        // The server would end the connection each time the client sends this request.
+        // The server would end the connection whenever the client sent such a request.
         guard StreamSafeText.isSafe(frame.body) else {
             throw HermesClientError(.notEncodable, "a text in the request \(StreamSafeText.problem)")
         }
@@ -27,7 +27,7 @@ extension DelimitedLink {
         remember(request, id: id)
     }
 
-    /// Records the data of a request for its answer and for later connections.
+    /// Records data of a request. Its answer and later connections need this data.
     mutating func remember(_ request: Request, id: UInt64) {
         switch request {
         case .send(let send):
@@ -44,10 +44,11 @@ extension DelimitedLink {
         }
     }
 
-    /// A logout must not fail because another request is searched for.
+    /// A logout must not wait while the driver searches for a request that broke the protocol.
     static func isUrgent(_ request: Request) -> Bool { if case .logOut = request { true } else { false } }
 
-    /// The loss of a connection leaves its rooms, and a device is removed only once.
+    /// When a connection is lost, the client leaves its rooms. A device can be removed only once. A repeated request
+    /// to leave or to remove is therefore refused if the first request succeeded. This refusal counts as success.
     static func answer(toRepeated request: Request, refusedWith error: HermesClientError) -> Answer? {
         switch (request, error.code) {
         case (.room(let request), .forbidden):
@@ -70,7 +71,7 @@ extension DelimitedLink {
         }
         if wasSend, case .receipt(let receipt) = result.value, receipt.inboxSeq > 0 {
             // The sent message is also an entry in the sender's own inbox. For this entry, the sending device gets only
-            // the receipt. The entry itself can arrive after the server has begun a new inbox.
+            // the receipt. After the server has begun a new inbox, the entry itself can also arrive.
             seen.insert(sent: receipt.messageID)
             inbox.arrived(nil, seq: receipt.inboxSeq, to: receipt.inboxSeq, now: now, output: &outputs)
             drain(&effects)

@@ -28,19 +28,19 @@ struct DelimitedLink: ConnectionLink {
         static let presence: UInt64 = 3
         static let synchronize: UInt64 = 4
         static let statistics: UInt64 = 6
-        /// The requests that the link sends after a reconnect to enter its rooms again have ids above this one, far
-        /// above the ids of the app's requests.
+        /// After a reconnect, the link sends requests to enter its rooms again. The ids of these requests are above
+        /// this id, and far above the ids of the app's requests.
         static let firstReturn: UInt64 = 1 << 63
     }
 
     let maxFrameBytes: Int
-    /// The carrier that transports the packets over MQTT; nil: they travel in Delimited frames.
+    /// The carrier that transports the packets over MQTT; nil if the packets travel in Delimited frames.
     var carrier: MQTTCarrier?
     /// The longest frame that the server accepts, in bytes; nil if the server announced none at the login.
     var serverMaxFrameBytes: Int?
     let device: DeviceDescription
     var credential: Credential?
-    /// Whether an earlier connection ended before the answer to a registration, so that the account may exist.
+    /// Whether an earlier connection ended before the answer to a registration. If so, the account may already exist.
     private var mayBeRegistered = false
     var registerIsUnanswered = false
     var inbox: InboxTracker<Entry>
@@ -49,16 +49,17 @@ struct DelimitedLink: ConnectionLink {
     /// Describes which events of earlier inboxes stay valid: those with the incarnation `since` or a later one, and
     /// with a seq of at most `upTo`.
     var carried: (since: UInt64, upTo: UInt64)?
-    /// The ids of the last 1,024 messages and pushes of the app; other entries have no id.
+    /// The ids of the last 1,024 messages and pushes that the app got. Other entries have no id.
     var seen = SeenEntries()
     /// The account that the inbox belongs to; nil if it is not known yet.
     var owner: UInt32?
-    /// Whether the credential certainly belongs to the owner, so that the login may send the cursor to the server.
+    /// Whether the credential certainly belongs to the owner. Only then may the login send the cursor to the server.
     var isOwnerCertain = true
     /// Whether each event keeps the received entry from which it was created.
     private(set) var keepsSources = false
-    /// The function that records in the store that the app has nothing left to take up to a cursor. `isReset` says
-    /// whether a reset inbox begins there, which the app has yet to be told. `uid` is the inbox's account.
+    /// The function that records in the store the cursor `place`, up to which the app has nothing left to take. `uid`
+    /// is the inbox's account. `isReset` says whether a reset inbox begins at this cursor. If so, the app has yet to
+    /// take the event `inboxReset`.
     private(set) var keepPlace: (@Sendable (_ place: Cursor, _ uid: UInt32, _ isReset: Bool) -> Void)?
     /// The last cursor that `keepPlace` got, or the place at the last login; nil before the first login.
     var keptPlace: Cursor?
@@ -68,9 +69,9 @@ struct DelimitedLink: ConnectionLink {
     var loggedIn: (@Sendable (Session) -> Void)?
     /// The function to call when there will be no further connection before the next login.
     var tellStopped: (@Sendable () -> Void)?
-    /// The credential that the app last passed. ``credential`` may be the token that its login returned.
+    /// The credential that the app last passed. ``credential`` may instead be the token that the login returned.
     private var requested: Credential?
-    /// The client ids of sends whose receipts are awaited, by packet id.
+    /// The client ids of the messages whose receipts have not arrived yet, by packet id.
     var sending: [UInt64: ExactText] = [:]
     /// The client ids of the messages in the outbox.
     var outgoing: Set<ExactText> = []
@@ -79,17 +80,20 @@ struct DelimitedLink: ConnectionLink {
     var statistics: LinkStatistics
     /// The time at which the login was sent, by the device's clock, in milliseconds since 1970.
     private var askedAt: Int64 = 0
-    /// The logins that were given up unanswered in the last five minutes. One of them may replace this client later.
+    /// The logins of the last five minutes that were abandoned before their answers arrived. One of them may replace
+    /// this client later.
     private var strayLogins = StrayLogins() {
         didSet { if strayLogins.unanswered != oldValue.unanswered { keepLogins?(strayLogins.unanswered) } }
     }
     /// The function that stores the unanswered logins for the next run of the app.
     private var keepLogins: (@Sendable ([Int64]) -> Void)?
-    /// The ticket from the server's reconnect advice, for the next login. The server only counts it.
+    /// The ticket from the server's reconnect advice, for the next login. The server uses it only to count the clients
+    /// that return.
     private var ticket: [UInt8] = []
     /// Rooms that the app is entering, by packet id.
     private var entering: [UInt64: (room: String, user: RoomUser)] = [:]
-    /// Rooms to enter again on the next connection: the server has accepted the entry, and the app has not left.
+    /// Rooms to enter again on the next connection. The server has accepted the entry to each of them, and the app has
+    /// not left it.
     var rooms: [String: RoomUser] = [:]
     /// The scopes in each room.
     var roomScopes: [String: RoomScopes] = [:]
@@ -136,19 +140,20 @@ struct DelimitedLink: ConnectionLink {
         ticket = []
     }
 
-    /// Whether the credential is the one that the app last passed, or the token that its login returned.
+    /// Whether the credential is the one that the app last passed, or the token that the login returned.
     func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
-    /// Continues the inbox where an earlier run of the app left it. If the link has logged in as another account since
+    /// Continues the inbox where an earlier run of the app stopped. If the link has logged in as another account since
     /// then, it keeps that account's inbox, and the next login sends no cursor.
     ///
     /// - Parameters:
     ///   - cursor: the last entry that the app took; nil if unknown.
     ///   - owner: the inbox's account; nil if unknown.
-    ///   - isCertain: whether the credential is known to be the owner's. If not, the login's answer shows whose it is.
+    ///   - isCertain: whether the credential is known to be the owner's. If not, the answer to the login names the
+    ///     account.
     ///   - recent: the last entries that the app took, oldest first.
     ///   - owesReset: whether the app did not take the last event `inboxReset`.
-    ///   - keepPlace: the function that records in the store that the app has nothing left to take up to a cursor.
+    ///   - keepPlace: the function that records in the store the cursor up to which the app has nothing left to take.
     mutating func resume(
         _ cursor: Cursor?,
         of owner: UInt32?,
@@ -166,7 +171,7 @@ struct DelimitedLink: ConnectionLink {
         self.owner = owner
         isOwnerCertain = isCertain
         for event in recent { _ = seen.insert(event) }
-        // Later in this run, the event waits for the app by itself.
+        // Later in this run, the event is already among the events that wait for the app.
         guard inbox.epoch == 0 else { return }
         self.owesReset = owesReset
         if let cursor { inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq) }
@@ -176,7 +181,7 @@ struct DelimitedLink: ConnectionLink {
     ///
     /// - Parameters:
     ///   - logins: the logins; see ``StrayLogins/unanswered``.
-    ///   - keep: stores the logins of this run for the next run.
+    ///   - keep: the function that stores the logins of this run for the next run.
     mutating func remember(unanswered logins: [Int64], keep: @escaping @Sendable ([Int64]) -> Void) {
         strayLogins = StrayLogins(unanswered: logins)
         keepLogins = keep
@@ -279,7 +284,7 @@ struct DelimitedLink: ConnectionLink {
             .group, .presence, .room, .device, .signal, .statistics, .ping, .account, .logOut, .history, .conversations:
             throw HermesClientError(.protocolViolation, "the server sent a body that only clients send")
         case nil:
-            // A body of a newer version: ignore it.
+            // Ignore a body that a newer version has added.
             return
         }
     }
@@ -332,7 +337,7 @@ extension DelimitedLink {
         fill(&request)
         request.device = describedDevice
         request.ticket = .init(ticket)
-        // If the credential is another account's, the cursor would acknowledge that account's entries.
+        // If the credential belonged to another account, the cursor would acknowledge that account's entries.
         request.epoch = isOwnerCertain ? inbox.epoch : 0
         request.acknowledgedSeq = isOwnerCertain ? inbox.taken : 0
         return .send(.authenticate(request), id: ID.authentication)
@@ -353,7 +358,7 @@ extension DelimitedLink {
     ) {
         switch id {
         case ID.authentication:
-            // Each login has one answer; further ones are ignored.
+            // Each login has one answer. Further answers are ignored.
             guard isAuthenticating else { return }
             isAuthenticating = false
             authenticationAnswered(result, now: now, effects: &effects)
@@ -374,7 +379,7 @@ extension DelimitedLink {
             )
             drain(&effects)
         default:
-            // Id 0 means the failure of a request that asked for no answer.
+            // A result with the id 0 reports the failure of a request that asked for no answer.
             return
         }
     }
@@ -429,7 +434,7 @@ extension DelimitedLink {
         }
         // An earlier try, whose answer was lost, may have registered the account.
         credential = .password(nickName: nickName, password: password)
-        // Over MQTT the refusal ends the connection, so the next connection logs in with the password.
+        // Over MQTT, the refusal ends the connection, so the next connection logs in with the password.
         guard carrier == nil else { return effects.append(.refused(error.retried(after: .zero))) }
         strayLogins.began()
         isAuthenticating = true
@@ -481,7 +486,7 @@ extension DelimitedLink {
     }
 
     private mutating func keepTicket(_ advice: Hermes_V1_ReconnectAdvice) {
-        // A longer ticket is invalid.
+        // A ticket of more than 64 bytes is invalid.
         if advice.ticket.count <= 64 { ticket = Array(advice.ticket) }
     }
 

@@ -11,7 +11,7 @@ public import Foundation
 public struct Device: Hashable, Sendable {
     /// The device's id.
     public var id: String
-    /// The device's name for people.
+    /// The device's display name.
     public var name: String
     /// The platform, for example "iOS 18.2".
     public var platform: String

@@ -5,7 +5,7 @@
 public struct DeviceDescription: Hashable, Sendable {
     /// The device's id.
     package var id: String
-    /// The name for people.
+    /// The display name.
     package var name: String
     /// The platform.
     package var platform: String
@@ -17,7 +17,7 @@ public struct DeviceDescription: Hashable, Sendable {
     /// - Parameters:
     ///   - id: the device's id, chosen once and kept: 1 to 64 bytes of printable ASCII. A new connection with the same
     ///     id replaces the older one.
-    ///   - name: the name for people, for example "Ann's phone"; at most 64 bytes.
+    ///   - name: the display name, for example "Ann's phone"; at most 64 bytes.
     ///   - platform: the platform, for example "iOS 18.2"; at most 64 bytes.
     ///   - appVersion: the app's version; at most 32 bytes.
     public init(id: String, name: String = "", platform: String = "", appVersion: String = "") {

@@ -17,7 +17,7 @@ extension HermesClient {
     /// - Parameters:
     ///   - text: at most 64 KiB of UTF-8.
     ///   - conversation: the recipient or group.
-    /// - Throws: the errors of that method.
+    /// - Throws: the errors of ``send(_:to:attributes:clientID:expiresAfter:)``.
     @discardableResult
     public func send(_ text: String, to conversation: Conversation) async throws -> SentMessage {
         try await send(.text(text), to: conversation)
@@ -26,16 +26,16 @@ extension HermesClient {
     /// Sends a message as soon as there is a connection. The call returns as soon as the message is in the store.
     ///
     /// With a ``FileLocalStore``, the message then survives the end of the process; if necessary, it is sent in the
-    /// next run of the app. The messages of a conversation arrive in the order of the calls, each once.
+    /// next run of the app. The messages of a conversation arrive in the order of the calls, and each arrives once.
     ///
     /// - Parameters:
     ///   - content: the message's content.
     ///   - conversation: the recipient or group.
     ///   - attributes: the application's own key-value pairs; at most 32 pairs and 4 KiB in all.
     ///   - clientID: the client's id for the message, 1 to 64 bytes. A repeated call with the same id and the same
-    ///     values does not send the message twice. Nil: a random id.
+    ///     values does not send the message twice. If `clientID` is nil, the client makes a random id.
     ///   - expiresAfter: the time after which the server no longer delivers the message, in whole seconds from the
-    ///     message's arrival at the server; nil: the server's retention time.
+    ///     message's arrival at the server. If it is nil, the server's retention time applies.
     /// - Returns: the message, whose ``SentMessage/receipt()`` waits for the server.
     /// - Throws: HermesClientError `.outboxFull`, `.storeFull` or `.storeFailed`; `.closed` if the client has never
     ///   logged in, or while another account may be logging in; `.clientIDConflict` if another message has the same
@@ -53,9 +53,10 @@ extension HermesClient {
     }
 
     /// Sends a message without the outbox and waits for its receipt. The call fails at the first refusal, even a
-    /// temporary one. It is for commands that send one message.
+    /// temporary one. This method is for commands that send one message.
     ///
-    /// - Throws: HermesClientError if the server refuses the message or 300 s pass; CancellationError.
+    /// - Throws: HermesClientError if the server refuses the message, or if no receipt arrives within 300 s;
+    ///   CancellationError.
     @discardableResult
     package func sendDirectly(
         _ content: MessageContent,
@@ -102,8 +103,8 @@ extension HermesClient {
     ///
     /// - Parameters:
     ///   - conversation: the conversation.
-    ///   - beforeSeq: the page holds only messages with a smaller conversation seq; 0: the page ends with the newest
-    ///     message.
+    ///   - beforeSeq: the page holds only messages with a smaller conversation seq. If it is 0, the page ends with the
+    ///     newest message.
     ///   - limit: the largest number of messages, 1 to 500.
     /// - Returns: the messages, oldest first.
     /// - Throws: HermesClientError `.forbidden` if the caller does not take part in the conversation; `.timedOut`;
@@ -214,17 +215,18 @@ extension HermesClient {
 
 // MARK: - Rooms
 extension HermesClient {
-    /// Enters a room. After each reconnect the client enters it again, until the app calls `leaveRoom` or gets a
-    /// `kicked` event: the server has removed the client from the room, or has refused to let it in again.
+    /// Enters a room. After each reconnect the client enters it again, until the app calls ``leaveRoom(_:)`` or gets a
+    /// `kicked` event. The app gets this event if the server has removed the client from the room, or has refused to
+    /// let it enter again.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
-    ///   - user: this user as the others in the room see it.
+    ///   - user: the data of this user that the others in the room see.
     /// - Returns: the number of connections in the room, including this one.
-    /// - Throws: HermesClientError `.forbidden` if the account may not enter the room, the client is already in it, or
-    ///   the client is in too many rooms; `.invalidArgument` if the room's name does not have this form; `.tooLarge` if
-    ///   the room's name has more than 64 bytes, the user's name more than 256 or the icon's URL more than 1,024;
-    ///   `.timedOut`; CancellationError.
+    /// - Throws: HermesClientError `.forbidden` if the account may not enter the room, if the client is already in it,
+    ///   or if the client is in too many rooms; `.invalidArgument` if the room's name contains other characters;
+    ///   `.tooLarge` if the room's name has more than 64 bytes, the user's name more than 256 bytes, or the icon's URL
+    ///   more than 1,024 bytes; `.timedOut`; CancellationError.
     @discardableResult
     public func enterRoom(_ room: String, as user: RoomUser) async throws -> Int {
         var request = Hermes_V1_RoomRequest()
@@ -245,16 +247,16 @@ extension HermesClient {
     /// }
     /// ```
     ///
-    /// The sequence holds the room's events, and reports of lost pushes to the room. It buffers up to 8,192 events and
-    /// 16 MiB; if the buffer is full, new events are dropped. The time while the body runs is called a scope. After the
-    /// scope, the client stays in the room if another scope needs the room, or if the app had entered the room before
-    /// with ``enterRoom(_:as:)``. If another scope is entering the room, this call waits for that entry, and enters the
-    /// room itself only if that entry fails.
+    /// The sequence holds the room's events and the reports of lost pushes to the room. It buffers up to 8,192 events
+    /// and 16 MiB; if the buffer is full, new events are dropped. The time during which the body runs is called a
+    /// scope. After the scope, the client stays in the room if another scope needs the room, or if the app had entered
+    /// the room before with ``enterRoom(_:as:)``. If another scope is entering the room, this call waits for that
+    /// entry, and enters the room itself only if that entry fails.
     ///
     /// - Parameters:
     ///   - room: 1 to 64 bytes of letters, digits, "-", "_" and ".".
-    ///   - user: this user as the others in the room see it.
-    ///   - body: gets the sequence of events, which ends when the client has stopped.
+    ///   - user: the data of this user that the others in the room see.
+    ///   - body: the closure that gets the sequence of events. The sequence ends when the client has stopped.
     /// - Throws: the body's error; HermesClientError if the server refuses the entry.
     public nonisolated(nonsending) func enterRoom<Result>(
         _ room: String,
@@ -314,7 +316,7 @@ extension HermesClient {
     ///   - room: a room that the client has entered.
     ///   - gift: the name of the gift.
     ///   - count: the number of gifts.
-    ///   - url: the picture of the gift; nil: none.
+    ///   - url: the URL of the gift's picture; nil if there is none.
     /// - Throws: the errors of ``sayInRoom(_:_:)``.
     public func giveInRoom(_ room: String, _ gift: String, count: Int = 1, url: URL? = nil) async throws {
         var request = Hermes_V1_RoomRequest()

@@ -5,13 +5,13 @@ import DequeModule
 package import NIOCore
 
 /// Puts inbox entries in order, so that each entry reaches the app once, although entries can arrive twice or late.
-/// Decides which entries may be acknowledged. ``SeenEntries`` recognizes entries that the server has given new seqs,
-/// and ``InboxJournal`` records what the app has taken, for the next run.
+/// Decides which entries may be acknowledged. ``SeenEntries`` recognizes entries that arrive again under new seqs.
+/// ``InboxJournal`` records the taken entries for the next run.
 ///
-/// Seqs are contiguous per user. The tracker drops an entry that has already arrived. If an entry arrives after a hole
-/// (a range of missing seqs), the tracker waits a moment for the missing entries: often a missing entry is this
-/// device's own message, whose receipt is under way. If the hole is still there, the tracker asks the server for the
-/// entries.
+/// Seqs are contiguous per user. The tracker drops an entry that has already arrived. A hole is a range of missing
+/// seqs. If an entry arrives after a hole, the tracker first waits a moment for the missing entries. Often a missing
+/// entry is this device's own message, whose receipt is under way. If entries are still missing after the wait, the
+/// tracker requests them from the server.
 package struct InboxTracker<Entry: Sendable>: Sendable {
     /// The way in which a session continues the inbox of the previous session.
     package enum Resumption: Hashable, Sendable {
@@ -38,7 +38,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
 
     private struct Span: Sendable {
         let to: UInt64
-        /// Nil for an entry that is not for the app, for example this device's own message.
+        /// The entry; nil if it is not for the app, for example if it is this device's own message.
         let entry: Entry?
         let bytes: Int
     }
@@ -57,8 +57,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     private var isPaused = false
     /// Whether there is no connection over which missing entries could be requested.
     private var isOffline = false
-    /// Whether the entries that wait for the app take too much memory. While they do, the tracker keeps no further
-    /// entries.
+    /// Whether the entries that wait for the app take too much memory. While this is true, the tracker keeps no
+    /// further entries.
     package var isFull = false { didSet { if isFull { isPaused = true } } }
     private var aheadBytes: Int { ahead.values.reduce(0) { $0 + $1.bytes } }
     /// The counts since the owner last reset them.
@@ -85,7 +85,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     /// Creates a tracker that continues the inbox of an earlier run.
     package init(epoch: UInt64 = 0, taken: UInt64 = 0) {
         self.epoch = epoch
-        // `received` is never the largest number, so that adding 1 is safe everywhere.
+        // `received` is never `UInt64.max`, so adding 1 cannot overflow.
         received = min(taken, .max - 1)
         acknowledged = received
     }
@@ -93,7 +93,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     /// The largest seq such that the app has taken all entries up to it.
     package var taken: UInt64 { untaken.first.map { $0 - 1 } ?? received }
 
-    /// The time at which `deadlineReached` is due.
+    /// The time at which the owner must call `deadlineReached`; nil if there is none.
     package var nextDeadline: NIODeadline? {
         guard let acknowledgeAt, let repairAt else { return acknowledgeAt ?? repairAt }
         return min(acknowledgeAt, repairAt)
@@ -125,8 +125,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         }
         self.head = max(head, received)
         acknowledged = min(taken, serverAcknowledged)
-        // Entries after a hole are kept: the receipt of this device's own message is not sent again, and the message
-        // itself must not reach the app.
+        // Entries after a hole are kept. Some of them may stand for this device's own messages. Their receipts are not
+        // sent again, and the messages themselves must not reach the app.
         ahead = ahead.filter { $0.value.to > received }
         acknowledgeAt = taken > acknowledged ? now + Self.acknowledgeDelay : nil
         // The server sends the other entries by itself; if it does not, the tracker asks for them.
@@ -136,13 +136,13 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         return resumption
     }
 
-    /// Handles the loss of the connection. The next session sends what is missing.
+    /// Handles the loss of the connection. In the next session, the server sends the missing entries.
     package mutating func lost() {
         isOffline = true
         repairAt = nil
     }
 
-    /// Handles the entries from `seq` to `to`, which arrived in one frame of this length. A nil entry is not for the
+    /// Handles the entries from `seq` to `to`, which arrived in one frame of `bytes` bytes. A nil entry is not for the
     /// app.
     package mutating func arrived(
         _ entry: Entry?,
@@ -187,7 +187,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         }
     }
 
-    /// Handles the server's answer to `synchronize`: the range of entries that the server has. The entries follow.
+    /// Handles the server's answer to `synchronize`: the range of entries that the server has. The entries themselves
+    /// arrive later.
     package mutating func synchronized(
         epoch: UInt64,
         head: UInt64,
@@ -214,18 +215,19 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         }
     }
 
-    /// Notes that the app has taken an event, which may make room for dropped entries.
+    /// Notes that the app has taken an event. This may make room for dropped entries.
     ///
-    /// - Parameter seq: the seq up to which the app has taken all entries; 0 if the event is no entry of this inbox.
+    /// - Parameter seq: the seq up to which the app has taken all entries; 0 if the event is not an entry of this
+    ///   inbox.
     package mutating func taken(seq: UInt64, now: NIODeadline, output: inout [Output]) {
         while let first = untaken.first, first <= seq { untaken.removeFirst() }
         madeRoom(now: now, output: &output)
     }
 
-    /// Notes that an event was not handed to the app, because the app has got its entry before under another seq.
-    /// Earlier entries stay untaken: the store may not have recorded them yet.
+    /// Notes that an event was not handed to the app, because the app has already got the same entry under another
+    /// seq. Earlier entries stay untaken, because the store may not have recorded them yet.
     ///
-    /// - Parameter seq: the seq of the event; 0 if the event is no entry of this inbox.
+    /// - Parameter seq: the seq of the event; 0 if the event is not an entry of this inbox.
     package mutating func skipped(seq: UInt64, now: NIODeadline, output: inout [Output]) {
         if let index = untaken.firstIndex(of: seq) { untaken.remove(at: index) }
         madeRoom(now: now, output: &output)
@@ -244,7 +246,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         acknowledgeLater(now: now, output: &output)
     }
 
-    /// Sends the acknowledgement and the request that are due at this time, if any.
+    /// Sends the acknowledgement and the request for missing entries if their times have come.
     package mutating func deadlineReached(now: NIODeadline, output: inout [Output]) {
         if let at = acknowledgeAt, at <= now { acknowledgeNow(output: &output) }
         if let at = repairAt, at <= now {
@@ -256,7 +258,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         }
     }
 
-    /// Sends the due acknowledgement at once.
+    /// Sends the pending acknowledgement at once.
     package mutating func acknowledgeNow(output: inout [Output]) {
         acknowledgeAt = nil
         guard taken > acknowledged else { return }

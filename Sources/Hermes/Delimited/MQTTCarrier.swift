@@ -12,9 +12,9 @@ import Foundation
 
 /// Carries the packets of the native protocol over MQTT 5.0.
 ///
-/// The login travels in the authentication data of CONNECT and CONNACK, a heartbeat is a PINGREQ, and every other
-/// packet is a publication: the client publishes to `hermes/v1/up`, the server to `hermes/v1/down`. The native protocol
-/// has its own acknowledgements for the inbox, so QoS 0 is enough.
+/// The login travels in the authentication data of CONNECT and CONNACK, and a heartbeat is a PINGREQ. Every other
+/// packet travels in a PUBLISH: the client publishes to `hermes/v1/up`, and the server publishes to `hermes/v1/down`.
+/// The native protocol has its own acknowledgements for the inbox, so QoS 0 is enough.
 struct MQTTCarrier: Sendable {
     /// A packet that arrived, and its length in bytes.
     typealias Arrival = (packet: Hermes_V1_Packet, bytes: Int)
@@ -52,17 +52,17 @@ struct MQTTCarrier: Sendable {
     /// - Parameters:
     ///   - clientID: the device's id.
     ///   - longestInterval: the longest time between two heartbeats.
-    ///   - port: the port for references to other servers that name no port.
+    ///   - port: the port for server references that name no port.
     init(clientID: String, longestInterval: Duration, port: Int) {
         self.clientID = clientID
-        // A third longer than the longest interval, so that a heartbeat that is a little late does not break the
-        // protocol. The server waits one and a half times the keep alive, which is twice the longest interval. The link
-        // therefore need not shorten the interval.
+        // The keep alive is a third longer than the longest interval, so a heartbeat that is a little late does not
+        // break the protocol. The server waits one and a half times the keep alive. This is twice the longest
+        // interval, so the link need not shorten the interval.
         keepAlive = UInt16(clamping: (UInt64(longestInterval.wholeSeconds) * 4 + 2) / 3)
         references = MQTTServerReferences(port: port)
     }
 
-    /// Notes that the connection is gone.
+    /// Notes that the connection is lost.
     mutating func lost() { phase = .closed }
 
     // MARK: Writing
@@ -114,7 +114,7 @@ struct MQTTCarrier: Sendable {
 
     /// Returns the packets of the native protocol that an MQTT packet carries or represents.
     ///
-    /// - Throws: if the server breaks MQTT or the native protocol.
+    /// - Throws: an error if the server breaks MQTT or the native protocol.
     mutating func received(_ frame: MQTTFrame) throws -> [Arrival] {
         let packet = try MQTTPacket(frame, version: .v5)
         switch (packet, phase) {
@@ -201,7 +201,7 @@ struct MQTTCarrier: Sendable {
         return (try Hermes_V1_Packet(wire: publish.payload, maxParts: nil), publish.payload.readableBytes)
     }
 
-    // MARK: What MQTT says in place of a packet
+    // MARK: Packets in place of MQTT reason codes
 
     /// Returns the answer to a login that the server refused with an MQTT reason code.
     private static func failure(
@@ -219,8 +219,8 @@ struct MQTTCarrier: Sendable {
         return packet
     }
 
-    /// Returns a `kicked` packet that stands for an MQTT reason code. It is needed if the server ends the connection
-    /// without sending a `kicked` packet of its own.
+    /// Returns a `kicked` packet that stands for an MQTT reason code. This packet is needed if the server ends the
+    /// connection without sending a `kicked` packet of its own.
     private mutating func kicked(_ reason: MQTTReasonCode, _ properties: MQTTProperties) -> Hermes_V1_Packet {
         phase = .closed
         var packet = Hermes_V1_Packet()

@@ -14,7 +14,7 @@ public import Foundation
 public enum MessageContent: Hashable, Sendable {
     /// A text of at most 64 KiB of UTF-8.
     case text(String)
-    /// A picture, with its size in pixels; 0 if unknown.
+    /// A picture, with its width and height in pixels. An unknown width or height is 0.
     case image(url: URL, width: Int, height: Int)
     /// An audio recording.
     case sound(url: URL, duration: Duration, fileName: String)

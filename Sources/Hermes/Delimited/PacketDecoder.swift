@@ -4,7 +4,8 @@
 import HermesWire
 import NIOCore
 
-/// Cuts the bytes of a connection into frames of the native protocol, or into the MQTT packets that carry it.
+/// Cuts the bytes of a connection into Delimited frames or into MQTT packets. Both carry the packets of the native
+/// protocol.
 struct PacketDecoder: FrameDecoder {
     enum Frame: WireFrame {
         case delimited(DelimitedFrame)

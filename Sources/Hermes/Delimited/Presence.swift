@@ -11,7 +11,7 @@ public import Foundation
 public struct Presence: Hashable, Sendable {
     /// The account.
     public var uid: UserID
-    /// Whether one of its devices is connected.
+    /// Whether one of the account's devices is connected.
     public var isOnline: Bool
     /// The time at which the account's last device disconnected; nil if the account is online or the time is unknown.
     public var lastSeen: Date?

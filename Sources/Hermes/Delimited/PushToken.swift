@@ -29,7 +29,8 @@ public struct PushToken: Hashable, Sendable {
     /// - Parameters:
     ///   - service: the push service.
     ///   - token: the service's token. For Apple it is in hexadecimal; for Web Push it is the subscription as JSON.
-    ///   - appID: the app's bundle or package identifier; empty: the identifier in the server's configuration.
+    ///   - appID: the app's bundle or package identifier. If it is empty, the server uses the identifier in its
+    ///     configuration.
     public init(_ service: Service, _ token: String, appID: String = "") {
         self.service = service
         self.token = token
@@ -59,8 +60,9 @@ public struct PushToken: Hashable, Sendable {
 }
 
 extension HermesClient {
-    /// Registers the token of this device, so that the device gets pushes while it is not connected. Call this at each
-    /// start of the app, because services change their tokens and the server forgets tokens that stop working.
+    /// Registers the token of this device, so that the device gets pushes while it is not connected. Call this method
+    /// at each start of the app, because services change their tokens, and because the server forgets tokens that stop
+    /// working.
     ///
     /// - Throws: HermesClientError if the token does not fit its service; CancellationError.
     public func registerPushToken(_ token: PushToken) async throws {
@@ -69,7 +71,7 @@ extension HermesClient {
         _ = try await result(of: .device(request), replay: .always)
     }
 
-    /// Removes the push token of this device, which ends the pushes to it.
+    /// Removes the push token of this device. The device then gets no pushes while it is not connected.
     ///
     /// - Throws: HermesClientError `.timedOut`; CancellationError.
     public func clearPushToken() async throws {

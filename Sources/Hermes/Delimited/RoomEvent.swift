@@ -24,7 +24,7 @@ public struct RoomEvent: Hashable, Sendable {
         case text(String)
         /// The user sent this gift.
         case gift(name: String, count: Int, url: URL?)
-        /// Content that the application defines: a LiveRoom frame type, usually from 16 on, and the bytes of the
+        /// Content that the application defines: a LiveRoom frame type, usually 16 or above, and the bytes of the
         /// content.
         case custom(type: UInt16, data: [UInt8])
         /// A notice from the server to everyone in the room.

@@ -3,7 +3,7 @@
 
 import HermesWire
 
-/// A scope in a room: the time while a closure of the app runs that needs the room.
+/// A scope in a room: the time during which a closure of the app runs and needs the room.
 struct RoomScope: Sendable {
     let room: String
     let id: UInt64
@@ -20,10 +20,10 @@ struct RoomScopes: Sendable {
     var leaves: Bool
     /// The scope that is entering the room; nil if none is.
     var entering: UInt64?
-    /// The scopes that wait for the end of this entry, by id.
+    /// The scopes that wait until no scope is entering the room, by id.
     var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
 
-    /// Lets all waiting scopes look again whether the client is in the room.
+    /// Resumes all waiting scopes. Each then checks again whether the client is in the room.
     mutating func resumeWaiters() {
         for waiter in waiters.values { waiter.resume() }
         waiters = [:]
@@ -56,7 +56,8 @@ extension ConnectionDriver where Link == DelimitedLink {
 
     /// Waits while another scope is entering the room.
     ///
-    /// - Returns: whether this scope must enter the room. It then calls `roomEntered`, or `endRoomScope` if it fails.
+    /// - Returns: whether this scope must enter the room. The scope then calls `roomEntered`, or `endRoomScope` if the
+    ///   entry fails.
     /// - Throws: HermesClientError `.closed` if the app has logged in again since the scope began; CancellationError.
     func mustEnterRoom(_ scope: RoomScope) async throws -> Bool {
         while true {
@@ -72,15 +73,16 @@ extension ConnectionDriver where Link == DelimitedLink {
         }
     }
 
-    /// Lets the scopes that wait for this scope's entry continue.
+    /// Resumes the scopes that wait for this scope's entry.
     func roomEntered(_ scope: RoomScope) {
         guard link.roomScopes[scope.room]?.entering == scope.id else { return }
         link.roomScopes[scope.room]?.entering = nil
         link.roomScopes[scope.room]?.resumeWaiters()
     }
 
-    /// Ends a scope in a room. Leaves the room, without waiting for the server. The client stays if another scope needs
-    /// the room, or if the app had entered the room before the first scope.
+    /// Ends a scope in a room. If another scope needs the room, or if the app had entered the room before the first
+    /// scope, the client stays in the room. Otherwise the client leaves the room, without waiting for the server's
+    /// answer.
     func endRoomScope(_ scope: RoomScope) {
         guard var scopes = link.roomScopes[scope.room], scopes.logins.removeValue(forKey: scope.id) != nil
         else { return }
@@ -91,7 +93,8 @@ extension ConnectionDriver where Link == DelimitedLink {
         }
         let isLast = scopes.logins.isEmpty
         link.roomScopes[scope.room] = isLast ? nil : scopes
-        // The server may still carry out an entry that was given up, and would then refuse the next scope's entry.
+        // A scope whose entry failed also leaves the room. The server may still carry out the failed entry, and would
+        // then refuse the next scope's entry.
         guard isLast ? scopes.leaves : hasFailed && link.rooms[scope.room] == nil else { return }
         var request = Hermes_V1_RoomRequest()
         request.room = scope.room

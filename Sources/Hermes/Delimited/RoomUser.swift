@@ -9,7 +9,7 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A user as the others in a room see it.
+/// The data of a user that the others in a room see.
 public struct RoomUser: Hashable, Sendable {
     /// The application's own ranking.
     public var level: Int

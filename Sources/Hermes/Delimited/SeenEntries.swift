@@ -34,7 +34,7 @@ struct SeenEntries: Sendable {
 
     private static func name(of event: InboxEvent) -> String? {
         switch event.kind {
-        // A message to one's own account is two entries with the same id.
+        // A message to one's own account becomes two entries with the same id.
         case .message(let message) where isValid(message.id.rawValue):
             (message.isOwn ? own : "message ") + message.id.rawValue
         case .push(let push) where isValid(push.id):

@@ -7,7 +7,7 @@ public struct Session: Hashable, Sendable {
     public var uid: UserID
     /// The account's name.
     public var nickName: String
-    /// The token for the next login, which replaces the password. It is a secret.
+    /// The token, which replaces the password at the next login. It is a secret.
     public var token: String
     /// The inbox's epoch. It changes only if the server's store was lost.
     package var epoch: UInt64

@@ -3,10 +3,10 @@
 
 import HermesWire
 
-/// The accounts whose presence the client watches. The server forgets them when a connection ends, so each connection
-/// names them again.
+/// The accounts whose presence the client watches. The server forgets them when a connection ends, so the client names
+/// them again on each connection.
 struct WatchedUsers: Sendable {
-    /// The largest number of accounts that the server lets a client watch, and that one request may name.
+    /// The largest number of accounts that a client may watch, and that one request may name.
     static let limit = 1_000
 
     private var uids: Set<UInt32> = []

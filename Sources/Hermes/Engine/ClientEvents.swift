@@ -15,7 +15,7 @@ public struct ClientEvents<Element: Sendable>: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         let nextEvent: @Sendable () async -> Element?
 
-        /// Returns the next event, or nil at the end or if the task is cancelled. The previous event counts as taken.
+        /// Returns the next event; nil at the end, or if the task is cancelled. The previous event counts as taken.
         public func next(isolation actor: isolated (any Actor)? = #isolation) async -> Element? { await nextEvent() }
     }
 }

@@ -13,8 +13,8 @@ extension ConnectionDriver {
     /// ends that login first.
     ///
     /// - Parameters:
-    ///   - isSame: whether the running login is the requested one.
-    ///   - prepare: gives the link what it needs to log in.
+    ///   - isSame: the function that returns whether the current login is the requested one.
+    ///   - prepare: the function that gives the link the data for the login.
     /// - Throws: HermesClientError if the server refuses the login, or if the reconnect policy allows no further try;
     ///   CancellationError.
     package func start(
@@ -30,7 +30,7 @@ extension ConnectionDriver {
                 continue
             case .connecting, .authenticating, .live, .lost, .waiting:
                 if isSame(link) { return try await waitUntilLive() }
-                // The app goes on with the last event.
+                // The app continues to handle the last event.
                 await close(lastEvent: .kept)
                 continue
             }
@@ -81,8 +81,8 @@ extension ConnectionDriver {
         if case .stopped(let reason?) = machine.state { throw reason }
     }
 
-    /// Waits until the state machine has stopped. If the task is cancelled, this closes the connection. The last event
-    /// then does not count as taken, because the app may still be handling it.
+    /// Waits until the state machine has stopped. If the task is cancelled, closes the connection. The last event then
+    /// does not count as taken, because the app may still be handling it.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     package func run() async throws {
@@ -93,13 +93,13 @@ extension ConnectionDriver {
         }
     }
 
-    /// Flushes and closes the connection, without opening a new one, and waits until it is closed.
+    /// Flushes and closes the connection, and waits until it is closed. Opens no new connection.
     ///
     /// - Parameter takesLast: whether the last event counts as taken. If not, the next start delivers it again, unless
     ///   the app has asked for the next event by then.
     package func close(takesLast: Bool) async { await close(lastEvent: takesLast ? .taken : .returned) }
 
-    /// What becomes of the event that the app got last, when the client is closed.
+    /// How to treat the event that the app got last, when the client is closed.
     enum LastEvent {
         /// The event counts as taken now.
         case taken
@@ -126,7 +126,7 @@ extension ConnectionDriver {
         if case .stopped(let reason) = machine.state { stopped(reason) }
     }
 
-    /// Sends what must be sent before the connection closes: the data that the link held back, and the protocol's last
+    /// Sends the last bytes before the connection closes: the data that the link held back, and the protocol's last
     /// packet.
     private func takeLeave() {
         withLink { link, effects in link.closing(effects: &effects) }
@@ -184,14 +184,15 @@ extension ConnectionDriver {
         let deadline = eventLoop.now + TimeAmount(timeout)
         let isUrgent = Link.isUrgent(request)
         let id = requests.insert(request, replay: replay, deadline: deadline, waiter: waiter, isUrgent: isUrgent)
-        // If the request cannot be written, its waiter has got the error. During a search, the request may wait.
+        // If the request cannot be written, `write` passes the error to its waiter. During a search, a request that is
+        // not urgent waits.
         if case .live = machine.state, isUrgent || !requests.isSearching { try? write(request, id: id) }
         schedule()
         return id
     }
 
     /// Sends a request that has no answer, if there is a connection. The waiter is resumed after the operating system
-    /// has taken the request.
+    /// has accepted the request.
     func submit(_ request: Link.Request, waiter: RequestWaiter<Void>) {
         guard case .live = machine.state else {
             return waiter.resume(throwing: HermesClientError(.connectionLost, "there is no connection"))
@@ -204,8 +205,8 @@ extension ConnectionDriver {
         }
     }
 
-    /// Sends a request that has no answer. Waits until the client is logged in, and then until the operating system has
-    /// taken the request.
+    /// Sends a request that has no answer. Waits until the client is logged in, and then until the operating system
+    /// has accepted the request.
     ///
     /// - Throws: HermesClientError if the client stops or the connection is lost.
     package func send(_ request: Link.Request) async throws {
@@ -220,7 +221,7 @@ extension ConnectionDriver {
         try? write(request, id: 0)
     }
 
-    /// Takes over the state of the app and of the network, either of which may have changed.
+    /// Applies the present state of the app and of the network. Either may have changed.
     private func conditionsChanged() {
         let snapshot = conditions.snapshot
         if snapshot.appState == .suspended, case .live = machine.state {
@@ -231,7 +232,7 @@ extension ConnectionDriver {
         if isLive { flush() }
         let learned = conditions.heartbeatStore.learned(of: snapshot.path.label)
         let actions = machine.conditionsChanged(snapshot, learned: learned, now: eventLoop.now)
-        // This heartbeat was known before, so it need not be stored.
+        // This heartbeat is already known, so it need not be stored.
         remembered = machine.learned
         link.networkKnown(snapshot.path, heartbeat: remembered)
         perform(actions)
@@ -286,7 +287,7 @@ extension ConnectionDriver {
     package func nextEvent(takesLast: Bool = true) async -> Link.Event? {
         if takesLast { takeHandedOver() }
         handedOver = nil
-        // The app goes on with the event that it gets now, even after a close.
+        // The app has asked for the next event, so the next start does not deliver the last event again.
         returnsLast = false
         guard !Task.isCancelled else { return nil }
         while let event = events.popFirst() {
@@ -338,8 +339,8 @@ extension ConnectionDriver {
         link.backlogChanged(0, bytes: 0)
     }
 
-    /// Puts the last event back in front of the waiting events if the app has closed the client without taking it. An
-    /// event that is delivered at most once counts as taken instead.
+    /// Puts the last event back in front of the waiting events if the app has closed the client without taking that
+    /// event. An event that is delivered at most once counts as taken instead.
     private func returnLast() {
         guard returnsLast else { return }
         returnsLast = false

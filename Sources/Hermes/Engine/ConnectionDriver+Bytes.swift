@@ -67,7 +67,7 @@ extension ConnectionDriver {
         earlyBytes[index].bytes.writeImmutableBuffer(bytes)
     }
 
-    /// Whether frames are read: from the login until the machine gives up the connection.
+    /// Whether frames are read: from the login until the connection counts as lost.
     private var acceptsFrames: Bool {
         switch machine.state {
         case .authenticating, .live: true
@@ -92,7 +92,7 @@ extension ConnectionDriver {
 
     /// Encodes a request into the outbound buffer. All requests of one loop tick leave in one write.
     ///
-    /// - Throws: HermesClientError if the request could not be encoded. In that case no part of the request is sent,
+    /// - Throws: HermesClientError if the request could not be encoded. In that case, no part of the request is sent,
     ///   and the request's waiter has got the error.
     func write(_ request: Link.Request, id: UInt64) throws(HermesClientError) {
         let start = outbound.writerIndex
@@ -141,7 +141,7 @@ extension ConnectionDriver {
     }
 }
 
-/// Returns a short description of an error. The descriptions of NIO and the system are long.
+/// Returns a short description of an error. NIO's and the system's own descriptions are long.
 package func explain(_ error: any Error) -> String {
     switch error {
     case let error as HermesClientError: error.message

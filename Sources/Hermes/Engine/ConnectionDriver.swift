@@ -22,8 +22,8 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     package typealias Machine = ConnectionEngine.StateMachine
     package typealias Requests = ConnectionEngine.RequestTable<Link.Request, RequestWaiter<Link.Answer>>
 
-    /// A function that opens a channel on the event loop and adds the handler to its pipeline. It tries the endpoint
-    /// first, if there is one.
+    /// A function that opens a channel on the event loop, and calls the closure to add the handler to the channel's
+    /// pipeline. If an endpoint is given, the function prefers it to the server's own address.
     package typealias Connector =
         @Sendable (any EventLoop, ServerAddress.Endpoint?, @escaping @Sendable (any Channel) throws -> Void)
         -> EventLoopFuture<any Channel>
@@ -56,7 +56,7 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     var isFlushScheduled = false
     /// The number of requests that the link has sent by itself since the channel was last writable.
     private var unreadReplies = 0
-    /// The waiters for requests that have no answer. They wait until the operating system has taken the requests.
+    /// The waiters for requests that have no answer. They wait until the operating system has accepted the requests.
     var writeWaiters: [RequestWaiter<Void>] = []
     /// The reason why the channel is about to close.
     var lastError: HermesClientError?
@@ -74,7 +74,7 @@ package actor ConnectionDriver<Link: ConnectionLink> {
     var lastWaiterID: UInt64 = 0
     /// The event that the app is handling. The app has not asked for the next event yet.
     var handedOver: Link.Event?
-    /// Whether the app has closed the client and is not done with `handedOver`. The next start then delivers this event
+    /// Whether the app closed the client before it was done with `handedOver`. The next start then delivers this event
     /// again.
     var returnsLast = false
 
@@ -112,7 +112,7 @@ package actor ConnectionDriver<Link: ConnectionLink> {
         )
         remembered = machine.learned
         self.link.networkKnown(snapshot.path, heartbeat: remembered)
-        // There is no connection yet to send anything on.
+        // There is no connection yet, so nothing can be sent.
         var effects = Link.Effects()
         self.link.appStateKnown(snapshot.appState, isLive: false, effects: &effects)
     }
@@ -187,10 +187,10 @@ extension ConnectionDriver {
         }
     }
 
-    /// Lets the link act, then carries out its effects. An error ends the connection.
+    /// Runs a function on the link, then carries out the link's effects. An error ends the connection.
     ///
-    /// Before the login is answered, only the login itself is sent: an acknowledgement would count for the account that
-    /// logs in, whichever it is. After a link has learned the account, it sends again what is due.
+    /// Before the login is answered, only the login itself is sent. An acknowledgement could otherwise count for the
+    /// wrong account. After the login, the link again sends the dropped requests that are still needed.
     ///
     /// - Parameter isLogin: whether the link logs in.
     func withLink(isLogin: Bool = false, _ body: (inout Link, inout Link.Effects) throws -> Void) {
@@ -255,7 +255,8 @@ extension ConnectionDriver {
             if let bytes = early.first(where: { $0.channel === channel })?.bytes { bytesReceived(bytes, on: channel) }
         case .failure(let error):
             var reason = HermesClientError(.cannotConnect, "cannot connect: \(explain(error))", cause: error)
-            // A key that is not pinned is detected while a WebSocket is being opened, or after a stream has opened.
+            // For a WebSocket, a key that is not pinned is detected while the connection is being opened. For a
+            // stream, it is detected later.
             if let problem = error as? HermesClientError, problem.code == .badTLS { reason = problem }
             machine.connectFailed(reason, now: eventLoop.now)
             afterLoss()
@@ -269,7 +270,7 @@ extension ConnectionDriver {
     private func becameLive() {
         liveNetwork = machine.conditions.path
         withLink { link, effects in link.becameLive(now: eventLoop.now, effects: &effects) }
-        // The link may have given up the connection.
+        // The link may have ended the connection.
         guard case .live = machine.state else { return }
         writeWaiting()
         if let session { liveWaiters.resume(returning: session) }
@@ -280,20 +281,20 @@ extension ConnectionDriver {
         while case .live = machine.state {
             let waiting = requests.unwritten(now: eventLoop.now)
             guard !waiting.isEmpty else { return }
-            // If a request cannot be written, its waiter has got the error.
+            // If a request cannot be written, `write` passes the error to its waiter.
             for (id, request) in waiting { try? write(request, id: id) }
         }
     }
 
-    /// Writes the next request if requests are sent one at a time and the one before is gone, or has waited long enough
-    /// for its answer.
+    /// During a search, writes the next request if the previous request is gone or has waited long enough for its
+    /// answer.
     func continueSearch() {
         guard requests.isSearching else { return }
         writeWaiting()
         schedule()
     }
 
-    /// Closes the connection if the server does not read the replies that it makes the client send.
+    /// Closes the connection if the server makes the client send replies but does not read them.
     private func boundUnread() {
         guard let channel, !channel.isWritable else {
             unreadReplies = 0

@@ -3,10 +3,10 @@
 
 import NIOCore
 
-/// When heartbeats are due, and what their outcome teaches about the network.
+/// Schedules heartbeats, and learns from their outcomes which interval the network allows.
 extension ConnectionEngine.StateMachine {
-    /// Notes the interval that the server suggests for the network. It is used only if no interval was learned; an
-    /// earlier suggestion does not count as learned.
+    /// Notes the interval that the server suggests for the network. The suggestion is used only if no interval was
+    /// learned; an earlier suggestion does not count as learned.
     mutating func heartbeatSuggested(_ interval: Duration) {
         let isNew = learned.changedAt == 0 && learned.successes == 0 && learned.failures == 0
         guard heartbeat.adaptation != nil, isNew else { return }
@@ -86,8 +86,8 @@ extension ConnectionEngine.StateMachine {
         return last + interval
     }
 
-    /// Returns the evidence of the heartbeat that is due. The evidence is `both` if the interval is at least the
-    /// learned interval, and if nothing has arrived since the last heartbeat except its answer.
+    /// Returns the evidence that a heartbeat gives if it is sent now. The evidence is `both` if the interval is at
+    /// least the learned interval, and if nothing has arrived since the last heartbeat except its answer.
     func evidence(_ live: Live, now: NIODeadline) -> Evidence {
         let learned = TimeAmount(learned.interval)
         let heard = now - live.lastReceived + TimeAmount(heartbeat.answerTimeout ?? .zero)

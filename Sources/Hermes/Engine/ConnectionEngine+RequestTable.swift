@@ -10,8 +10,9 @@ extension ConnectionEngine {
         package enum Replay: Hashable, Sendable {
             /// If the request was written, it fails, because the server may have carried it out.
             case never
-            /// The request is sent again. The server recognizes a repetition, or carrying it out twice does no harm, or
-            /// the link recognizes the refusal of a repetition (``ConnectionLink/answer(toRepeated:refusedWith:)``).
+            /// The request is sent again. There are three reasons why this is safe: the server recognizes a
+            /// repetition, a second execution does no harm, or the link recognizes the refusal of a repetition. See
+            /// ``ConnectionLink/answer(toRepeated:refusedWith:)``.
             case always
         }
 
@@ -26,25 +27,25 @@ extension ConnectionEngine {
             var isWritten = false
             /// Whether the request was written to an earlier connection.
             var isRepeated = false
-            /// The request's length on the present connection, in bytes. 0: the link keeps the request and sends it by
-            /// itself.
+            /// The request's length on the present connection, in bytes. The length is 0 if the link keeps the request
+            /// and sends it by itself.
             var writtenBytes = 0
         }
 
         private var entries: [UInt64: Entry] = [:]
         private var lastID: UInt64 = 15
-        /// The last of the requests that were in flight when the server ended a connection for a breach of the
-        /// protocol; 0: no request is searched for.
+        /// The id of the last request that was in flight when the server ended a connection for a breach of the
+        /// protocol; 0 if there is no search.
         private var lastSuspect: UInt64 = 0
-        /// The suspect that is sent first; 0: the one with the lowest id.
+        /// The id of the suspect that is sent first. If it is 0, the suspect with the lowest id is sent first.
         private var firstSuspect: UInt64 = 0
-        /// The request that was written last.
+        /// The id of the request that was written last.
         private var lastWritten: UInt64 = 0
-        /// The length of the longest request that was written to the present connection and given up before its answer;
-        /// nil if there is none.
+        /// The length of the longest request that was written to the present connection and abandoned before its
+        /// answer; nil if there is none.
         private var abandonedBytes: Int?
-        /// During a search, the time at which the next request no longer waits for the answer to the one before. Nil if
-        /// no request waits.
+        /// During a search, the time from which the next request no longer waits for the answer to the previous
+        /// request; nil if no request waits.
         private(set) var nextTry: NIODeadline?
         /// The earliest deadline, or a moment before it.
         private(set) var nextDeadline: NIODeadline?
@@ -55,7 +56,7 @@ extension ConnectionEngine {
         /// connection.
         var isSearching: Bool { lastSuspect > 0 }
 
-        /// The time that the other requests wait for the answer to one, during a search.
+        /// During a search, the longest time for which a request waits for the answer to the previous request.
         static var searchDelay: TimeAmount { .seconds(10) }
 
         /// Adds a request.
@@ -95,7 +96,7 @@ extension ConnectionEngine {
             return entry
         }
 
-        /// Notes that a request was given up. If it was written, the server may still end the connection for it.
+        /// Notes that a request was abandoned. If it was written, the server may still end the connection for it.
         private mutating func noteAbandoned(_ entry: Entry) {
             guard entry.isWritten else { return }
             abandonedBytes = max(abandonedBytes ?? 0, entry.writtenBytes)
@@ -113,20 +114,20 @@ extension ConnectionEngine {
             entries.values.reduce(abandonedBytes ?? 0) { $1.isWritten ? max($0, $1.writtenBytes) : $0 }
         }
 
-        /// Handles a breach of the protocol for which the server ends the connection. The server does not name the
-        /// request.
+        /// Handles a breach of the protocol for which the server ends the connection. The server does not say which
+        /// request is the cause.
         ///
         /// If a frame was too long, the longest unanswered request fails. Otherwise, each request in flight may be the
-        /// cause. These requests are then sent one at a time over the next connections, and a request that is alone in
-        /// flight at a further breach fails. At the first breach, too, a request that is alone in flight fails if it
-        /// must not be sent again. If other requests were in flight at a further breach, the one that was written last
-        /// is sent first over the next connection.
+        /// cause. These requests are then sent one at a time over the next connections. If only one request is in
+        /// flight at a further breach, this request fails. If several requests are in flight at a further breach, the
+        /// request that was written last is sent first over the next connection. If only one request is in flight at
+        /// the first breach, it fails only if it must not be sent again.
         ///
-        /// No request fails if one that was given up may be the cause. A request of no bytes is not blamed, because the
-        /// link sends it by itself.
+        /// No request fails if an abandoned request may be the cause. A request with a length of 0 is not blamed,
+        /// because the link sends it by itself.
         ///
         /// - Parameter isTooLong: whether the server says that a frame was too long.
-        /// - Returns: the request, which is removed, if it fails; otherwise nil.
+        /// - Returns: the request that fails, after its removal; nil if no request fails.
         mutating func blame(isTooLong: Bool) -> (id: UInt64, entry: Entry)? {
             let written = entries.filter { $0.value.isWritten }
             let suspects = written.filter { $0.value.writtenBytes > 0 }
@@ -147,9 +148,9 @@ extension ConnectionEngine {
             return nil
         }
 
-        /// Returns the requests to write to a live connection, in order. During a search for a request, each request is
-        /// written after the answer to the one before, or ``searchDelay`` later. Urgent requests do not wait. The search
-        /// ends when each suspect is gone, or has waited this long for its answer.
+        /// Returns the requests to write to a live connection, in order. During a search, a request is written when
+        /// the previous request is answered or has waited for its answer for ``searchDelay``. Urgent requests do not
+        /// wait. The search ends when each suspect is gone or has waited for its answer for ``searchDelay``.
         mutating func unwritten(now: NIODeadline) -> [(id: UInt64, request: Request)] {
             let waiting = entries.filter { !$0.value.isWritten }.sorted { $0.key < $1.key }
             let all = waiting.map { (id: $0.key, request: $0.value.request) }
@@ -184,7 +185,7 @@ extension ConnectionEngine {
             return failed.map(\.value)
         }
 
-        /// Removes and returns the requests whose deadline has passed, in order.
+        /// Removes and returns the requests whose deadlines have passed, in order.
         mutating func expired(now: NIODeadline) -> [(id: UInt64, entry: Entry)] {
             guard let nextDeadline, nextDeadline <= now else { return [] }
             let expired = entries.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }

@@ -7,24 +7,24 @@ import NIOCore
 package enum ConnectionEngine {}
 
 extension ConnectionEngine {
-    /// Decides when to connect, log in, send heartbeats, give up and reconnect. Does no I/O; time is passed in.
+    /// Decides when to connect, log in, send heartbeats, give up and reconnect. Does no I/O and reads no clock.
     ///
     ///     idle -> connecting -> authenticating -> live -> lost -> waiting -> connecting …
     ///                                               any state -> (lost ->) stopped
     ///
-    /// There is at most one connection: in `lost` the machine waits until the old one is closed.
+    /// There is at most one connection. In the state `lost`, the machine waits until the old connection is closed.
     package struct StateMachine: Sendable {
         /// An instruction to the owner.
         enum Action: Hashable, Sendable {
-            /// Open a connection, to the endpoint if it answers; report `connected` or `connectFailed`.
+            /// Open a connection, to the endpoint if it answers. Then report `connected` or `connectFailed`.
             case connect(preferring: ServerAddress.Endpoint?)
-            /// Log in; report `authenticated` or `authenticationRefused`.
+            /// Log in. Then report `authenticated` or `authenticationRefused`.
             case authenticate
             /// Send the waiting requests, then new ones.
             case becameLive
             /// Send a heartbeat.
             case sendHeartbeat
-            /// Close the connection; report `connectionClosed`.
+            /// Close the connection. Then report `connectionClosed`.
             case close
             /// Close the connection that is being opened, as soon as it is open. Do not report anything about it.
             case abandon
@@ -51,7 +51,7 @@ extension ConnectionEngine {
             var heartbeat: Heartbeat
             /// The moment at which the client replaces this connection with a new one, as the server asked.
             var leaveAt: Slot?
-            /// The moment that the server advised for reconnecting after the server has closed the connection.
+            /// The moment that the server advised for reconnecting after it has closed the connection.
             var returnAt: Slot?
         }
 
@@ -74,7 +74,7 @@ extension ConnectionEngine {
             case unanswered(until: NIODeadline, tries: Int, evidence: Evidence)
         }
 
-        /// The evidence from a heartbeat's outcome about the length of silence that the network tolerates.
+        /// The evidence that a heartbeat's outcome gives about the length of silence that the network tolerates.
         enum Evidence: Hashable, Sendable {
             /// The outcome shows nothing, because the heartbeat was sent only to check the connection.
             case none
@@ -85,9 +85,9 @@ extension ConnectionEngine {
             case both
         }
 
-        /// The next step after the lost connection is closed.
+        /// The next step once the lost connection is closed.
         enum Next: Hashable, Sendable {
-            /// Try as soon as the conditions allow: the loss was no failure.
+            /// Try as soon as the conditions allow it, because the loss was not a failure.
             case atOnce
             case byPolicy
             case at(Slot)
@@ -104,14 +104,14 @@ extension ConnectionEngine {
         /// The difference between the date, in seconds since 1970, and the uptime.
         var dateOffset: Int64 = 0
         private var schedule: ReconnectSchedule
-        /// The endpoint that the server sent the client to, until a login succeeds.
+        /// The endpoint to which the server redirected the client. A successful login resets it to nil.
         private var redirection: ServerAddress.Endpoint?
         private let authenticationTimeout: Duration
 
         /// The lifetime of a connection after which the count of failures is reset.
         static let wellAfter = Duration.seconds(10)
-        /// A timer that is this late shows that the process did not run. A missing answer then says nothing about the
-        /// server.
+        /// If a timer fires this late, the process was not running in the meantime. A missing answer then says nothing
+        /// about the server.
         static let halted = Duration.seconds(5)
 
         init(
@@ -131,12 +131,12 @@ extension ConnectionEngine {
     }
 }
 
-/// Requests of the owner, and time.
+/// Requests of the owner, and deadlines.
 extension ConnectionEngine.StateMachine {
     /// The number of failed tries since the connection last worked.
     var failures: Int { schedule.failures }
 
-    /// The time at which `deadlineReached` is due; nil if none.
+    /// The time at which the owner must call `deadlineReached`; nil if there is none.
     var nextDeadline: NIODeadline? {
         switch state {
         case .idle, .connecting, .lost, .stopped: nil
@@ -157,7 +157,7 @@ extension ConnectionEngine.StateMachine {
             schedule.startAnew()
             return connect()
         case .lost(let error, next: .stop):
-            // The app closed and started the client again before the old connection was gone.
+            // The app closed the client, and started it again before the old connection was closed.
             state = .lost(error, next: .byPolicy)
             return []
         case .connecting, .authenticating, .live, .lost, .waiting:
@@ -185,9 +185,9 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Takes over the app's state and the network, either of which may have changed.
+    /// Applies the present state of the app and of the network. Either may have changed.
     ///
-    /// - Parameter known: the heartbeat learned for the network; nil if there is none.
+    /// - Parameter known: the heartbeat that was learned for the network; nil if there is none.
     mutating func conditionsChanged(
         _ new: DeviceConditions.Snapshot,
         learned known: LearnedHeartbeat? = nil,
@@ -217,7 +217,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Checks an open connection with one heartbeat. If there is no connection, tries at once to open one.
+    /// Checks an open connection with one heartbeat. If there is no connection, tries to open one at once.
     private mutating func look(now: NIODeadline) -> [Action] {
         switch state {
         case .waiting(var waiting):
@@ -234,7 +234,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Does what is due at `now`. Calls before `nextDeadline` are harmless.
+    /// Carries out the work that is scheduled for `now` or earlier. Calls before `nextDeadline` are harmless.
     mutating func deadlineReached(now: NIODeadline) -> [Action] {
         switch state {
         case .idle, .connecting, .lost, .stopped:
@@ -270,7 +270,7 @@ extension ConnectionEngine.StateMachine {
     }
 }
 
-/// Reports of the connection.
+/// Reports about the connection.
 extension ConnectionEngine.StateMachine {
     /// Reports that the connection is open.
     mutating func connected(now: NIODeadline) -> [Action] {
@@ -279,7 +279,7 @@ extension ConnectionEngine.StateMachine {
             state = .authenticating(until: now + TimeAmount(authenticationTimeout))
             return [.authenticate]
         case .lost:
-            // The connection was given up while it was being opened.
+            // The connection was abandoned while it was being opened.
             return [.close]
         case .idle, .authenticating, .live, .waiting, .stopped:
             assertionFailure("connected in \(state)")
@@ -324,9 +324,9 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Reports that the server refused the login, or that the login cannot be written. The refusal is final, unless the
-    /// error has a `retryAfter` or is a temporary one of the server. With a `retryAfter`, the client tries again after
-    /// that time, at a random moment of a window half as long; otherwise, it tries again when the policy says.
+    /// Reports that the server refused the login, or that the login cannot be written. If the error has a
+    /// `retryAfter`, the client tries again after that time, at a random moment of a window half as long. After a
+    /// temporary error of the server without this time, the policy sets the next try. Any other refusal is final.
     mutating func authenticationRefused(_ error: HermesClientError, now: NIODeadline) -> [Action] {
         switch state {
         case .authenticating:
@@ -343,8 +343,8 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Reports the reason why the server is about to close the connection. The client does not reconnect unless
-    /// `mayReturn`.
+    /// Reports the reason why the server is about to close the connection. The client reconnects only if `mayReturn`
+    /// is true.
     mutating func kicked(
         _ error: HermesClientError,
         mayReturn: Bool,
@@ -366,7 +366,7 @@ extension ConnectionEngine.StateMachine {
         }
     }
 
-    /// Reports that the server will close the connection soon, and when it advises to reconnect.
+    /// Reports that the server will close the connection soon, and passes the server's advice for reconnecting.
     mutating func shutdownAnnounced(_ advice: Advice, now: NIODeadline) {
         switch state {
         case .live(var live):
@@ -474,17 +474,19 @@ extension ConnectionEngine.StateMachine {
 }
 
 extension ConnectionEngine {
-    /// Decides when the next try is due, from the policy and the tries so far. Time is passed in.
+    /// Decides the time of the next try from the policy and the tries so far. Reads no clock.
     ///
-    /// An app's policy is ``ReconnectPolicy/standard``: six windows of 15 s, then 1, 2, 5, 10, 10, … minutes, ±20 %.
-    /// The windows of the first tries follow one another, unless a try fails only after the end of its window. So all
-    /// clients that lost their server at the same moment make one try in every window, and the server sees them return
-    /// at an even rate. Windows that began at each client's failure would double the peak.
+    /// The default policy is ``ReconnectPolicy/standard``: six windows of 15 s, then delays of 1, 2, 5, 10, 10, …
+    /// minutes, ±20 %. Each window begins at the end of the previous window or, if a try fails later than that, when
+    /// the try fails. So all clients that lost their server at the same moment make one try in every window, and the
+    /// server sees them return at an even rate. If each window began at the client's own failure, the peak rate would
+    /// double.
     ///
     /// The server can advise a window for reconnecting. If a try fails early in this window because the server is not
-    /// back yet, the moment of a second try is drawn at random from the rest of the window. So the clients whose first
-    /// tries failed return at an even rate until the window ends. The shorter the rest, the higher this rate. So if
-    /// less than `leastRest` of the window is left when a try fails, the next try is made in the policy's next window.
+    /// available yet, the moment of a second try is drawn at random from the rest of the window. So the clients whose
+    /// first tries failed return at an even rate until the window ends. The shorter the rest of the window, the higher
+    /// this rate. So if less than `leastRest` of the window is left when a try fails, the next try is made in the
+    /// policy's next window.
     struct ReconnectSchedule: Sendable {
         /// The moment for reconnecting that follows from the server's advice.
         struct Slot: Hashable, Sendable {
@@ -507,11 +509,11 @@ extension ConnectionEngine {
 
         /// The longest advised wait that the client obeys.
         static let longestAdvice = Duration.seconds(3600)
-        /// A second try is made in the same advised window only if at least this part of the window is left. The
-        /// inverse of this part, 1.33, bounds the peak rate of reconnects, as a multiple of the even rate. So the
-        /// server may be away for the first quarter of the window.
+        /// A second try is made in the same advised window only if at least this fraction of the window is left. In
+        /// the first quarter of the window, a failed client thus tries again in the same window. The peak rate of
+        /// reconnects is at most the inverse of this fraction, 1.33, times the even rate.
         static let leastRest = 0.75
-        /// The least time that must be left for a second try, regardless of the window's length.
+        /// The shortest time that must be left for a second try, regardless of the window's length.
         static let shortestRest = TimeAmount.seconds(1)
 
         init(_ policy: ReconnectPolicy, seed: UInt64) {
@@ -552,8 +554,8 @@ extension ConnectionEngine {
             return begin + TimeAmount(delay)
         }
 
-        /// Plans the next try after a try failed or the connection was lost, and the server advised a slot. Repeated
-        /// advice does not make the client try more often than its policy allows.
+        /// Plans the next try in a slot that the server advised, after a try failed or the connection was lost.
+        /// Repeated advice does not make the client try more often than its policy allows.
         mutating func next(_ slot: Slot, now: NIODeadline) -> NIODeadline? {
             self.slot = nil
             guard let own = next(now: now) else { return nil }
@@ -570,7 +572,7 @@ extension ConnectionEngine {
             return Slot(earliest: earliest, moment: moment, end: earliest + TimeAmount(window))
         }
 
-        /// Returns the rest of the advised window; nil if there is no window, or its rest is too short for another try.
+        /// Returns the rest of the advised window; nil if there is none, or if it is too short for another try.
         private func restOfSlot(now: NIODeadline) -> TimeAmount? {
             guard let slot, now >= slot.earliest else { return nil }
             let rest = slot.end - now

@@ -41,7 +41,7 @@ final class ConnectionHandler<Link: ConnectionLink>: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
-    /// The driver; nil if it has given up this connection or is gone.
+    /// The driver; nil if it has abandoned this connection or no longer exists.
     private var present: ConnectionDriver<Link>? {
         guard let driver, driver.assumeIsolated({ $0.attempt }) == attempt else { return nil }
         return driver

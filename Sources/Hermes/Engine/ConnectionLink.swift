@@ -4,10 +4,10 @@
 package import HermesWire
 package import NIOCore
 
-/// A protocol's part of the connection engine: its frames, its login, and the meaning of what arrives.
+/// A protocol's part of the connection engine: its frames, its login, and the handling of incoming frames.
 ///
-/// A link is a value in a `ConnectionDriver` and does no I/O. It fills `effects`, and the driver carries them out in
-/// order.
+/// A link is a value in a `ConnectionDriver` and does no I/O. It fills `effects`, and the driver carries out the
+/// effects in order.
 package protocol ConnectionLink: Sendable {
     /// Cuts incoming bytes into frames.
     associatedtype Decoder: FrameDecoder
@@ -29,8 +29,8 @@ package protocol ConnectionLink: Sendable {
     func makeDecoder() -> Decoder
 
     /// Handles a new, open connection: drops the state of the last connection and logs in. `.authenticated` or
-    /// `.refused` must follow, from this method or from `received`. An error means that the login cannot be written; it
-    /// is final.
+    /// `.refused` must follow, from this method or from `received`. A thrown error means that the login cannot be
+    /// written. This error is final.
     mutating func connected(effects: inout Effects) throws
 
     /// Handles a frame that arrived.
@@ -42,7 +42,7 @@ package protocol ConnectionLink: Sendable {
     mutating func write(_ request: Request, id: UInt64, into buffer: inout ByteBuffer) throws
 
     /// Handles a request of the link itself that could not be written, for example because it is longer than the server
-    /// accepts. Not called for a login; that error ends the login.
+    /// accepts. Not called for a login, because such an error ends the login.
     mutating func sendFailed(_ request: Request, error: HermesClientError, effects: inout Effects)
 
     /// Appends a heartbeat.
@@ -64,21 +64,22 @@ package protocol ConnectionLink: Sendable {
     mutating func networkKnown(_ network: NetworkPath, heartbeat: LearnedHeartbeat)
 
     /// Notes the app's state. Called before the first connection and at each change. The link may send only if
-    /// `isLive`.
+    /// `isLive` is true.
     mutating func appStateKnown(_ state: DeviceConditions.AppState, isLive: Bool, effects: inout Effects)
 
-    /// Whether an app's request does not wait while others are sent one at a time, see `RequestTable.blame`.
+    /// Whether a request of the app is sent at once even while other requests are sent one at a time; see
+    /// `RequestTable.blame`.
     static func isUrgent(_ request: Request) -> Bool
 
     /// Returns the answer to a request that was sent again after the loss of a connection, if the server refuses it
     /// only because it has carried out the first try; otherwise nil.
     static func answer(toRepeated request: Request, refusedWith error: HermesClientError) -> Answer?
 
-    /// Notes that a request was given up before its answer. Nothing waits for the answer any more.
+    /// Notes that a request was abandoned before its answer. Nothing waits for the answer any more.
     mutating func abandoned(id: UInt64)
 
-    /// Gives up the frame that the server refuses for its length, if it is one of the frames that the link itself sends
-    /// again over later connections. The connection is ending.
+    /// Handles the server's refusal of a frame for its length. If the link itself would send this frame again over
+    /// later connections, the link abandons the frame. The connection is ending.
     ///
     /// - Parameter bytes: the length of the longest unanswered request that was written in one piece to the present
     ///   connection; 0 if there is none. A shorter frame is not the cause.
@@ -110,10 +111,10 @@ package protocol ConnectionLink: Sendable {
     /// Notes the number and the bytes of the events that wait for the app. Called at each change.
     mutating func backlogChanged(_ count: Int, bytes: Int)
 
-    /// The time at which `deadlineReached` is due; nil if none.
+    /// The time at which the driver must call `deadlineReached`; nil if there is none.
     var nextDeadline: NIODeadline? { get }
 
-    /// Does what is due at `now`.
+    /// Carries out the work that is scheduled for `now` or earlier.
     mutating func deadlineReached(now: NIODeadline, effects: inout Effects)
 }
 
@@ -142,7 +143,7 @@ extension ConnectionLink {
     package mutating func deadlineReached(now: NIODeadline, effects: inout Effects) {}
 }
 
-/// The bounds of the events that wait for the app.
+/// The limits on the events that wait for the app.
 package enum Backlog {
     /// Above this number of bytes, the client drops new events that are ephemeral or can be fetched again.
     package static let maxBytes = 64 * 1_048_576
@@ -154,7 +155,7 @@ package enum Backlog {
     package static let maxEvents = 16_384
 }
 
-/// An instruction of a link to its driver.
+/// An instruction from a link to its driver.
 package enum LinkEffect<Link: ConnectionLink>: Sendable {
     /// The login succeeded. The server may limit the heartbeat interval and suggest an interval for the network.
     case authenticated(Link.Login, heartbeatAtMost: Duration? = nil, heartbeatPrior: Duration? = nil)

@@ -11,7 +11,7 @@ public enum ConnectionState: Hashable, Sendable {
     case authenticating
     /// The client is logged in.
     case live
-    /// The connection was given up, and is being closed. The value is the reason.
+    /// The connection is lost, and is being closed. The value is the reason.
     case lost(HermesClientError)
     /// There is no connection; the error is the reason. The next try is made after the delay.
     case waiting(HermesClientError, delay: Duration)

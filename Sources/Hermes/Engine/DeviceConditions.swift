@@ -15,10 +15,11 @@ import NIOConcurrencyHelpers
 public final class DeviceConditions: Sendable {
     /// The app's state.
     public enum AppState: Hashable, Sendable {
-        /// The user looks at the app. A waiting client tries at once, and an open connection is checked with a
-        /// heartbeat.
+        /// The user looks at the app. A waiting client tries to connect at once, and an open connection is checked
+        /// with a heartbeat.
         case foreground
-        /// The app runs unseen. Connections stay, with heartbeats as infrequent as the network allows.
+        /// The app runs in the background. Connections stay open. With ``HeartbeatPolicy/adaptive``, heartbeats are as
+        /// infrequent as the network allows.
         case background
         /// The app is about to be suspended. Connections are closed until the state changes, so that the server uses
         /// push services.
@@ -30,7 +31,7 @@ public final class DeviceConditions: Sendable {
         var appState = AppState.foreground
         var path = NetworkPath.unknown
 
-        /// Whether clients do not try to connect: the app is suspended, or the network is not usable.
+        /// Whether clients must not try to connect, because the app is suspended or the network is not usable.
         var isHeld: Bool { appState == .suspended || !path.isUsable }
     }
 
@@ -55,13 +56,13 @@ public final class DeviceConditions: Sendable {
     /// Creates conditions of an app in the foreground with a usable network.
     package init() {}
 
-    /// The app's state; initially in the foreground.
+    /// The app's state; initially ``AppState/foreground``.
     public var appState: AppState {
         get { snapshot.appState }
         set { change { $0.appState = newValue } }
     }
 
-    /// The device's network; initially unknown and assumed to be usable.
+    /// The device's network; initially an unknown network that counts as usable.
     public var networkPath: NetworkPath {
         get { snapshot.path }
         set { change { $0.path = newValue } }

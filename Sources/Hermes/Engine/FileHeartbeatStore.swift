@@ -45,10 +45,10 @@ package final class FileHeartbeatStore: HeartbeatStore {
         )
     }
 
-    /// Returns the heartbeat learned for the network with this label; nil if none.
+    /// Returns the heartbeat that was learned for the network with this label; nil if there is none.
     package func learned(of network: String) -> LearnedHeartbeat? { memory.learned(of: network) }
 
-    /// Keeps the heartbeat learned for the network with this label.
+    /// Keeps the heartbeat that was learned for the network with this label.
     package func remember(_ learned: LearnedHeartbeat, of network: String) {
         memory.remember(learned, of: network)
         queue.async { self.write() }

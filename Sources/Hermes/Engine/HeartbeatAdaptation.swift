@@ -3,12 +3,12 @@
 
 /// The bounds within which a client searches for the longest heartbeat interval that a network allows.
 ///
-/// Address translators (NAT) between device and server forget a silent connection after 30 s to some tens of minutes.
-/// Data that the server sends later is lost, and neither side is notified. Heartbeats that are too frequent drain the
-/// battery. If heartbeats are too rare, pushes are lost.
+/// Address translators (NAT) between the device and the server forget a silent connection after a time between 30 s
+/// and some tens of minutes. Data that the server sends later is lost, and neither side is notified. Heartbeats that
+/// are too frequent drain the battery. If heartbeats are too rare, pushes are lost.
 package struct HeartbeatAdaptation: Hashable, Sendable {
-    /// The shortest interval. The default is below 30 s, the time after which the most impatient networks forget a
-    /// connection.
+    /// The shortest interval. The default is below 30 s, because some networks forget a connection after 30 s of
+    /// silence.
     package var shortest: Duration
     /// The longest interval.
     package var longest: Duration

@@ -6,15 +6,15 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     /// The time between two heartbeats. With an adaptation, it is the first interval that is tried, and the longest
     /// interval in the foreground.
     package var interval: Duration
-    /// The bounds within which the interval adapts to the network; nil: it is fixed.
+    /// The bounds within which the interval adapts to the network; nil if the interval is fixed.
     package var adaptation: HeartbeatAdaptation?
     /// The time to wait for an answer; nil if the protocol has none. Any byte from the server counts as the answer.
     package var answerTimeout: Duration?
-    /// The number of unanswered heartbeats in a row after which the connection is given up; at least 1.
+    /// The number of unanswered heartbeats in a row after which the connection counts as lost; at least 1.
     package var tries: Int
     /// Whether any write of the client counts as a heartbeat. The next heartbeat is due one interval after the last
-    /// write or the last incoming byte, whichever is earlier: a client that writes but receives nothing must notice the
-    /// silence.
+    /// write or the last incoming byte, whichever is earlier. A client that writes but receives nothing therefore
+    /// notices the silence.
     package var restartsOnWrite: Bool
 
     /// Creates a policy with a fixed interval.
@@ -22,8 +22,8 @@ public struct HeartbeatPolicy: Hashable, Sendable {
     /// - Parameters:
     ///   - interval: the time between two heartbeats.
     ///   - answerTimeout: how long to wait for an answer; nil if the protocol has none.
-    ///   - tries: the number of unanswered heartbeats in a row after which the connection is given up. The default is
-    ///     three, because a bad network may lose a heartbeat.
+    ///   - tries: the number of unanswered heartbeats in a row after which the connection counts as lost. The default
+    ///     is three, because a bad network may lose a heartbeat.
     ///   - restartsOnWrite: whether any write counts as a heartbeat for the server.
     public init(
         interval: Duration,

@@ -5,9 +5,9 @@
 ///
 /// The methods are called on the event loops of connections, so they must not block.
 package protocol HeartbeatStore: Sendable {
-    /// Returns the heartbeat learned for the network with this label; nil if none.
+    /// Returns the heartbeat that was learned for the network with this label; nil if there is none.
     func learned(of network: String) -> LearnedHeartbeat?
 
-    /// Keeps the heartbeat learned for the network with this label.
+    /// Keeps the heartbeat that was learned for the network with this label.
     func remember(_ learned: LearnedHeartbeat, of network: String)
 }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The heartbeat interval learned for a network. Time is passed in.
+/// The heartbeat interval that was learned for a network. Reads no clock: the caller passes the time.
 package struct LearnedHeartbeat: Hashable, Sendable {
     /// The interval that is used next.
     package var interval: Duration
@@ -51,7 +51,7 @@ package struct LearnedHeartbeat: Hashable, Sendable {
         change(to: interval + bounds.step, isStable: isLongest, within: bounds, date: date)
     }
 
-    /// Notes that the connection died while a heartbeat was unanswered.
+    /// Notes that the connection was lost while a heartbeat was unanswered.
     mutating func failed(within bounds: HeartbeatAdaptation, date: Int64) {
         successes = 0
         failures += 1

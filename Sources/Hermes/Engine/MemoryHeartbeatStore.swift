@@ -5,7 +5,7 @@ import NIOConcurrencyHelpers
 
 /// Keeps learned heartbeats in memory, for the 20 most recent networks.
 package final class MemoryHeartbeatStore: HeartbeatStore {
-    /// The largest number of networks: as many as a phone meets in a week.
+    /// The largest number of networks. A phone uses about this many in a week.
     static let maxNetworks = 20
 
     private let networks: NIOLockedValueBox<[String: LearnedHeartbeat]>
@@ -15,10 +15,10 @@ package final class MemoryHeartbeatStore: HeartbeatStore {
     /// - Parameter networks: learned heartbeats by network label.
     package init(_ networks: [String: LearnedHeartbeat] = [:]) { self.networks = NIOLockedValueBox(networks) }
 
-    /// Returns the heartbeat learned for the network with this label; nil if none.
+    /// Returns the heartbeat that was learned for the network with this label; nil if there is none.
     package func learned(of network: String) -> LearnedHeartbeat? { networks.withLockedValue { $0[network] } }
 
-    /// Keeps the heartbeat learned for the network with this label.
+    /// Keeps the heartbeat that was learned for the network with this label.
     package func remember(_ learned: LearnedHeartbeat, of network: String) {
         networks.withLockedValue { networks in
             networks[network] = learned

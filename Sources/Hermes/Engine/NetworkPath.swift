@@ -8,11 +8,12 @@ import Network
 
 /// The device's network.
 public struct NetworkPath: Hashable, Sendable {
-    /// The network's name, for example "wifi 192.168.1.1" or "cellular". Learned heartbeats are kept under this name,
-    /// which stays on the device.
+    /// The network's name, for example "wifi 192.168.1.1" or "cellular". Learned heartbeats are kept under this name.
+    /// The name is not sent to the server.
     package var label: String
-    /// The kind of network, for example "wifi", "cellular" or "cellular:26201". Statistics go to the server under this
-    /// name, and the server may suggest a heartbeat for it. So it must not identify a person or a place.
+    /// The kind of network, for example "wifi", "cellular" or "cellular:26201". Statistics are sent to the server
+    /// under this name, and the server may suggest a heartbeat interval for it. The name must therefore not identify a
+    /// person or a place.
     package var kind: String
     /// Whether connections can be opened at all.
     package var isUsable: Bool
@@ -20,9 +21,9 @@ public struct NetworkPath: Hashable, Sendable {
     /// Creates a path.
     ///
     /// - Parameters:
-    ///   - label: the network's name; cut at 64 characters.
-    ///   - kind: the kind of network; nil: the label up to its first space. Only printable ASCII is kept, at most 64
-    ///     characters.
+    ///   - label: the network's name. It is cut off after 64 characters.
+    ///   - kind: the kind of network. If it is nil, the kind is the label up to its first space. Only printable ASCII
+    ///     is kept, at most 64 characters.
     ///   - isUsable: whether connections can be opened at all.
     public init(label: String, kind: String? = nil, isUsable: Bool = true) {
         self.label = String(label.prefix(64))
@@ -31,7 +32,7 @@ public struct NetworkPath: Hashable, Sendable {
         self.isUsable = isUsable
     }
 
-    /// A network of which nothing is known. It counts as usable.
+    /// An unknown network, which counts as usable.
     package static let unknown = NetworkPath(label: "unknown")
 }
 

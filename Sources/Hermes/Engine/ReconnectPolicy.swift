@@ -3,7 +3,8 @@
 
 /// The waiting times before a client reconnects.
 ///
-/// A server that restarts loses all its clients at once. Random delays keep them from returning at the same moment.
+/// A server that restarts loses all its clients at once. Random delays keep the clients from returning at the same
+/// moment.
 public struct ReconnectPolicy: Hashable, Sendable {
     /// The windows of the first tries. Each try is made at a random moment of its window, and the windows follow one
     /// another.
@@ -19,7 +20,8 @@ public struct ReconnectPolicy: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - windows: the windows of the first tries.
-    ///   - delays: the delays of later tries; the last delay repeats. Empty: no further tries.
+    ///   - delays: the delays of later tries; the last delay repeats. If there are no delays, there are no further
+    ///     tries.
     ///   - jitter: the largest deviation of a delay, as a fraction: 0 to 1.
     ///   - maxAdvisedWindow: the longest window that the client accepts from the server's advice.
     public init(
@@ -34,8 +36,8 @@ public struct ReconnectPolicy: Hashable, Sendable {
         self.jitter = min(max(jitter, 0), 1)
     }
 
-    /// The policy for the many apps that are clients of one server: six tries, each at a random moment of its own
-    /// window of 15 s, then tries after 1, 2, 5 and 10 minutes, and then every 10 minutes.
+    /// The policy for a server with many clients: six tries, each at a random moment of its own window of 15 s, then
+    /// tries after 1, 2, 5 and 10 minutes, and then every 10 minutes.
     ///
     /// If the network changes or the app comes to the foreground, the client tries at once, and the policy starts
     /// again.
@@ -43,8 +45,8 @@ public struct ReconnectPolicy: Hashable, Sendable {
         windows: Array(repeating: .seconds(15), count: 6),
         delays: [.seconds(60), .seconds(120), .seconds(300), .seconds(600)]
     )
-    /// The policy for a person at a terminal: each of the first tries is made within 1 s, and later tries are made
-    /// every few seconds.
+    /// The policy for a person at a terminal: six tries, each at a random moment of its own window of 1 s to 3 s, then
+    /// tries after 3 s and 5 s, and then every 10 s.
     public static let interactive = ReconnectPolicy(
         windows: [.seconds(1), .seconds(1), .seconds(1), .seconds(2), .seconds(2), .seconds(3)],
         delays: [.seconds(3), .seconds(5), .seconds(10)],
@@ -59,10 +61,10 @@ extension ConnectionEngine {
     package struct Advice: Hashable, Sendable {
         /// The shortest wait. The client limits it to an hour.
         var notBefore: Duration
-        /// The window that follows the wait. The client reconnects at a random moment of the window, which it limits to
-        /// the policy's longest window.
+        /// The window that follows the wait. The client limits the window to the policy's longest window, and
+        /// reconnects at a random moment of the limited window.
         var window: Duration
-        /// The endpoint to connect to; nil: the same as before.
+        /// The endpoint to connect to; nil if it is the same as before.
         var endpoint: ServerAddress.Endpoint?
     }
 }

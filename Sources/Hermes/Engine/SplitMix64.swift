@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A small random number generator that is a value: the same seed gives the same decisions.
+/// A small random number generator with value semantics. The same seed gives the same numbers.
 struct SplitMix64: RandomNumberGenerator, Sendable {
     var state: UInt64
 

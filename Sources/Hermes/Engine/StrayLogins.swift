@@ -1,16 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The logins that the client gave up before their answers arrived. Such a login may reach the server late and replace
-/// a later login of the same client. Does no I/O.
+/// The logins that the client abandoned before their answers arrived. An abandoned login may reach the server late and
+/// replace a later login of the same client. Does no I/O.
 ///
-/// A replaced client stops, so that two devices with one id do not replace each other forever. But if one of the
-/// given-up logins may be the cause, the client reconnects. Each login is blamed only once.
+/// A replaced client stops, so that two devices with the same id do not replace each other forever. But if an
+/// abandoned login may be the cause, the client reconnects. Each login is blamed only once.
 package struct StrayLogins: Sendable {
     /// The time at which the unanswered login was sent, by the device's clock, in milliseconds since 1970; nil if no
     /// login is unanswered.
     private var startedAt: Int64?
-    /// The times at which logins were given up, oldest first.
+    /// The times at which logins were abandoned, oldest first.
     private var givenUp: [Int64]
 
     /// The largest number of remembered logins.
@@ -30,7 +30,7 @@ package struct StrayLogins: Sendable {
     /// Records that the login was answered.
     package mutating func answered() { startedAt = nil }
 
-    /// Records that the connection is gone. An unanswered login then counts as given up.
+    /// Records that the connection is lost. An unanswered login then counts as abandoned.
     package mutating func connectionLost(now: Int64 = WallClock.milliseconds()) {
         guard startedAt != nil else { return }
         startedAt = nil
@@ -39,7 +39,7 @@ package struct StrayLogins: Sendable {
 
     /// Records that another login replaced this client's login.
     ///
-    /// - Returns: whether that login may be one that this client gave up.
+    /// - Returns: whether the other login may be one that this client abandoned.
     package mutating func blame(now: Int64 = WallClock.milliseconds()) -> Bool {
         givenUp.removeAll { abs(now - $0) > Self.milliseconds }
         return givenUp.popLast() != nil

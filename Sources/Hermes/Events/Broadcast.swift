@@ -3,10 +3,10 @@
 
 import NIOConcurrencyHelpers
 
-/// Hands each element to every subscription that wants it. Each subscription has a mailbox of its own. A slow loop
-/// delays no other loop; it misses the elements for which its mailbox has no room.
+/// Hands each element to every subscription that wants it. Each subscription has its own mailbox, so a slow loop does
+/// not delay the other loops. A full mailbox drops new elements.
 ///
-/// State: behind a lock. The lock is not held while elements are handed over.
+/// A lock protects the state. The lock is not held while elements are handed over.
 final class Broadcast<Element: Sendable>: Sendable {
     private struct State {
         var subscriptions: [UInt64: Entry] = [:]
@@ -67,7 +67,7 @@ final class Broadcast<Element: Sendable>: Sendable {
     ///
     /// - Parameter bytes: an estimate of the memory that the element takes while it waits.
     func send(_ element: Element, bytes: Int) {
-        // If a mailbox is full, its loop misses the element.
+        // A full mailbox drops the element.
         for entry in entries where entry.isWanted(element) { _ = entry.mailbox.offer(element, bytes: bytes) }
     }
 

@@ -3,8 +3,8 @@
 
 import HermesWire
 
-/// An event that matters only at its moment. It arrives only if the client is connected, and neither the server nor the
-/// client stores it.
+/// An event that matters only when it happens. It arrives only if the client is connected, and neither the server nor
+/// the client stores it.
 ///
 /// ```swift
 /// for await event in client.ephemeralEvents {
@@ -25,8 +25,8 @@ public struct EphemeralEvent: Hashable, Sendable {
         case room(RoomEvent)
         /// The pushes with these numbers did not arrive and cannot be fetched. The topic of a room is "room/NAME".
         case missedPushes(topic: String, numbers: ClosedRange<UInt64>)
-        /// Data from another account that sets up a peer-to-peer link or a call. Nil data mean that the other account
-        /// has ended the link or call.
+        /// Data that another account sent to set up a peer-to-peer link or a call. If the data is nil, the other
+        /// account has ended the link or call.
         case signal(from: UserID, sessionID: String, data: [UInt8]?)
         /// A notice from the server's operator.
         case notice(String)

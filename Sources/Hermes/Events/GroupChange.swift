@@ -8,7 +8,7 @@ import HermesWire
 @nonexhaustive
 #endif
 public enum GroupChange: Hashable, Sendable {
-    /// The group was created, with these members besides the owner.
+    /// The group was created, with these members in addition to the owner.
     case created([UserID])
     /// The group's name, picture or rules changed.
     case changed

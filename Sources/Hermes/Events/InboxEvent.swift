@@ -9,7 +9,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// An entry of the inbox, which the server keeps until the app has taken it. Each entry arrives once and in order.
+/// An entry of the inbox. The server keeps an entry until the app has taken it. Each entry arrives once and in order.
 ///
 /// ```swift
 /// for await event in client.events {
@@ -41,10 +41,11 @@ public struct InboxEvent: Hashable, Sendable {
         /// A call with another account. The call's ``EphemeralEvent/Kind/signal(from:sessionID:data:)`` events have the
         /// same session id.
         case call(CallStage, with: UserID, sessionID: String)
-        /// The server deleted the entries with these seqs before this device got them. They cannot be fetched.
+        /// The server deleted the entries with these seqs before this device got them. The deleted entries cannot be
+        /// fetched.
         case gap(ClosedRange<UInt64>)
-        /// The server lost its store or the newest entries in it, and assigns their seqs to new entries. Lost entries
-        /// that the app had not received do not arrive.
+        /// The server lost its store, or the newest entries in its store. It assigns the seqs of the lost entries to
+        /// new entries. Lost entries that the app has not received will not arrive.
         case inboxReset
         /// An entry of a kind that this version does not know.
         case unknown

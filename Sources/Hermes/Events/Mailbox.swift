@@ -4,9 +4,9 @@
 import DequeModule
 import NIOConcurrencyHelpers
 
-/// A bounded queue of the elements that wait for one loop. If there is no room for an element, it is dropped.
+/// A bounded queue of the elements that wait for one loop. If there is no room for an element, the element is dropped.
 ///
-/// State: behind a lock.
+/// A lock protects the state.
 final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
         var elements = Deque<(element: Element, bytes: Int)>()
@@ -37,7 +37,7 @@ final class Mailbox<Element: Sendable>: Sendable {
     /// - Parameters:
     ///   - element: the element.
     ///   - bytes: an estimate of the memory that the element takes while it waits.
-    ///   - isBounded: whether the element is dropped if there is no room. If not, the caller bounds these elements in
+    ///   - isBounded: whether the element is dropped if there is no room. If not, the caller limits these elements in
     ///     another way.
     /// - Returns: false if the element was dropped, because there is no room or the mailbox is finished.
     func offer(_ element: Element, bytes: Int = 0, isBounded: Bool = true) -> Bool {
@@ -62,8 +62,8 @@ final class Mailbox<Element: Sendable>: Sendable {
             state.lastWaiter &+= 1
             return state.lastWaiter
         }
-        // If the task is cancelled after it got its element, `onCancel` adds the number to `cancelled`. Nobody uses the
-        // number again, so remove it.
+        // If the task is cancelled after it got its element, `onCancel` adds the number to `cancelled`. The number is
+        // not used again, so it is removed.
         defer { state.withLockedValue { _ = $0.cancelled.remove(id) } }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

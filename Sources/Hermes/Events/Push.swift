@@ -17,7 +17,7 @@ public struct Push: Hashable, Sendable {
     public var title: String
     /// The text: at most 4,096 characters.
     public var body: String
-    /// The application's own JSON object, see ``data(as:)``: at most 16 KiB; may be empty.
+    /// The application's own JSON object, at most 16 KiB long; may be empty. See ``data(as:)``.
     public var dataJSON: String
     /// The key under which a newer push replaces this one; may be empty.
     public var collapseKey: String
@@ -29,7 +29,7 @@ public struct Push: Hashable, Sendable {
     public var topic: String
     /// The full name of the type of ``messageBytes``, for example "shop.OrderShipped"; may be empty.
     public var messageType: String
-    /// The back end's own message, see ``message(as:)``: at most 16 KiB; may be empty.
+    /// The back end's own message, at most 16 KiB long; may be empty. See ``message(as:)``.
     public var messageBytes: [UInt8]
 
     package init(

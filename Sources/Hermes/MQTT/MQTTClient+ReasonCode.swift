@@ -18,7 +18,7 @@ extension MQTTClient {
         /// Whether the operation failed.
         public var isFailure: Bool { rawValue >= 0x80 }
 
-        /// The operation succeeded. For a subscription: it was granted with QoS 0.
+        /// The operation succeeded. If the operation is a subscription, it was granted with QoS 0.
         public static let success = Self(rawValue: 0x00)
         /// A subscription was granted with QoS 1.
         package static let grantedQoS1 = Self(rawValue: 0x01)
@@ -43,15 +43,16 @@ extension MQTTClient {
             return "\(entry?.name ?? "unknown reason") (0x\(rawValue < 16 ? "0" : "")\(hex))"
         }
 
-        /// The remedy, where one is known.
+        /// The remedy; nil if none is known.
         var remedy: String? { entry?.remedy }
 
-        /// Whether to retry a connection that the server refused or ended for this reason, or a subscription that it
-        /// did not renew.
+        /// Whether the client tries again after the server refused or ended a connection for this reason, or did not
+        /// renew a subscription for it.
         var mayRetry: Bool {
             switch rawValue {
-            // Normal, unspecified, implementation specific, unavailable, busy, shutting down, keep-alive, rate, quota,
-            // connection rate, connect time.
+            // In this order: success, unspecified error, implementation specific error, server unavailable, server
+            // busy, server shutting down, keep alive timeout, message rate too high, quota exceeded, connection rate
+            // exceeded, maximum connect time.
             case 0x00, 0x80, 0x83, 0x88, 0x89, 0x8B, 0x8D, 0x96, 0x97, 0x9F, 0xA0: true
             default: false
             }

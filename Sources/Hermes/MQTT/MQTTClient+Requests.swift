@@ -8,13 +8,13 @@ extension MQTTClient {
 
     /// Publishes a message.
     ///
-    /// With QoS 0 the call returns when the operating system has the message. With QoS 1 and 2 it returns when the
-    /// server has acknowledged the message. Several calls may wait at once; messages are sent in the order of the
-    /// calls.
+    /// With QoS 0, the call returns when the operating system has accepted the message. With QoS 1 and 2, it returns
+    /// when the server has acknowledged the message. Several calls may wait at once; messages are sent in the order of
+    /// the calls.
     ///
     /// - Returns: `.success`, or `.noMatchingSubscribers` if the server reports it.
-    /// - Throws: HermesClientError if the server refuses the message (see ``HermesClientError/mqttReason``), or the
-    ///   timeout passes; CancellationError if the task is cancelled (the message may still be published).
+    /// - Throws: HermesClientError if the server refuses the message (see ``HermesClientError/mqttReason``) or does
+    ///   not acknowledge it in time; CancellationError. After a cancellation, the message may still be published.
     @discardableResult
     public func publish(_ message: MQTTMessage) async throws -> ReasonCode {
         let outgoing = try encoded(message)
@@ -37,12 +37,12 @@ extension MQTTClient {
         try await publish(MQTTMessage(topic: topic, text: text, qos: qos, retain: retain))
     }
 
-    /// Publishes a message without waiting. Messages that one thread publishes this way are sent in order.
+    /// Publishes a message without waiting. Messages that one thread publishes in this way are sent in order.
     ///
     /// - Parameters:
     ///   - message: the message, as for ``publish(_:)``. A message of QoS 0 fails if there is no connection.
-    ///   - whenDone: gets the outcome, on the client's event loop; must not block. If the message cannot be encoded,
-    ///     the function is called at once on the caller's thread.
+    ///   - whenDone: the function that gets the outcome, on the client's event loop. It must not block. If the message
+    ///     cannot be encoded, the function is called at once on the caller's thread.
     package func publish(
         _ message: MQTTMessage,
         whenDone: @escaping @Sendable (Result<ReasonCode, any Error>) -> Void
@@ -87,7 +87,7 @@ extension MQTTClient {
     /// Pings the server and returns the round-trip time. When the call returns, the server has read everything that was
     /// published before on this connection, including messages of QoS 0.
     ///
-    /// - Throws: HermesClientError if the connection is lost or no answer arrives in time.
+    /// - Throws: HermesClientError if the connection is lost, or if no answer arrives in time.
     @discardableResult
     package func ping() async throws -> Duration {
         let start = ContinuousClock.now
@@ -101,8 +101,8 @@ extension MQTTClient {
     /// connection.
     ///
     /// - Parameter subscriptions: the subscriptions; at least one.
-    /// - Returns: for each subscription, the granted QoS (below 0x80) or the reason of the refusal.
-    /// - Throws: HermesClientError if the request cannot be encoded or the timeout passes; CancellationError.
+    /// - Returns: for each subscription, the granted QoS (below 0x80) or the reason for the refusal.
+    /// - Throws: HermesClientError if the request cannot be encoded or is not answered in time; CancellationError.
     public func subscribe(_ subscriptions: [Subscription]) async throws -> [ReasonCode] {
         try await subscribe(subscriptions, identifier: nil)
     }
@@ -135,9 +135,10 @@ extension MQTTClient {
 
     /// Ends subscriptions.
     ///
-    /// - Parameter filters: the filters, as they were subscribed to; at least one.
-    /// - Returns: the outcome for each filter. MQTT 3.1.1 reports no failures, so there every outcome is a success.
-    /// - Throws: HermesClientError if the request cannot be encoded or the timeout passes; CancellationError.
+    /// - Parameter filters: the topic filters of the subscriptions; at least one.
+    /// - Returns: the outcome for each filter. A server of MQTT 3.1.1 reports no failures, so every outcome is then a
+    ///   success.
+    /// - Throws: HermesClientError if the request cannot be encoded or is not answered in time; CancellationError.
     @discardableResult
     public func unsubscribe(from filters: String...) async throws -> [ReasonCode] { try await unsubscribe(filters) }
 

@@ -16,11 +16,11 @@ extension MQTTClient {
 
     /// The quality of service, which says how reliably a message is delivered.
     public enum QoS: UInt8, Hashable, Sendable, CaseIterable {
-        /// At most once: not acknowledged.
+        /// At most once. The message is not acknowledged.
         case atMostOnce = 0
-        /// At least once: sent again until it is acknowledged.
+        /// At least once. The message is sent again until it is acknowledged.
         case atLeastOnce = 1
-        /// Exactly once, while both sides keep the session.
+        /// Exactly once, as long as both sides keep the session.
         case exactlyOnce = 2
 
         init(_ wire: MQTTQoS) {
@@ -55,9 +55,9 @@ extension MQTTClient {
 
         /// The topic filter.
         package var filter: String
-        /// The highest QoS with which messages are delivered.
+        /// The highest QoS at which messages are delivered.
         package var qos: QoS
-        /// Whether messages of this client are left out; MQTT 5.0 only.
+        /// Whether the client does not get its own messages; MQTT 5.0 only.
         package var noLocal: Bool
         /// Whether forwarded messages keep the publisher's retain flag; MQTT 5.0 only.
         package var retainAsPublished: Bool
@@ -69,8 +69,8 @@ extension MQTTClient {
         /// - Parameters:
         ///   - filter: the topic filter: `+` matches one level, and `#` at the end matches all levels below;
         ///     `$share/GROUP/FILTER` is a shared subscription.
-        ///   - qos: the highest QoS with which messages are delivered.
-        ///   - noLocal: whether messages of this client are left out; MQTT 5.0 only.
+        ///   - qos: the highest QoS at which messages are delivered.
+        ///   - noLocal: whether the client does not get its own messages; MQTT 5.0 only.
         ///   - retainAsPublished: whether forwarded messages keep the publisher's retain flag; MQTT 5.0 only.
         ///   - retainHandling: the retained messages that the subscription delivers; MQTT 5.0 only.
         public init(
@@ -115,10 +115,10 @@ extension MQTTClient {
         package var receiveMaximum: Int
         /// The longest packet that the server accepts, in bytes; nil if the server named no limit.
         package var maxPacketBytes: Int?
-        /// The keep-alive that the server wants in place of the client's; nil if the server accepts the client's.
+        /// The keep alive that the server requires; nil if the server accepts the client's keep alive.
         package var serverKeepAlive: Duration?
-        /// The time for which the server keeps the session after the connection ends; nil: the time that the client
-        /// asked for.
+        /// The time for which the server keeps the session after the connection ends; nil if it is the time that the
+        /// client asked for.
         package var sessionExpiry: Duration?
         /// The server's user properties.
         package var userProperties: [MQTTMessage.UserProperty]

@@ -18,36 +18,37 @@ public import NIOCore
 /// }
 /// ```
 ///
-/// The client reconnects by itself: it resumes its session or subscribes again, and sends unacknowledged publications
-/// again, marked as duplicates. A message is acknowledged when the app asks for the next one, so that a slow app slows
-/// the server down instead of filling its own memory.
+/// The client reconnects by itself. It then resumes its session or subscribes again, and sends unacknowledged
+/// publications again, marked as duplicates. A message of QoS 1 or 2 is acknowledged when the app asks for the next
+/// message. A slow app thus slows the server down instead of filling its own memory.
 public final class MQTTClient: Sendable {
     /// A client's settings.
     public struct Configuration: Sendable {
-        /// The server's address. The port is the server's MQTT port or, for a WebSocket (for example at "/mqtt"), its
-        /// HTTP port.
+        /// The server's address. The port is the server's MQTT port. For a WebSocket, which often has the path
+        /// "/mqtt", it is the server's HTTP port.
         public var server: ServerAddress
         /// The protocol version.
         public var version: Version
         /// The client identifier, which names the session. If it is empty, the server assigns one; this requires a
         /// clean start.
         public var clientID: String
-        /// Whether the first connection discards the server's session of an earlier run. With MQTT 3.1.1, true also
-        /// makes each session end with its connection (clean session).
+        /// Whether the first connection discards the session that the server keeps from an earlier run. With MQTT
+        /// 3.1.1, `true` also makes each session end with its connection (clean session).
         public var cleanStart: Bool
         /// The time for which the server keeps the session without a connection, in whole seconds; MQTT 5.0 only. A
         /// time of 2^32 - 1 s means forever.
         public var sessionExpiry: Duration
-        /// The user name; nil: the client is anonymous, or the server takes the name from its certificate.
+        /// The user name; nil if the client is anonymous, or if the server takes the name from the client's
+        /// certificate.
         public var userName: String?
         /// The password or a token.
         public var password: String?
-        /// The message that the server publishes when the client disappears without DISCONNECT.
+        /// The message that the server publishes when the connection ends without a DISCONNECT.
         public var will: MQTTMessage?
         /// The time for which the server waits for the client to return before it publishes the will, in whole seconds;
         /// MQTT 5.0 only.
         public var willDelay: Duration
-        /// The policy for heartbeats, whose longest interval is CONNECT's keep alive.
+        /// The policy for heartbeats. The longest interval of the policy is the keep alive in CONNECT.
         public var heartbeat: HeartbeatPolicy
         /// The policy for reconnecting.
         public var reconnect: ReconnectPolicy
@@ -93,7 +94,8 @@ public final class MQTTClient: Sendable {
             userProperties = []
         }
 
-        /// CONNECT's keep alive; 0 (none) if the interval is too long for the field.
+        /// The keep alive in CONNECT, in seconds. It is 0, which means none, if the interval is too long for the
+        /// field.
         var keepAliveSeconds: UInt16 { UInt16(exactly: heartbeat.longestInterval.wholeSeconds) ?? 0 }
     }
 
@@ -104,9 +106,10 @@ public final class MQTTClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: the client's settings.
-    ///   - eventLoop: the event loop of the client's connection; nil: one of the process's shared event loops.
-    ///   - logger: gets log messages at debug level, without message contents or secrets.
-    /// - Throws: HermesClientError if the TLS options are invalid, or CONNECT cannot be encoded.
+    ///   - eventLoop: the event loop of the client's connection. If it is nil, the client uses one of the process's
+    ///     shared event loops.
+    ///   - logger: the logger that gets log messages at debug level, without message contents or secrets.
+    /// - Throws: HermesClientError if the TLS options are invalid, or if CONNECT cannot be encoded.
     public init(
         _ configuration: Configuration,
         eventLoop: (any EventLoop)? = nil,
@@ -173,7 +176,8 @@ public final class MQTTClient: Sendable {
     /// server ends the present connection when its token expires; the client then reconnects with the new credentials.
     ///
     /// - Parameters:
-    ///   - userName: the user name; nil: the client is anonymous, or the server takes the name from its certificate.
+    ///   - userName: the user name; nil if the client is anonymous, or if the server takes the name from the client's
+    ///     certificate.
     ///   - password: the password or a token.
     /// - Throws: HermesClientError `.notEncodable` if CONNECT cannot carry the values; the client then keeps the former
     ///   values.
@@ -186,7 +190,7 @@ public final class MQTTClient: Sendable {
         get async { await driver.attempt }
     }
 
-    /// The number of QoS 0 messages that were dropped because too many waited for the app.
+    /// The number of QoS 0 messages that were dropped because too many messages waited for the app.
     public var droppedMessages: Int {
         get async { await driver.link.dropped }
     }
@@ -206,9 +210,9 @@ public final class MQTTClient: Sendable {
     ///   QoS 1 or 2 is delivered again.
     public func close(takingLastMessage: Bool = true) async { await driver.close(takesLast: takingLastMessage) }
 
-    /// Waits until the client has stopped. If the task is cancelled, closes the client. A last message of QoS 1 or 2 is
-    /// then delivered again, because the app may still be handling it. If the app is done with the last message, call
-    /// ``close(takingLastMessage:)`` instead of cancelling the task.
+    /// Waits until the client has stopped. If the task is cancelled, closes the client. If the last message has QoS 1
+    /// or 2, it is then delivered again, because the app may still be handling it. If the app is done with the last
+    /// message, call ``close(takingLastMessage:)`` instead of cancelling the task.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }

@@ -24,11 +24,11 @@ struct MQTTInbound: Sendable {
     }
 
     private enum State: Hashable {
-        /// The message was delivered under the number `delivery`, and the app has not taken it yet. `connection` is the
-        /// last connection over which it arrived.
+        /// The message was delivered under the number `delivery`, and the app has not taken it yet. `connection` is
+        /// the number of the last connection over which the message arrived.
         case untaken(delivery: UInt64, connection: UInt64)
         /// The app has taken the message. At QoS 1, the PUBACK waits until the server sends the message again. At QoS
-        /// 2, PUBREL has not arrived.
+        /// 2, PUBREL has not arrived yet.
         case taken
     }
 
@@ -40,7 +40,7 @@ struct MQTTInbound: Sendable {
     mutating func connected(sessionPresent: Bool) {
         connection &+= 1
         guard !sessionPresent else { return }
-        // Packet identifiers of the lost session are meaningless.
+        // The packet identifiers of the lost session are meaningless.
         atLeastOnce = [:]
         exactlyOnce = [:]
     }
@@ -65,8 +65,9 @@ struct MQTTInbound: Sendable {
                 atLeastOnce[packetID] = nil
                 return .acknowledge(.puback(packetID))
             case .untaken, .taken, nil:
-                // Without the duplicate flag, this is another message: the server gave up the message of an earlier
-                // connection [MQTT-3.3.1-1]. The acknowledgement of that message must not count for this one.
+                // Without the duplicate flag, this is another message: the server has abandoned the message that it
+                // sent over an earlier connection [MQTT-3.3.1-1]. The acknowledgement of the abandoned message must
+                // not count for the new message.
                 let delivery = nextDelivery()
                 atLeastOnce[packetID] = .untaken(delivery: delivery, connection: connection)
                 return .deliver(delivery)
@@ -77,7 +78,7 @@ struct MQTTInbound: Sendable {
                 exactlyOnce[packetID] = .untaken(delivery: delivery, connection: connection)
                 return .ignore
             case .taken:
-                // Until PUBREL, this is the same message, whatever its flags say [MQTT-4.3.3-10].
+                // Until PUBREL arrives, this is the same message, regardless of its flags [MQTT-4.3.3-10].
                 return .acknowledge(.pubrec(packetID))
             case nil:
                 let delivery = nextDelivery()

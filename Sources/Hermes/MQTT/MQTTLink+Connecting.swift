@@ -62,7 +62,8 @@ extension MQTTLink {
             }
             return effects.append(.refused(error))
         }
-        // A server with an unrequested session would deliver messages that nobody subscribed to [MQTT-3.2.2-4].
+        // If the client accepted an old session that it had asked to discard, it would get messages that it has not
+        // subscribed to [MQTT-3.2.2-4].
         guard !packet.sessionPresent || !startsClean else {
             throw MQTTPacketError(.protocolError, "the server resumed a session that should be new [MQTT-3.2.2-2]")
         }
@@ -71,8 +72,9 @@ extension MQTTLink {
         if connection == nil { resumesEarlierRun = packet.sessionPresent }
         connection = accepted
         isConnected = true
-        // The identifiers stay until the server has confirmed all of their subscriptions. If a later connection has a
-        // session, it may be the session of a connection that ended before the confirmation.
+        // The identifiers stay in `unrenewed` until the server has confirmed all of their subscriptions. If a later
+        // connection resumes a session, the session may still lack subscriptions: its first connection may have ended
+        // before the confirmation.
         if !packet.sessionPresent { unrenewed = Set(subscriptions.map(\.identifier)) }
         inbound.connected(sessionPresent: packet.sessionPresent)
         let actions = outbound.connected(
@@ -99,7 +101,7 @@ extension MQTTLink {
     mutating func lost() {
         isConnected = false
         awaited = [:]
-        // With MQTT 5.0, the server says which length it accepts, so no publication is suspected.
+        // With MQTT 5.0, the server says which length it accepts, so no publication is suspected of being too long.
         outbound.lost(suspects: version == .v311 && !isClosing)
         isClosing = false
         strayLogins.connectionLost()
@@ -198,27 +200,27 @@ extension MQTTLink {
 
 // MARK: - Subscriptions
 extension MQTTLink {
-    /// The largest number of filters in a packet that renews subscriptions. Some servers accept no more, for example
-    /// AWS IoT Core.
+    /// The largest number of filters in a packet that renews subscriptions. Some servers, for example AWS IoT Core,
+    /// accept no more filters.
     private static let maxRenewedFilters = 8
     /// The longest packet that renews several subscriptions, in bytes. A server of MQTT 3.1.1 does not say which length
     /// it accepts.
     private static let maxRenewalBytes = 4_096
-    /// The largest number of bytes that a SUBSCRIBE has beside its filters: the fixed header (5), the packet identifier
-    /// (2), and the properties with a subscription identifier (6).
+    /// The largest number of bytes that a SUBSCRIBE has in addition to its filters: the fixed header (5), the packet
+    /// identifier (2), and the properties with a subscription identifier (6).
     private static let subscribeOverhead = 5 + 2 + 6
     /// The number of renewals in a row that the server may refuse for a temporary reason before the client stops. With
-    /// MQTT 3.1.1, a permanent refusal has the same code.
+    /// MQTT 3.1.1, a permanent refusal has the same code as a temporary refusal.
     static let maxRefusedRenewals = 10
 
-    /// Returns the subscriptions with an identifier, grouped into packets that the server accepts. The app has made
-    /// them in many packets, so one packet with all of them may be too long.
+    /// Returns the subscriptions with an identifier, grouped into packets that the server accepts. The app may have
+    /// requested the subscriptions in many packets, so one packet with all of them may be too long.
     private func renewals(of identifier: Int?) -> [[MQTTClient.Subscription]] {
         let limit = min(connection?.maxPacketBytes ?? Int.max, Self.maxRenewalBytes) - Self.subscribeOverhead
         var packets: [[MQTTClient.Subscription]] = []
         var bytes = 0
         for (subscription, other) in subscriptions where other == identifier {
-            // The filter has a length before it, and its options behind it.
+            // A length precedes the filter, and the options follow it.
             let length = 2 + subscription.filter.utf8.count + 1
             if let count = packets.last?.count, count < Self.maxRenewedFilters, bytes + length <= limit {
                 packets[packets.endIndex - 1].append(subscription)
@@ -235,7 +237,7 @@ extension MQTTLink {
     /// would conclude that nothing is published.
     mutating func sendFailed(_ request: Request, error: HermesClientError, effects: inout Effects) {
         guard case .subscribe(let unsent, _) = request, let first = unsent.first else { return }
-        // The client can be started again without them.
+        // The client can be started again without these subscriptions.
         let keys = Set(unsent.map(\.key))
         subscriptions.removeAll { keys.contains($0.subscription.key) }
         let message = "the subscription \(first.filter) cannot be renewed: \(error.message)"
@@ -262,9 +264,9 @@ extension MQTTLink {
         effects.append(.answer(id: id, .success(reasons)))
     }
 
-    /// Handles the answer to a packet that renews subscriptions. If the server refuses one of them, the connection
-    /// ends, because the app would conclude that nothing is published. After a temporary refusal, the next connection
-    /// renews the subscriptions again.
+    /// Handles the answer to a packet that renews subscriptions. If the server refuses one of the subscriptions, the
+    /// connection ends, because the app would otherwise conclude that nothing is published. After a temporary refusal,
+    /// the next connection renews the subscriptions again.
     private mutating func renewed(
         _ wanted: [MQTTClient.Subscription],
         _ identifier: Int?,
@@ -304,8 +306,8 @@ extension MQTTLink {
     mutating func unsubscribed(_ packet: MQTTUnsuback, effects: inout Effects) {
         guard case .unsubscribe(let id, let filters) = awaited.removeValue(forKey: packet.packetID) else { return }
         for filter in filters {
-            // The topics that match a wildcard are not looked up, so all topics are forgotten. Topics with another
-            // subscription are watched anew.
+            // If a filter has wildcards, the topics that match it are not looked up, and all topics are forgotten. The
+            // topics of other subscriptions are then tracked anew.
             if filter.contains("#") || filter.contains("+") { topics.forgetAll() } else { topics.forget(filter) }
         }
         outbound.returnPacketID(packet.packetID)

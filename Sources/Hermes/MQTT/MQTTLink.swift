@@ -21,7 +21,7 @@ struct MQTTLink: ConnectionLink {
         case packet(MQTTPacket)
     }
 
-    /// The reason codes of an answer; for a publication there is one.
+    /// The reason codes of an answer. The answer to a publication has one reason code.
     typealias Answer = [MQTTClient.ReasonCode]
 
     struct Event: Sendable {
@@ -44,10 +44,10 @@ struct MQTTLink: ConnectionLink {
 
     var outbound = MQTTOutbound()
     var inbound = MQTTInbound()
-    /// The granted subscriptions, in order. They are repeated if the server has lost the session.
+    /// The granted subscriptions, in order. The client requests them again if the server has lost the session.
     var subscriptions: [(subscription: MQTTClient.Subscription, identifier: Int?)] = []
     var awaited: [UInt16: Awaited] = [:]
-    /// The requests that wait for a PINGRESP, oldest first; 0: a heartbeat.
+    /// The ids of the requests that wait for a PINGRESP, oldest first. The id 0 stands for a heartbeat.
     var pongsDue = Deque<UInt64>()
     /// The topics of this connection's aliases.
     var aliases: [UInt16: String] = [:]
@@ -147,8 +147,8 @@ struct MQTTLink: ConnectionLink {
                 dropped += 1
                 return
             }
-            // QoS 1 and 2 messages are bounded by the receive maximum; if the server exceeds it, give up the
-            // connection.
+            // The receive maximum limits the number of QoS 1 and 2 messages. If the server exceeds it by far, the
+            // connection ends.
             guard !isFull || backlogBytes / 4 < configuration.maxQueuedBytes else {
                 throw MQTTPacketError(.quotaExceeded, "the app does not read its messages: too many are waiting")
             }
@@ -166,7 +166,7 @@ struct MQTTLink: ConnectionLink {
         }
     }
 
-    /// Returns the topic in the packet, or the topic of its alias (3.3.2.3.4).
+    /// Returns the topic in the packet, or the topic of its alias (section 3.3.2.3.4).
     private mutating func topic(of packet: MQTTPublish) throws(MQTTPacketError) -> String {
         guard let alias = packet.properties.topicAlias else { return packet.topic }
         guard alias > 0, alias <= configuration.topicAliasMaximum else {
@@ -216,7 +216,8 @@ struct MQTTLink: ConnectionLink {
 
     /// Sets the credentials for the next connection.
     ///
-    /// - Throws: HermesClientError `.notEncodable` if CONNECT cannot carry them; the former ones then stay.
+    /// - Throws: HermesClientError `.notEncodable` if CONNECT cannot carry them. The former credentials then stay in
+    ///   use.
     mutating func useCredentials(_ userName: String?, _ password: String?) throws(HermesClientError) {
         let former = configuration
         configuration.userName = userName
@@ -253,7 +254,7 @@ struct MQTTLink: ConnectionLink {
 
     /// Removes a scope that has ended.
     ///
-    /// - Returns: whether no other scope has the same filter. If so, the server is to end the subscription.
+    /// - Returns: true if no other scope has the same filter. The client must then end the subscription.
     mutating func remove(_ scope: MQTTScope) -> Bool {
         scopes.removeAll { $0 === scope }
         let key = scope.key
@@ -265,7 +266,7 @@ struct MQTTLink: ConnectionLink {
 
     /// Hands the message to the scopes that it belongs to.
     ///
-    /// - Returns: false if the message belongs to no scope, including the scopes that have just ended.
+    /// - Returns: false if the message belongs neither to a scope nor to a scope that has just ended.
     private mutating func isForScope(_ event: Event, effects: inout Effects) -> Bool {
         let wanted = recipients(of: event.message)
         guard !wanted.isEmpty else {
@@ -280,8 +281,8 @@ struct MQTTLink: ConnectionLink {
         return true
     }
 
-    /// Returns the scopes that the message belongs to. A message of an earlier run's subscription belongs to the scopes
-    /// whose filters match its topic, after the server has granted their subscriptions.
+    /// Returns the scopes that the message belongs to. If the message comes from a subscription of an earlier run, it
+    /// belongs to the scopes whose filters match its topic and whose subscriptions the server has granted.
     private func recipients(of message: MQTTMessage) -> [MQTTScope] {
         let wanted = scopes.filter { $0.matches(message) }
         guard wanted.isEmpty, isInherited(message) else { return wanted }
@@ -291,9 +292,10 @@ struct MQTTLink: ConnectionLink {
         }
     }
 
-    /// Whether a message counts as one of an earlier run's subscription: the client resumed a session, and the message
-    /// belongs to no scope that has just ended, and to no subscription for ``MQTTClient/messages`` that the client has
-    /// or has requested. Subscriptions that the app has ended are not remembered.
+    /// Whether a message counts as coming from a subscription of an earlier run. For this, the client must have
+    /// resumed a session. The message must belong neither to a scope that has just ended, nor to a subscription for
+    /// ``MQTTClient/messages`` that the client has or has requested. Subscriptions that the app has ended are not
+    /// remembered.
     func isInherited(_ message: MQTTMessage) -> Bool {
         guard resumesEarlierRun, !endings.contains(where: { MQTTTopicMatch.matches(message.topic, $0.text) }) else {
             return false
@@ -311,15 +313,15 @@ struct MQTTLink: ConnectionLink {
         return !isPending && !subscriptions.contains { isOwn($0.subscription, $0.identifier) }
     }
 
-    /// Hands waiting messages of an earlier run to a scope whose loop has not begun, before the messages that the scope
-    /// already has.
+    /// Hands waiting messages of an earlier run to a scope whose loop has not begun. The scope gets these messages
+    /// before the messages that it already has.
     mutating func inherit(_ waiting: [Event], _ scope: MQTTScope, effects: inout Effects) {
         let later = scope.removeWaiting()
         for event in waiting { offer(MQTTScope.Delivery(event, scopes: 1), to: [scope], effects: &effects) }
         for delivery in later { offer(delivery, to: [scope], effects: &effects) }
     }
 
-    /// Offers a message to scopes. If a scope has no room for the message, the scope is done with it.
+    /// Offers a message to scopes. If a scope has no room for the message, the message counts as taken in this scope.
     private mutating func offer(_ delivery: MQTTScope.Delivery, to wanted: [MQTTScope], effects: inout Effects) {
         for scope in wanted where !scope.offer(delivery) {
             if delivery.event.message.qos == .atMostOnce { dropped += 1 }

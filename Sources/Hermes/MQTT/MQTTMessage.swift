@@ -4,9 +4,9 @@
 import HermesWire
 public import NIOCore
 
-/// An MQTT message, which is to be published or has arrived.
+/// An MQTT message that is to be published or that has arrived.
 public struct MQTTMessage: Hashable, Sendable {
-    /// A name and a value of the application's own.
+    /// A name-value pair that the application defines.
     public struct UserProperty: Hashable, Sendable {
         /// The name; names may repeat.
         public var name: String
@@ -20,23 +20,23 @@ public struct MQTTMessage: Hashable, Sendable {
         }
     }
 
-    /// The MQTT 5.0 properties of a message; not sent over 3.1.1.
+    /// The MQTT 5.0 properties of a message. With MQTT 3.1.1, they are not sent.
     public struct Properties: Hashable, Sendable {
-        /// Whether the payload is UTF-8 text; nil: not specified.
+        /// Whether the payload is UTF-8 text; nil if the publisher did not specify it.
         public var isText: Bool?
-        /// The time after which the message is not delivered, in whole seconds; nil: none.
+        /// The time after which the message is no longer delivered, in whole seconds; nil if there is none.
         public var expiry: Duration?
         /// The payload's content type, for example a MIME type.
         public var contentType: String?
         /// The topic for an answer.
         public var responseTopic: String?
-        /// Bytes that an answer repeats, to show which request it belongs to.
+        /// The bytes that an answer repeats to identify its request.
         public var correlationData: ByteBuffer?
         /// The application's own name-value pairs, in order.
         public var userProperties: [UserProperty] = []
-        /// On arrival: the identifiers of the matching subscriptions.
+        /// In a message that arrived: the identifiers of the matching subscriptions.
         package internal(set) var subscriptionIdentifiers: [Int] = []
-        /// On arrival: the topic alias that the packet carried.
+        /// In a message that arrived: the topic alias that its packet carried.
         package internal(set) var topicAlias: Int?
 
         /// Creates empty properties.
@@ -49,17 +49,19 @@ public struct MQTTMessage: Hashable, Sendable {
     public var payload: ByteBuffer
     /// The quality of service.
     public var qos: MQTTClient.QoS
-    /// For publishing: whether the server is to retain the message. On arrival: whether the message was retained.
+    /// In a message to publish: whether the server is to retain it. In a message that arrived: whether it was
+    /// retained.
     public var retain: Bool
     /// The MQTT 5.0 properties.
     public var properties: Properties
-    /// On arrival: whether the message may have arrived before (QoS 1).
+    /// In a message that arrived with QoS 1: whether it may have arrived before.
     public internal(set) var isDuplicate = false
-    /// On arrival with QoS 1 or 2: the packet identifier; otherwise 0.
+    /// In a message that arrived with QoS 1 or 2: the packet identifier. Otherwise it is 0.
     package internal(set) var packetID: UInt16 = 0
 
-    /// On arrival of a numbered push (user properties `seq` and `epoch`; MQTT 5.0): the numbers of earlier pushes to
-    /// this topic that did not arrive and cannot be fetched; nil if none is known to be missing.
+    /// The numbers of earlier pushes to this topic that did not arrive and cannot be fetched; nil if none is known to
+    /// be missing. Only a numbered push has this value: it arrives over MQTT 5.0 with the user properties `seq` and
+    /// `epoch`.
     public internal(set) var missedPushes: ClosedRange<UInt64>?
 
     /// Creates a message to publish.
@@ -119,7 +121,7 @@ extension MQTTMessage {
         return (seq, epoch)
     }
 
-    /// Returns the packet. If its QoS requires a packet identifier, the identifier is 1, a placeholder.
+    /// Returns the packet. If its QoS requires a packet identifier, the identifier is the placeholder 1.
     func wire(_ version: MQTTVersion) -> MQTTPublish {
         MQTTPublish(
             topic: topic,
@@ -144,7 +146,7 @@ extension MQTTMessage.Properties {
             case .userProperty(let name, let value): userProperties.append(.init(name, value))
             case .subscriptionIdentifier(let identifier): subscriptionIdentifiers.append(identifier)
             case .topicAlias(let alias): topicAlias = Int(alias)
-            default: break  // no other belongs to a message
+            default: break  // no other property belongs to a message
             }
         }
     }

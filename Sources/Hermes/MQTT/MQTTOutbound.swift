@@ -36,8 +36,8 @@ struct MQTTOutbound: Sendable {
         var connections = 1
     }
 
-    /// The number of connections that may end without an answer before an abandoned publication is given up. The
-    /// publication may be the reason why they ended, and MQTT 3.1.1 cannot say so.
+    /// The number of connections that may end without an answer before an abandoned publication is dropped. The
+    /// publication may be the reason why the connections ended. A server of MQTT 3.1.1 cannot report this reason.
     private static let maxConnections = 3
     /// The number of connections that may end without an answer before a long publication fails. A server of MQTT 3.1.1
     /// does not say which length it accepts; it closes the connection if a packet is too long.
@@ -50,7 +50,7 @@ struct MQTTOutbound: Sendable {
     private var packetIDs: [UInt64: UInt16] = [:]
     /// The packet identifiers that SUBSCRIBE and UNSUBSCRIBE use at present.
     private var borrowed: Set<UInt16> = []
-    /// The packet identifiers of QoS 2 publications that were given up. The server may treat them as in use until the
+    /// The packet identifiers of QoS 2 publications that were dropped. The server may treat them as in use until the
     /// session ends.
     private var spoiled: Set<UInt16> = []
     /// The publications of earlier connections that are to be sent again when the receive maximum allows it.
@@ -60,30 +60,30 @@ struct MQTTOutbound: Sendable {
     private var waitingIDs: Set<UInt64> = []
     private var lastPacketID: UInt16
     private var lastNumber: UInt64 = 0
-    /// The number of further publications that the server accepts.
+    /// The number of further publications that the server accepts at present.
     private var quota = 0
     private var receiveMaximum = 0
     private var maxPacketBytes = Int.max
     private var isConnected = false
     /// Whether the server has said that it ends the present connection because a packet was too long.
     private var isExplained = false
-    /// The number of connections that ended while a long publication was the longest one without an answer, by request
-    /// id.
+    /// For each long publication, by request id: the number of connections that ended while it was the longest
+    /// unanswered publication.
     private var ends: [UInt64: Int] = [:]
 
     /// Creates a tracker without publications.
     ///
     /// - Parameter lastPacketID: the identifier before the first identifier to assign. A client that resumes the
-    ///   session of an earlier run cannot tell which identifiers are still in use in that session (QoS 2), so it should
-    ///   begin at a random identifier.
+    ///   session of an earlier run cannot tell which identifiers the QoS 2 messages of that session still use, so it
+    ///   should begin at a random identifier.
     init(lastPacketID: UInt16 = 0) { self.lastPacketID = lastPacketID }
 
     // MARK: Connections
 
     /// Notes that the server accepted a connection. Nothing is sent before `resumed`.
     ///
-    /// If no session is present, the server has forgotten what was sent. Publications of QoS 1 are sent again.
-    /// Publications of QoS 2 fail, because their outcome is unknown.
+    /// If no session is present, the server has forgotten the earlier publications. Publications of QoS 1 are sent
+    /// again. Publications of QoS 2 fail, because their outcome is unknown.
     mutating func connected(sessionPresent: Bool, receiveMaximum: Int, maxPacketBytes: Int?) -> [Action] {
         self.receiveMaximum = receiveMaximum
         self.maxPacketBytes = maxPacketBytes ?? Int.max
@@ -129,10 +129,10 @@ struct MQTTOutbound: Sendable {
     /// order [MQTT-4.4.0-1] [MQTT-4.6.0-1].
     mutating func resumed() -> [Action] { pump() }
 
-    /// Notes that the connection is gone, so that nothing can be sent.
+    /// Notes that the connection is lost, so nothing can be sent.
     ///
     /// - Parameter suspects: whether the longest unanswered publication may be the reason for the loss. Ignored if the
-    ///   server has said that it ends the connection for a packet's length.
+    ///   server has said that it ends the connection because of a packet's length.
     mutating func lost(suspects: Bool = false) {
         quota = 0
         defer { isConnected = false }
@@ -168,7 +168,7 @@ struct MQTTOutbound: Sendable {
 
     mutating func returnPacketID(_ packetID: UInt16) { borrowed.remove(packetID) }
 
-    /// Gives up the longest unanswered publication, because the server ends the connection for a packet that was too
+    /// Drops the longest unanswered publication, because the server ends the connection for a packet that was too
     /// long.
     ///
     /// - Parameter least: the length of the longest other packet, in bytes. A shorter publication is not the cause.
@@ -292,7 +292,7 @@ struct MQTTOutbound: Sendable {
         return actions
     }
 
-    /// Gives up a publication, so that it is not sent again.
+    /// Drops a publication, so that it is not sent again.
     private mutating func giveUp(_ packetID: UInt16) {
         guard let entry = inflight.removeValue(forKey: packetID) else { return }
         packetIDs[entry.id] = nil

@@ -6,9 +6,9 @@ import HermesWire
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// The messages of a subscription that lasts while a closure runs (its scope).
+/// The messages of a subscription that lasts while a closure runs. That time is the scope of the subscription.
 ///
-/// State: the mailbox and the message that the app is handling, each in a lock.
+/// One lock protects the mailbox. Another lock protects the message that the app is handling.
 final class MQTTScope: Sendable {
     /// A message on its way to one or more scopes. It counts as taken when all of these scopes have taken it.
     final class Delivery: Sendable {
@@ -34,7 +34,7 @@ final class MQTTScope: Sendable {
     let filter: String
     /// The filter, compared byte by byte [MQTT-4.7.3-4].
     var key: ExactText { ExactText(filter) }
-    /// The subscription identifier; nil: messages are recognized by their topics.
+    /// The subscription identifier; nil if messages are recognized by their topics.
     let identifier: Int?
     private let mailbox: Mailbox<Delivery>
     private let handedOver = NIOLockedValueBox<Delivery?>(nil)
@@ -43,7 +43,7 @@ final class MQTTScope: Sendable {
     ///
     /// - Parameters:
     ///   - filter: the topic filter.
-    ///   - identifier: the subscription identifier; nil: none.
+    ///   - identifier: the subscription identifier; nil if there is none.
     ///   - maxMessages: the largest number of messages that wait.
     ///   - maxBytes: the largest total size of the messages that wait, in bytes.
     init(filter: String, identifier: Int?, maxMessages: Int, maxBytes: Int) {
@@ -64,7 +64,7 @@ final class MQTTScope: Sendable {
     ///
     /// - Returns: false if there is no room.
     func offer(_ delivery: Delivery) -> Bool {
-        // The receive maximum and the link bound the messages of QoS 1 and 2.
+        // The receive maximum and the link limit the messages of QoS 1 and 2.
         let isBounded = delivery.event.message.qos == .atMostOnce
         return mailbox.offer(delivery, bytes: delivery.event.bytes, isBounded: isBounded)
     }
@@ -130,26 +130,27 @@ extension MQTTClient {
     /// }
     /// ```
     ///
-    /// The time while the body runs is called a scope. Each scope has a sequence of its own, which only one loop may
-    /// read. A message that belongs to a scope is not in ``messages``. The message counts as taken, and is acknowledged
-    /// to the server, when the loop asks for the next message. Messages that still wait at the end of the scope are
-    /// acknowledged and dropped. A sequence buffers up to ``Configuration/maxQueuedMessages`` and
-    /// ``Configuration/maxQueuedBytes``. Beyond these limits, new messages of QoS 0 are dropped (``droppedMessages``),
-    /// and the receive maximum keeps the server from sending more messages of QoS 1 and 2.
+    /// The time during which the body runs is called a scope. Each scope has its own sequence, which only one loop may
+    /// read. A message that belongs to a scope is not in ``messages``. The message counts as taken, and is
+    /// acknowledged to the server, when the loop asks for the next message. Messages that still wait at the end of the
+    /// scope are acknowledged and dropped. A sequence buffers up to ``Configuration/maxQueuedMessages`` and
+    /// ``Configuration/maxQueuedBytes``. Beyond these limits, new messages of QoS 0 are dropped and counted in
+    /// ``droppedMessages``. The receive maximum keeps the server from sending more messages of QoS 1 and 2.
     ///
     /// If the client resumed the session of an earlier run, the messages of that run's subscriptions wait in
-    /// ``messages`` until a scope begins whose filter matches them. They then move to this scope, unless the client is
+    /// ``messages`` until a scope with a matching filter begins. They then move to this scope, unless the client is
     /// also subscribed to their topics without a scope.
     ///
-    /// Several scopes may have the same filter; its subscription ends with the last of these scopes. With MQTT 3.1.1,
-    /// if the filters of two scopes overlap and the server sends a message once for each filter, each of the scopes
-    /// gets the message twice.
+    /// Several scopes may have the same filter. Their subscription ends with the last of these scopes. With MQTT
+    /// 3.1.1, a server may send a message once for each of two overlapping filters. The scopes of the two filters then
+    /// each get the message twice.
     ///
     /// - Parameters:
     ///   - filter: the topic filter: `+` matches one level, and `#` at the end matches all levels below.
-    ///   - qos: the highest QoS with which messages are delivered.
-    ///   - body: gets the sequence of messages, which ends when the client has stopped.
-    /// - Throws: the body's error; HermesClientError if the server refuses the subscription, or the timeout passes.
+    ///   - qos: the highest QoS at which messages are delivered.
+    ///   - body: the closure that gets the sequence of messages. The sequence ends when the client has stopped.
+    /// - Throws: the body's error; HermesClientError if the server refuses the subscription or does not answer in
+    ///   time.
     public nonisolated(nonsending) func subscribe<Result>(
         to filter: String,
         qos: QoS = .atMostOnce,
@@ -182,8 +183,8 @@ extension ConnectionDriver where Link == MQTTLink {
     }
 
     /// Moves the waiting messages of an earlier run that match a scope's filter from ``MQTTClient/messages`` to the
-    /// scope, in order. An app that uses only scopes does not read them there, and while they are not acknowledged, the
-    /// server's receive maximum keeps it from sending further messages.
+    /// scope, in order. An app that uses only scopes does not read ``MQTTClient/messages``. While the messages are not
+    /// acknowledged, the receive maximum keeps the server from sending further messages.
     func inherit(_ scope: MQTTScope) {
         guard !isStopped, link.resumesEarlierRun else { return }
         var moved: [MQTTLink.Event] = []

@@ -3,12 +3,13 @@
 
 import HermesWire
 
-/// Follows servers that send the client to another one (MQTT 5.0, 4.13).
+/// Follows the server references with which servers redirect the client to other servers (MQTT 5.0, section 4.13).
 struct MQTTServerReferences: Sendable {
-    /// The largest number of redirections in a row. Servers that redirect to each other must not be followed forever.
+    /// The largest number of redirections in a row. Without this limit, servers could redirect the client in a circle
+    /// forever.
     static let maxHops = 4
-    /// The window in which a redirected client reconnects. A server may redirect all its clients at once; the window
-    /// keeps them from arriving at the next server together.
+    /// The window in which a redirected client reconnects. A server may redirect all its clients at once. The window
+    /// keeps the clients from arriving at the next server together.
     private static let window = Duration.seconds(2)
 
     /// The port for references that name no port.
@@ -21,11 +22,11 @@ struct MQTTServerReferences: Sendable {
     /// Notes that a server has accepted the client.
     mutating func arrived() { hops = 0 }
 
-    /// Whether a reason sends the client to another server.
+    /// Whether a reason code redirects the client to another server.
     func isReference(_ reason: MQTTReasonCode) -> Bool { reason == .useAnotherServer || reason == .serverMoved }
 
     /// Returns the advice to connect to the first usable server reference, which is a host with or without a port.
-    /// Returns nil if the reason is neither 0x9C nor 0x9D, if no reference is usable, or after ``maxHops``
+    /// Returns nil if the reason code is neither 0x9C nor 0x9D, if no reference is usable, or after ``maxHops``
     /// redirections.
     mutating func advice(
         _ reason: MQTTReasonCode,

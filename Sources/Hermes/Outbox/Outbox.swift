@@ -4,8 +4,8 @@
 import HermesWire
 import NIOCore
 
-/// The messages that the app has sent and the server has not committed. The client sends them as soon as it can, if
-/// necessary in the next run of the app.
+/// The messages that the app has sent and that the server has not committed yet. The client sends them as soon as it
+/// can, if necessary in the next run of the app.
 ///
 /// ```swift
 /// for await entry in client.outbox.changes {
@@ -36,12 +36,11 @@ public actor Outbox {
     private var timer: Scheduled<Void>?
     /// The keys of sent messages whose removal from the store has not succeeded yet.
     private var owed: Set<String> = []
-    /// The repeated calls of ``send(_:)`` that wait until their message is stored, by the numbers of the messages whose
-    /// first write is under way.
+    /// The repeated calls of ``send(_:)`` that wait for the first write of their message, by the message's number.
     private var writes: [UInt64: [CheckedContinuation<Void, any Error>]] = [:]
 
-    /// The number of unread changes that a stream buffers. Beyond this number it drops the oldest changes, and the
-    /// observer has to read ``entries``.
+    /// The number of unread changes that a stream buffers. Beyond this number, the stream drops the oldest changes,
+    /// and the observer has to read ``entries``.
     private static let maxUnseenChanges = 4096
     /// The time, including the time for reconnects, after which a message without an answer counts as not sent. The
     /// message is then sent again.
@@ -69,7 +68,8 @@ public actor Outbox {
         for promise in promises.values { promise.interrupt(HermesClientError(.closed, "the client is gone")) }
     }
 
-    /// Adds a message, and returns after it is stored. A repeated call for the same message ends like the first one.
+    /// Adds a message, and returns after it is stored. A repeated call for the same message has the same outcome as
+    /// the first call.
     func send(_ send: Hermes_V1_Send) async throws -> SentMessage {
         guard let uid else {
             throw HermesClientError(.closed, "log in first: it is not known which account sends the message")
@@ -217,8 +217,8 @@ public actor Outbox {
     }
 
     /// Stops sending until the next login has shown which account the credential belongs to. Until that login, the
-    /// outbox accepts messages only if the credential seems to belong to the last account. The account of other
-    /// messages would be unknown.
+    /// outbox accepts messages only if the credential seems to belong to the last account. Otherwise the account of
+    /// the messages would be unknown.
     func halt(for credential: Credential) {
         queue.halted()
         uid = account.flatMap { $0.mayOwn(credential) ? $0.uid : nil }
@@ -293,7 +293,7 @@ extension Outbox {
 
     private func refused(_ number: UInt64, _ failure: HermesClientError) {
         guard isStarted else {
-            // The client was closed or kicked, which does not mean that the message was refused.
+            // The client was closed or kicked. This does not mean that the message was refused.
             queue.interrupted(number)
             queue.halted()
             return
@@ -312,12 +312,13 @@ extension Outbox {
         let (owner, current) = driver.assumeIsolated { driver in
             (driver.link.owner, Cursor(epoch: driver.link.inbox.epoch, seq: driver.link.inbox.taken))
         }
-        // If another account logs in meanwhile, the message's inbox is unknown, and so is the app's place in it.
+        // If another account has logged in meanwhile, the message's inbox and the app's place in this inbox are
+        // unknown.
         let epoch = owner == item.uid ? current.epoch : 0
         let inbox = SentMessages.Inbox(uid: item.uid, epoch: epoch)
         let place = epoch == 0 ? 0 : journal.map { $0.place(in: inbox) } ?? current.seq
-        // The receipt may have moved the place behind the message already. The message is forgotten only with a later
-        // one, because the store may not have recorded that place yet.
+        // The receipt may already have moved the place past the message. The message is forgotten only when a later
+        // message is committed, because the store may not have recorded that place yet.
         return sent.sent(item.send.clientID, seq: seq, in: inbox, place: min(place, seq - 1))
     }
 
@@ -345,7 +346,7 @@ extension Outbox {
         driver.assumeIsolated { _ = $0.link.outgoing.insert(ExactText(clientID)) }
     }
 
-    /// Tells the link that no inbox entry with this client id is awaited any more.
+    /// Tells the link that no inbox entry with this client id is expected any more.
     private func expectNoMore(_ clientID: String) {
         driver.assumeIsolated { _ = $0.link.outgoing.remove(ExactText(clientID)) }
     }

@@ -24,8 +24,8 @@ public struct OutboxEntry: Hashable, Sendable, Identifiable {
         case discarded
     }
 
-    /// The client id, as in ``SentMessage/id``. It identifies the message before the server has given it an id, and
-    /// lets the server recognize a repetition.
+    /// The client id, as in ``SentMessage/id``. It identifies the message before the server has assigned a message id,
+    /// and lets the server recognize a repetition.
     public let id: String
     /// The recipient or group.
     public var conversation: Conversation

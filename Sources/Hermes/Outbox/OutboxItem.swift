@@ -24,14 +24,14 @@ struct OutboxItem: Hashable, Sendable {
     private static let version: UInt8 = 1
     private static let prefix = "outbox/"
 
-    /// The record's key; keys sort by number.
+    /// The record's key. The order of the keys is the order of the numbers.
     var key: String {
         let digits = String(number, radix: 16)
         return Self.prefix + String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Encodes the item: version u8, uid u32, time i64, the failure's code u32 (0: none), the length of the failure's
-    /// text u16, that text, the message.
+    /// Encodes the item as the version (u8), the uid (u32), the time (i64), the failure's code (u32, 0 if there is
+    /// none), the length of the failure's text (u16), the failure's text, and the message.
     func record() throws -> LocalChange {
         var buffer = ByteBuffer()
         buffer.writeInteger(Self.version)

@@ -4,8 +4,9 @@
 import HermesWire
 import NIOCore
 
-/// The queue of waiting messages, which decides which of them may be sent next. A conversation sends one message at a
-/// time, so that a later message never overtakes a waiting one. Does no I/O; time is passed in.
+/// The queue of waiting messages. It decides which message may be sent next. A conversation sends one message at a
+/// time, so that a later message never overtakes an earlier message that still waits. Does no I/O and reads no clock:
+/// the caller passes the time.
 ///
 ///     storing -> queued -> sending -> (removed)   stored, then sent
 ///     sending -> queued                           the client stopped before the answer
@@ -32,7 +33,7 @@ struct OutboxQueue: Sendable {
         var phase: Phase
         /// The number of temporary refusals in a row.
         var refusals = 0
-        /// Whether the last temporary error was the client's own, so that the message need not rest after a login.
+        /// Whether the last temporary error was the client's own. If so, the message need not rest after a login.
         var hadOwnError = false
         let bytes: Int
 
@@ -84,7 +85,7 @@ struct OutboxQueue: Sendable {
         return entries.values.compactMap { if case .resting(let until) = $0.phase { until } else { nil } }.min()
     }
 
-    /// Adds a message that the app sends. The caller then stores it.
+    /// Adds a message that the app sends. The caller must then store it.
     ///
     /// - Throws: HermesClientError `.outboxFull`; `.clientIDConflict` if the same id is used with other content or by
     ///   another account.
@@ -113,8 +114,9 @@ struct OutboxQueue: Sendable {
         if case .storing = entries[number]?.phase { entries[number]?.phase = .queued }
     }
 
-    /// Lets the messages of this account be sent, because it is logged in. Messages whose last try ended with an error
-    /// of the client's own, for example because there was no connection for a long time, rest no longer.
+    /// Allows the messages of this account to be sent, because the account has logged in. Messages whose last try
+    /// ended with the client's own error no longer rest. Such an error is, for example, the lack of a connection for a
+    /// long time.
     mutating func started(uid: UInt32) {
         sender = uid
         for (number, entry) in entries where entry.hadOwnError {
@@ -188,7 +190,7 @@ struct OutboxQueue: Sendable {
         return entry
     }
 
-    /// Prepares a failed message for another try. The caller then stores the change.
+    /// Prepares a failed message for another try. The caller must then store the change.
     ///
     /// - Returns: the entry; nil if no such message has failed.
     mutating func retried(clientID: String) -> Entry? {
@@ -207,8 +209,9 @@ struct OutboxQueue: Sendable {
         entries[number]?.phase = .failed(error)
     }
 
-    /// Whether a retry may help: the error is the client's own (for example, the connection was lost), concerns the
-    /// login, says that the server is overloaded or failing, or names a time to wait.
+    /// Whether a retry may help. This is the case if the error is the client's own, for example after the loss of the
+    /// connection. It is also the case if the error concerns the login, says that the server is overloaded or failing,
+    /// or names a time to wait.
     static func isTemporary(_ error: HermesClientError) -> Bool {
         if error.retryAfter != nil || error.isTroubleOfServer { return true }
         return error.code != .notEncodable && error.code.rawValue < 2000

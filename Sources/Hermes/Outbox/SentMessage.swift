@@ -17,24 +17,25 @@ public struct SentMessage: Sendable, Identifiable {
     let promise: ReceiptPromise
     let outbox: Outbox
 
-    /// Waits until the server has committed the message, however long that takes. May be called more than once.
+    /// Waits until the server has committed the message, however long that takes. This method may be called more than
+    /// once.
     ///
     /// - Throws: HermesClientError: the permanent refusal of the message, `.discarded`, or the reason why the client
-    ///   stopped. If the client stopped, the message stays in the outbox. CancellationError if the task is cancelled;
-    ///   the message is still sent.
+    ///   stopped. If the client stopped, the message stays in the outbox. CancellationError if the task is cancelled.
+    ///   The message is then still sent.
     @discardableResult
     public func receipt() async throws -> Receipt { try await outbox.receipt(of: promise) }
 }
 
 /// The receipt of a message, which may not have arrived yet.
 ///
-/// State: behind a lock.
+/// A lock protects the state.
 final class ReceiptPromise: Sendable {
     private struct State {
         var result: Result<Receipt, HermesClientError>?
         var waiters: [UInt64: CheckedContinuation<Receipt, any Error>] = [:]
         var lastWaiter: UInt64 = 0
-        /// The waiters that have announced themselves and do not wait yet.
+        /// The waiters that are announced and do not wait yet.
         var announced: Set<UInt64> = []
         /// The errors for waiters whose waits ended before they began.
         var endedEarly: [UInt64: any Error] = [:]
@@ -44,8 +45,8 @@ final class ReceiptPromise: Sendable {
 
     var isResolved: Bool { state.withLockedValue { $0.result != nil } }
 
-    /// Announces a waiter, who must call ``wait(as:)``. From now on, a call that ends all waits also ends this waiter's
-    /// wait.
+    /// Announces a waiter. The caller must then call ``wait(as:)``. From now on, a call that ends all waits also ends
+    /// this waiter's wait.
     func announce() -> UInt64 {
         state.withLockedValue { state in
             state.lastWaiter &+= 1

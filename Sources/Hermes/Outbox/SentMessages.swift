@@ -4,9 +4,9 @@
 import HermesWire
 import NIOCore
 
-/// The sent messages whose entries in their account's own inbox the app has not reached yet. After a later login of the
-/// account, the server delivers these entries, and the client must recognize them as messages of this device. Does no
-/// I/O.
+/// The sent messages whose inbox entries the app has not reached yet. Each sent message is also an entry in the inbox
+/// of its own account. After a later login of the account, the server delivers these entries, and the client must
+/// recognize them as messages of this device. Does no I/O.
 struct SentMessages: Sendable {
     /// The inbox that a seq belongs to.
     struct Inbox: Hashable, Sendable {
@@ -17,7 +17,8 @@ struct SentMessages: Sendable {
     fileprivate struct Entry: Sendable {
         let clientID: String
         let seq: UInt64
-        /// Nil if an earlier version stored the message. Such a message is forgotten only if there are too many.
+        /// The inbox of the message's entry; nil if an earlier version stored the message. A message without an inbox
+        /// is forgotten only if there are too many messages.
         let inbox: Inbox?
     }
 
@@ -33,8 +34,8 @@ struct SentMessages: Sendable {
         for record in records where record.key.utf8.starts(with: Self.prefix.utf8) {
             var value = ByteBuffer(bytes: record.value)
             guard let seq = value.readInteger(as: UInt64.self) else { continue }
-            // Cut by bytes: a combining mark at the beginning of the client id and the slash before it are one
-            // `Character`.
+            // The key is cut by bytes. If the client id begins with a combining mark, this mark and the slash before
+            // it are one `Character`.
             let clientID = String(Substring(record.key.utf8.dropFirst(Self.prefix.utf8.count)))
             entries.append(Entry(clientID: clientID, seq: seq, inbox: Inbox(reading: &value)))
         }

@@ -1,10 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Estimates how far the server's clock is ahead of the device's, from requests and their round-trip times.
+/// Estimates how far the server's clock is ahead of the device's clock, from requests and their round-trip times.
 ///
-/// The server's time stamp lies between the request and the answer, and the fastest answer leaves the least doubt. So
-/// the fastest of the last answers counts, as in NTP's clock filter (RFC 5905, section 10). Times are passed in.
+/// The server's time stamp lies between the request and the answer, and the fastest answer leaves the least
+/// uncertainty. So the estimate uses the fastest of the last answers, as NTP's clock filter does (RFC 5905, section
+/// 10). Reads no clock: the caller passes the times.
 struct ClockOffset: Sendable {
     private struct Sample: Sendable {
         var offset: Int64
@@ -18,18 +19,18 @@ struct ClockOffset: Sendable {
     /// The longest round trip that is used for the estimate, in milliseconds.
     private static let longest: Int64 = 30_000
 
-    /// The server's clock minus the device's, in milliseconds; nil if unknown.
+    /// The server's clock minus the device's clock, in milliseconds; nil if it is unknown.
     var milliseconds: Int64? { samples.min { $0.roundTrip < $1.roundTrip }?.offset }
 
     /// Takes the times of an answer into account. All times are in milliseconds since 1970.
     ///
     /// - Parameters:
-    ///   - askedAt: when the request was sent, by the device's clock.
-    ///   - answeredAt: when the answer arrived, by the device's clock.
-    ///   - serverTime: the server's clock at the answer.
+    ///   - askedAt: the time at which the request was sent, by the device's clock.
+    ///   - answeredAt: the time at which the answer arrived, by the device's clock.
+    ///   - serverTime: the time at which the server answered, by the server's clock.
     mutating func answered(askedAt: Int64, answeredAt: Int64, serverTime: Int64) {
         let roundTrip = answeredAt &- askedAt
-        // Skip impossible times, and with them values that would overflow.
+        // Skip impossible times. This also skips all values that would overflow.
         guard (0...Self.longest).contains(roundTrip), (0...Self.latest).contains(serverTime),
             (0...Self.latest).contains(askedAt)
         else { return }

@@ -8,7 +8,7 @@ import NIOCore
 struct LinkStatistics: Sendable {
     var counter = DeliveryCounter()
     var clock = ClockOffset()
-    /// The time between two uploads; nil: no uploads.
+    /// The time between two uploads; nil if there are no uploads.
     let interval: Duration?
     let appVersion: String
     private(set) var uploadAt: NIODeadline?
@@ -32,7 +32,7 @@ struct LinkStatistics: Sendable {
         counter.uploadFailed()
     }
 
-    /// Returns the counts to upload, if an upload is due.
+    /// Returns the counts to upload; nil if it is too early for an upload, or if there is nothing to upload.
     mutating func deadlineReached(now: NIODeadline) -> Hermes_V1_Statistics? {
         guard let interval, let at = uploadAt, at <= now else { return nil }
         uploadAt = now + TimeAmount(interval)

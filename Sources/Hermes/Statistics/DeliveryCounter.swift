@@ -3,7 +3,7 @@
 
 import HermesWire
 
-/// Counts deliveries and connection ends per kind of network, and keeps the counts until the server has them.
+/// Counts deliveries and ends of connections by kind of network, and keeps the counts until the server has them.
 struct DeliveryCounter: Sendable {
     /// The counts that are not being uploaded, by kind of network.
     private var networks: [String: Hermes_V1_NetworkStatistics] = [:]
@@ -12,11 +12,11 @@ struct DeliveryCounter: Sendable {
     /// The device's kind of network.
     private(set) var kind = ""
 
-    /// The largest number of kinds of network that are counted separately, including "other", to which further kinds
-    /// are added. It is also the limit of a report.
+    /// The largest number of kinds of network that are counted separately. One of them is "other", which counts all
+    /// further kinds. This number is also the limit for a report.
     static let maxNetworks = 16
 
-    /// Whether there is anything to upload.
+    /// Whether no counts wait for an upload.
     var isEmpty: Bool { networks.isEmpty }
 
     /// Notes that the device entered this kind of network.
@@ -47,7 +47,7 @@ struct DeliveryCounter: Sendable {
         }
     }
 
-    /// Counts pushes to a topic or a room that did not arrive.
+    /// Counts lost pushes to a topic or a room.
     mutating func missedPushes(_ missed: UInt64, date: Int64) { count(date) { $0[.topicMissed] &+= missed } }
 
     /// Counts the end of a connection.
@@ -62,10 +62,11 @@ struct DeliveryCounter: Sendable {
         }
     }
 
-    /// Notes the heartbeat learned for the present network, which is reported with the counts.
+    /// Notes the heartbeat that was learned for the present network. It is reported together with the counts.
     mutating func learned(_ heartbeat: LearnedHeartbeat, date: Int64) {
         let seconds = UInt32(clamping: max(0, heartbeat.interval.components.seconds))
-        // A settled interval gets a report of its own; other changes wait for the next report.
+        // A stable interval causes a report even if there are no counts. Other changes are only added to counts that
+        // already exist.
         guard networks[kind] != nil || heartbeat.isStable else { return }
         if let known = networks[kind], known.heartbeatSeconds == seconds, known.heartbeatStable == heartbeat.isStable {
             return
@@ -78,7 +79,7 @@ struct DeliveryCounter: Sendable {
 
     /// Removes and returns the counts to upload.
     ///
-    /// - Returns: nil if there are no counts, or an upload is under way.
+    /// - Returns: nil if there are no counts, or if an upload is under way.
     mutating func upload(appVersion: String) -> Hermes_V1_Statistics? {
         guard uploading == nil, !networks.isEmpty else { return nil }
         var statistics = Hermes_V1_Statistics()
@@ -92,7 +93,8 @@ struct DeliveryCounter: Sendable {
     /// Drops the upload, because the server has it or will never accept it.
     mutating func uploadEnded() { uploading = nil }
 
-    /// Adds the upload to the other counts, because it may not have reached the server. A later upload repeats it.
+    /// Adds the upload to the other counts, because it may not have reached the server. A later upload repeats these
+    /// counts.
     mutating func uploadFailed() {
         guard let statistics = uploading else { return }
         uploading = nil

@@ -5,7 +5,7 @@
 struct InboxCounts: Hashable, Sendable {
     /// Entries that arrived again.
     var duplicates: UInt64 = 0
-    /// Missing seqs that had to be requested, or that the server reported as gone.
+    /// Missing seqs that had to be requested, or whose entries the server has deleted.
     var gaps: UInt64 = 0
     /// Missing seqs that arrived later.
     var repaired: UInt64 = 0

@@ -3,11 +3,11 @@
 
 import HermesWire
 
-/// Notices which pushes to topics and rooms did not arrive. Within an epoch, the server numbers the pushes to a topic
+/// Detects which pushes to topics and rooms did not arrive. Within an epoch, the server numbers the pushes to a topic
 /// without gaps.
 ///
-/// Missed pushes cannot be fetched. The first push of a topic, and the first of a new epoch (after a restart of the
-/// server), say nothing about earlier pushes.
+/// Missed pushes cannot be fetched. The first push to a topic says nothing about earlier pushes. The same is true for
+/// the first push of a new epoch, which begins after a restart of the server.
 struct TopicTracker: Sendable {
     private struct Place {
         var epoch: UInt64
@@ -43,7 +43,7 @@ struct TopicTracker: Sendable {
             return nil
         }
         places[topic] = Place(epoch: epoch, seq: max(last.seq, seq), age: age)
-        // No server counts that far: it is not a push number.
+        // No server counts that far, so `.max` is not a push number.
         guard last.seq < .max, seq > last.seq + 1 else { return nil }
         // The numbers come from the server. The range's `count` would trap if it did not fit into an `Int`.
         missed &+= seq - 1 - last.seq

@@ -16,11 +16,11 @@ import Darwin
 /// the inbox and the last entries. The store appends each change, and rewrites the file when most of it is out of date.
 ///
 /// The file holds message contents, but no token and no password: keep it where only the app can read it. A process
-/// that is killed during a write loses only that write. Only one process at a time can use the file, so on iOS keep it
-/// in the app's own container, not in a shared one.
+/// that is killed during a write loses only that write. Only one process at a time can use the file, so on iOS keep
+/// the file in the app's own container, not in a shared container.
 ///
-/// State: the pending writes are in a lock. The file is written on one queue; a lock also protects it, because the
-/// compiler cannot see the queue.
+/// A lock protects the pending writes. The file is written on one queue. A lock also protects the file, because the
+/// compiler cannot check the use of the queue.
 public final class FileLocalStore: LocalStore {
     private struct Write {
         let changes: [LocalChange]
@@ -41,16 +41,16 @@ public final class FileLocalStore: LocalStore {
     /// Opens or creates a file.
     ///
     /// - Parameters:
-    ///   - path: the path of the file, whose folder must exist. If the file has another format, it is renamed to end in
-    ///     ".damaged", and a new file is created.
+    ///   - path: the path of the file, whose folder must exist. If the file has another format, the suffix ".damaged"
+    ///     is added to its name, and a new file is created.
     ///   - maxBytes: the largest total size of the records, in bytes; a change that would exceed this size is refused.
     ///     The file can grow to several times this size before it is rewritten.
-    /// - Throws: HermesClientError `.storeFailed` if the file cannot be opened, or another process has it open.
+    /// - Throws: HermesClientError `.storeFailed` if the file cannot be opened, or if another process has it open.
     public convenience init(path: String, maxBytes: Int = 16 * 1_048_576) throws {
         try self.init(path: path, maxBytes: maxBytes, synchronize: LogFile.synchronize)
     }
 
-    /// Opens or creates a file, which the function `synchronize` flushes to the disk.
+    /// Opens or creates a file. The function `synchronize` flushes the file to the disk.
     init(
         path: String,
         maxBytes: Int = 16 * 1_048_576,
@@ -121,7 +121,7 @@ struct LogFile {
     private var isBroken = false
     private let bringToDisk: @Sendable (CInt, String) throws -> Void
 
-    /// The size from which a rewrite is worthwhile, in bytes.
+    /// The file size above which a rewrite is worthwhile, in bytes.
     private static let worthwhile = 65_536
 
     init(path: String, synchronize: @escaping @Sendable (CInt, String) throws -> Void) throws {
@@ -157,7 +157,7 @@ struct LogFile {
             _ = Self.closeFile(descriptor)
             throw error
         }
-        // If the rewrite fails, the file stays one of version 1.
+        // If the rewrite fails, the file keeps version 1.
         if salt == nil { try? writeAnew() }
     }
 
@@ -176,7 +176,7 @@ struct LogFile {
         do {
             try Self.write(frame, to: descriptor, at: length, path)
         } catch {
-            // Remove the partial frame, so that the next one follows the last complete one.
+            // Remove the partial frame, so that the next frame follows the last complete frame.
             isBroken = ftruncate(descriptor, off_t(length)) != 0
             throw error
         }
@@ -186,8 +186,8 @@ struct LogFile {
 
     func synchronize() throws { try bringToDisk(descriptor, path) }
 
-    /// Rewrites the file if its state is unknown. Called before changes are added, and not between a mark and its
-    /// `rollBack`, because the mark's length is that of the file before the rewrite.
+    /// Rewrites the file if its state is unknown. Called before changes are added. It must not be called between
+    /// `mark` and `rollBack`, because a mark holds the length of the file before the rewrite.
     mutating func repair() throws {
         if isBroken { try writeAnew() }
     }
@@ -195,7 +195,7 @@ struct LogFile {
     /// The present state, for `rollBack`.
     var mark: (table: RecordTable, length: Int) { (table, length) }
 
-    /// Undoes all changes since the mark, because they could not be flushed. After such a failure the file's contents
+    /// Undoes all changes since the mark, because they could not be flushed. After such a failure, the file's contents
     /// on the disk are unknown.
     mutating func rollBack(to mark: (table: RecordTable, length: Int)) {
         table = mark.table
@@ -246,7 +246,7 @@ struct LogFile {
     // MARK: - The system
     /// Opens and locks a file.
     ///
-    /// - Parameter willLock: called before the lock, for tests.
+    /// - Parameter willLock: the function to call before the file is locked, for tests.
     static func open(_ path: String, _ flags: CInt, willLock: () -> Void = {}) throws -> CInt {
         for _ in 1...maxTries {
             let descriptor = try openOnce(path, flags, willLock: willLock)
@@ -259,7 +259,7 @@ struct LogFile {
 
     private static let maxTries = 10
 
-    /// Whether the open file is the one that has the path.
+    /// Whether the open file is the file at the path.
     private static func isFile(_ descriptor: CInt, at path: String) -> Bool {
         var opened = stat()
         var present = stat()
@@ -327,8 +327,8 @@ struct LogFile {
         guard fsync(descriptor) == 0 else { throw failure("write", path) }
     }
 
-    /// Flushes the folder, so that the file's name is on the disk too. Some file systems cannot flush a folder and do
-    /// not need it, so errors are ignored.
+    /// Flushes the folder, so that the file's name is on the disk too. Some file systems cannot flush a folder and
+    /// need no such flush, so errors are ignored.
     private static func synchronizeFolder(of path: String) {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         #if canImport(Glibc)

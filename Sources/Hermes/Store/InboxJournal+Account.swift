@@ -25,14 +25,14 @@ extension InboxJournal {
             )
         }
 
-        /// Whether the credential seems to be this account's. A name and a password may belong to another account, if
-        /// that account has the name now.
+        /// Whether the credential seems to belong to this account. A name and a password may belong to another account
+        /// that now has the name.
         func mayOwn(_ credential: Credential) -> Bool {
             guard case .password(let nickName, _) = credential else { return owns(credential) }
             return nickName.lowercased() == self.nickName.lowercased()
         }
 
-        /// Whether the credential is certainly this account's.
+        /// Whether the credential certainly belongs to this account.
         func owns(_ credential: Credential) -> Bool {
             switch credential {
             // Another account may have the name now.

@@ -5,7 +5,7 @@ import HermesWire
 import NIOCore
 
 extension InboxJournal {
-    /// What the store has, or will have once the values of ``dirty`` are written.
+    /// The contents of the store after the values of ``dirty`` have been written.
     struct State: Sendable {
         var account: Account?
         var cursor: Cursor?
@@ -18,7 +18,7 @@ extension InboxJournal {
         var dirty: Set<String> = []
         /// The number of writes that have not ended.
         var writes = 0
-        /// Called when no write is in flight any more.
+        /// The functions to call when no write is in flight any more.
         var waiters: [@Sendable () -> Void] = []
         /// The error of the last write; nil if it succeeded.
         var failure: HermesClientError?
@@ -85,7 +85,7 @@ extension InboxJournal.State {
         }
     }
 
-    /// Notes the account that logged in; forgets the inbox of another account.
+    /// Notes the account that logged in. Forgets the inbox if it belongs to another account.
     mutating func begin(_ session: Session) {
         let new = InboxJournal.Account(session)
         let isOther = new.uid != account?.uid
@@ -110,10 +110,10 @@ extension InboxJournal.State {
         dirty.insert(InboxJournal.Key.reset)
     }
 
-    /// The largest entry that is kept, in bytes. For a longer entry, only the cursor is stored.
+    /// The largest size of an entry that is kept, in bytes. For a longer entry, only the cursor is stored.
     private static let maxEntryBytes = 65_536
 
-    /// Keeps an entry, which replaces the oldest one if there are too many.
+    /// Keeps an entry. If there are too many entries, the new entry replaces the oldest one.
     mutating func keep(_ event: Hermes_V1_Event, maxEntries: UInt64) {
         let kept = InboxJournal.Kept(ordinal: lastOrdinal &+ 1, event: event)
         guard let stored = kept.stored, stored.count <= Self.maxEntryBytes else { return }
@@ -140,7 +140,7 @@ extension InboxJournal.State {
         for record in ordered.dropLast(last.count) { dirty.insert(record.key) }
     }
 
-    /// Returns the value to store under a key; nil if the record is to be removed.
+    /// Returns the value to store under a key; nil if the record must be removed.
     func value(of key: String) -> [UInt8]? {
         switch key {
         case InboxJournal.Key.account: return account?.stored

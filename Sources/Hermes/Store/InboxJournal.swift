@@ -7,9 +7,9 @@ import NIOCore
 
 /// A client's record of an inbox across the runs of the app: the account, the cursor and the last entries.
 ///
-/// State: behind a lock, and in the store.
+/// A lock protects the state. The store keeps the state for the next run.
 final class InboxJournal: Sendable {
-    /// The next step until everything is stored.
+    /// The next step towards storing everything.
     private enum Step {
         case write([LocalChange])
         /// The last changes are being written. If that fails, they must be written again.
@@ -22,7 +22,7 @@ final class InboxJournal: Sendable {
     private let state: NIOLockedValueBox<State>
     private let writeFailed = NIOLockedValueBox(FailureHandler())
 
-    /// What is done after each write that failed.
+    /// The function to call after each write that failed.
     private struct FailureHandler: Sendable {
         var body: (@Sendable () -> Void)?
     }
@@ -66,27 +66,27 @@ final class InboxJournal: Sendable {
     /// The error of the last write; nil if it succeeded.
     var failure: HermesClientError? { state.withLockedValue { $0.failure } }
 
-    /// Sets the function to call after each write that failed. It must see to it that ``retry(_:)`` is called later:
-    /// until then, the store keeps the old values.
+    /// Sets the function to call after each write that failed. The function must ensure that ``retry(_:)`` is called
+    /// later. Until then, the store keeps the old values.
     func whenWriteFailed(_ body: @escaping @Sendable () -> Void) { writeFailed.withLockedValue { $0.body = body } }
 
-    /// Notes the account that logged in, and begins to store it; forgets the inbox of another account.
+    /// Notes the account that logged in, and begins to store it. Forgets the inbox if it belongs to another account.
     func loggedIn(_ session: Session) {
         state.withLockedValue { $0.begin(session) }
         retry { _ in }
     }
 
-    /// Notes that the app has taken an event; ``flush()`` then records it in the store. A power cut can lose this
-    /// record; the client then continues after an earlier entry.
+    /// Notes that the app has taken an event. ``flush()`` then records the event in the store. If a power cut destroys
+    /// this record, the client continues after an earlier entry.
     ///
-    /// All notes must be made on the client's event loop, so that no login can come between the reading of the
-    /// parameters and the note.
+    /// This method must be called on the client's event loop, so that no login can happen between the reading of the
+    /// parameters and the call.
     ///
     /// - Parameters:
     ///   - event: the event.
-    ///   - session: the session in which it arrived.
+    ///   - session: the session in which the event arrived.
     ///   - isCurrent: whether the entry's seq is still valid. The seq is no longer valid if the server began a new
-    ///     inbox while the entry waited. Of an event `inboxReset`: whether it is the last one.
+    ///     inbox while the entry waited. For an event `inboxReset`, this says whether it is the latest reset.
     func taken(_ event: DelimitedLink.Event, of session: Session, isCurrent: Bool = true) {
         state.withLockedValue { state in
             state.begin(session)
@@ -105,8 +105,9 @@ final class InboxJournal: Sendable {
         }
     }
 
-    /// Begins to record in the store that the app has nothing left to take up to this place: after the last entry that
-    /// it took, there are only messages of this device, and entries that it had taken before under other seqs.
+    /// Begins to record in the store that the app has nothing left to take up to this place. Between the last entry
+    /// that the app took and this place, there are only messages of this device, and entries that the app took earlier
+    /// under other seqs.
     ///
     /// - Parameters:
     ///   - place: the place.
@@ -117,14 +118,15 @@ final class InboxJournal: Sendable {
             if let cursor = state.cursor, cursor.epoch != place.epoch || cursor.seq >= place.seq { return false }
             state.cursor = place
             state.dirty.insert(Key.cursor)
-            // After a write, its caller writes what has changed meanwhile, so that many quick moves cause few writes.
+            // When a write ends, its caller also writes the changes that were made meanwhile. Many quick moves thus
+            // cause few writes.
             return state.writes == 0
         }
         if mustWrite { retry { _ in } }
     }
 
     /// Begins to record in the store that the server began a new inbox, or lost the newest entries and assigns their
-    /// seqs to new entries. The inbox continues after this place, and the app has yet to take the event that says so.
+    /// seqs to new entries. The inbox continues after this place, and the app has yet to take the event `inboxReset`.
     ///
     /// - Parameters:
     ///   - place: the place.
@@ -162,7 +164,7 @@ final class InboxJournal: Sendable {
         await withCheckedContinuation { continuation in retry { continuation.resume(returning: $0) } }
     }
 
-    /// Returns what is to be done next, and removes the changes that the caller must write.
+    /// Returns the next step, and removes the changes that the caller must write.
     private func nextStep() -> Step {
         state.withLockedValue { state in
             guard !state.dirty.isEmpty else { return state.writes == 0 ? .done : .wait }

@@ -16,7 +16,7 @@ package protocol LocalStore: Sendable {
     /// - Parameters:
     ///   - changes: the records to write and to remove.
     ///   - durably: whether the changes must survive a power cut after `completion` is called.
-    ///   - completion: called once, on any thread.
+    ///   - completion: the function to call once, on any thread.
     func write(
         _ changes: [LocalChange],
         durably: Bool,

@@ -3,7 +3,7 @@
 
 import NIOConcurrencyHelpers
 
-/// A store that keeps records in memory while it exists.
+/// A store that keeps its records only in memory.
 package final class MemoryLocalStore: LocalStore {
     private let table = NIOLockedValueBox(RecordTable())
 

@@ -6,28 +6,28 @@
 ///     file:    header, frames
 ///     header:  "HERMES" 0x02 LF, salt u64, CRC-32C of the salt u32
 ///     frame:   length of the body u32, CRC-32C of the salt and the body u32, body
-///     body:    changes, all or none: 1 (put) or 2 (remove) u8, length of the key u8, key, and of a put
+///     body:    changes, all or none: 1 (put) or 2 (remove) u8, length of the key u8, key, and for a put
 ///              length of the value u32, value
 ///
 /// Numbers are little-endian. The salt is random, so that nobody can send a message whose content is a valid frame. A
 /// file of version 1 has the header "HERMES" 0x01 LF and no salt.
 ///
-/// A process that is killed during a write leaves an incomplete frame at the end, which is dropped. A damaged frame is
-/// dropped too. Reading continues at the offset that the damaged frame's length gives, if a valid frame begins there.
-/// Otherwise it continues at the next offset at which length, checksum and body match.
+/// A process that is killed during a write leaves an incomplete frame at the end of the file. This frame is dropped. A
+/// damaged frame is dropped, too. If a valid frame begins at the offset that the damaged frame's length gives, reading
+/// continues there. Otherwise, reading continues at the next offset at which length, checksum and body match.
 enum RecordLog {
     private static let magic: [UInt8] = [0x48, 0x45, 0x52, 0x4D, 0x45, 0x53, 0x02, 0x0A]
     private static let magicOfVersion1: [UInt8] = [0x48, 0x45, 0x52, 0x4D, 0x45, 0x53, 0x01, 0x0A]
     private static let headerBytes = 20
-    /// The largest body, in bytes; longer ones are neither written nor read.
+    /// The largest body, in bytes. Longer bodies are neither written nor read.
     static let maxBodyBytes = 8 * 1_048_576
 
     /// The contents of a file.
     struct Contents {
         var table = RecordTable()
-        /// The salt of the checksums; nil in a file of version 1, and in a file without a whole header.
+        /// The salt of the checksums; nil in a file of version 1, and in a file without a complete header.
         var salt: UInt64?
-        /// The end of the last valid frame; 0 if the file has no whole header.
+        /// The end of the last valid frame; 0 if the file has no complete header.
         var end: Int
         /// The number of damaged frames.
         var damagedFrames = 0
@@ -36,16 +36,16 @@ enum RecordLog {
     /// Returns the largest size of a record in a log, in bytes.
     static func bytes(key: String, value: [UInt8]) -> Int { 8 + 2 + key.utf8.count + 4 + value.count }
 
-    /// Encodes the header of a file with a salt; nil: a file of version 1.
+    /// Encodes the header of a file. In a file of version 1, the salt is nil.
     static func header(_ salt: UInt64?) -> [UInt8] {
         guard let salt else { return magicOfVersion1 }
         let bytes = littleEndian(salt)
         return magic + bytes + littleEndian(checksum(bytes[...]))
     }
 
-    /// Encodes changes as one frame of a file with a salt; nil: a file of version 1.
+    /// Encodes changes as one frame of a file. In a file of version 1, the salt is nil.
     ///
-    /// - Returns: nil if a key is empty or longer than 255 bytes, or the frame would be too long.
+    /// - Returns: nil if a key is empty or longer than 255 bytes, or if the frame would be too long.
     static func frame(_ changes: [LocalChange], salt: UInt64?) -> [UInt8]? {
         var body: [UInt8] = []
         for change in changes {
@@ -107,7 +107,7 @@ enum RecordLog {
         /// The state of the checksum after the salt.
         let state: UInt32
 
-        /// Returns the offset of the next valid frame after a damaged one; nil if there is none.
+        /// Returns the offset of the next valid frame after a damaged frame; nil if there is none.
         func next(behind offset: Int, effort: inout Int) -> Int? {
             if let damaged = body(at: offset) {
                 effort -= damaged.range.count
@@ -182,14 +182,14 @@ enum RecordLog {
 
     /// CRC-32C (Castagnoli), reflected polynomial 0x82F63B78 (RFC 3720, appendix B.4).
     ///
-    /// - Parameter state: the state after the bytes that precede these.
+    /// - Parameter state: the state of the checksum after the preceding bytes.
     static func checksum(_ bytes: ArraySlice<UInt8>, after state: UInt32 = .max) -> UInt32 {
         var crc = state
         for byte in bytes { crc = table[Int(UInt8(truncatingIfNeeded: crc) ^ byte)] ^ (crc >> 8) }
         return ~crc
     }
 
-    /// Returns the state of the checksum after a salt; nil: a file of version 1.
+    /// Returns the state of the checksum after a salt. In a file of version 1, the salt is nil.
     private static func state(after salt: UInt64?) -> UInt32 {
         salt.map { ~checksum(littleEndian($0)[...]) } ?? .max
     }

@@ -7,7 +7,7 @@
 /// fail or are slow. The system or NIO does the same for the addresses of one host name. Does no I/O.
 struct ConnectionRace: Sendable {
     enum Action: Hashable, Sendable {
-        /// Open a connection to the endpoint with this number; report `opened` or `failed`.
+        /// Open a connection to the endpoint with this number. Then report `opened` or `failed`.
         case open(Int)
         /// Call `delayPassed` with this number after the delay.
         case startTimer(Int)

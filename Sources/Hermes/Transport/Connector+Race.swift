@@ -4,8 +4,8 @@
 import NIOCore
 
 extension Connector {
-    /// The head start of an endpoint over the next one: more than a round trip in a mobile network, less than the
-    /// longest delay of RFC 8305 (2 s).
+    /// The head start of an endpoint over the next endpoint. It is longer than a round trip in a mobile network, and
+    /// shorter than the longest delay of RFC 8305 (2 s).
     static let headStart = TimeAmount.seconds(1)
 
     /// Opens connections to the endpoints, each with a head start over the next, and keeps the first connection that

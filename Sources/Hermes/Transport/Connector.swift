@@ -14,7 +14,7 @@ package struct Connector: Sendable {
     private let address: ServerAddress
     private let webSocket: WebSocketTarget?
     private let sslContext: NIOSSLContext?
-    /// The name that the server's certificate must contain; nil: the endpoint's host.
+    /// The name that the server's certificate must contain; nil if it is the endpoint's host.
     private let serverName: String?
     private let pinnedKeys: Set<[UInt8]>?
 
@@ -58,9 +58,9 @@ package struct Connector: Sendable {
         #endif
     }
 
-    /// Opens a channel on an event loop; `configure` adds the handler that gets the decrypted bytes.
+    /// Opens a channel on an event loop. The function `configure` adds the handler that gets the decrypted bytes.
     ///
-    /// - Parameter preferred: the endpoint that is tried before the address itself; nil: none.
+    /// - Parameter preferred: the endpoint that is tried before the address itself; nil if there is none.
     package func connect(
         on eventLoop: any EventLoop,
         preferring preferred: ServerAddress.Endpoint?,

@@ -29,10 +29,10 @@ public struct ServerAddress: Hashable, Sendable {
     package var host: String
     /// The TCP port.
     package var port: Int
-    /// The path of the server's WebSocket, for example "/ws"; nil: no WebSocket.
+    /// The path of the server's WebSocket, for example "/ws"; nil if the connection uses no WebSocket.
     package var webSocketPath: String?
-    /// Other endpoints of the same server or of equivalent servers. They are tried in order, each when the earlier
-    /// endpoints fail or take longer than a second. The first endpoint that answers is used.
+    /// Other endpoints of the same server or of equivalent servers. They are tried in order. Each is tried if the
+    /// earlier endpoints fail or do not answer within a second. The first endpoint that answers is used.
     package var alternatives: [Endpoint]
     /// The protection of the connection.
     package var security: Security
@@ -52,7 +52,7 @@ public struct ServerAddress: Hashable, Sendable {
     /// - Parameters:
     ///   - host: a name or an IP address.
     ///   - port: the TCP port.
-    ///   - webSocketPath: the path of the server's WebSocket; nil: no WebSocket.
+    ///   - webSocketPath: the path of the server's WebSocket; nil if the connection uses no WebSocket.
     ///   - alternatives: other endpoints, which are tried in order if the first one does not answer.
     ///   - security: the protection of the connection.
     ///   - connectTimeout: the time limit for opening the connection.
@@ -88,7 +88,7 @@ public struct ServerAddress: Hashable, Sendable {
     ///
     /// - Returns: nil if the text is not such an address.
     public init?(_ text: String) {
-        // The path is sent unchanged in an HTTP request, so other characters are not allowed.
+        // The path is sent unchanged in an HTTP request, so only printable ASCII is allowed.
         guard text.utf8.count <= 2048, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { return nil }
         guard let colon = text.firstIndex(of: ":"), text[colon...].hasPrefix("://") else {
             guard let endpoint = Endpoint(text) else { return nil }
@@ -156,7 +156,8 @@ extension ServerAddress {
             self.port = port
         }
 
-        /// Parses `host:port` or `[IPv6 address]:port`; nil if the text is neither, or longer than a name may be.
+        /// Parses `host:port` or `[IPv6 address]:port`; nil if the text is neither, or if it is longer than a name may
+        /// be.
         package init?(_ text: String) {
             guard text.utf8.count <= 255 + 6, let colon = text.lastIndex(of: ":"),
                 let port = UInt16(text[text.index(after: colon)...]), port > 0
@@ -186,7 +187,7 @@ extension ServerAddress {
     /// The host and the port.
     var endpoint: Endpoint { Endpoint(host: host, port: port) }
 
-    /// The TLS options of the connection; nil: clear text.
+    /// The TLS options of the connection; nil if it uses clear text.
     var tlsOptions: TLSOptions? {
         switch security {
         case .automatic: ([endpoint] + alternatives).allSatisfy(\.isLoopback) ? nil : TLSOptions()
@@ -195,8 +196,8 @@ extension ServerAddress {
         }
     }
 
-    /// Whether a server may send its clients to this endpoint. A connection that uses clear text because the server is
-    /// on this machine must not move to another machine.
+    /// Whether a server may redirect its clients to this endpoint. A connection that uses clear text because the
+    /// server is on this machine must not move to another machine.
     func mayRedirect(to endpoint: Endpoint) -> Bool {
         switch security {
         case .automatic: tlsOptions != nil || endpoint.isLoopback

@@ -7,13 +7,14 @@ import NIOSSL
 
 /// Texts for connections to a port that does not speak the client's protocol.
 package enum ServerMismatch {
-    /// The end of the texts that say that the server perhaps does not speak TLS.
+    /// The last words of the texts for a server that may not speak TLS.
     package static let speaksNoTLS = TLSErrorText.speaksNoTLS
     /// The text for a server that speaks TLS, although the client does not.
     package static let speaksTLS = "the server speaks TLS on this port"
 
-    /// Whether the error shows that every further connection fails because of TLS: only one of client and server uses
-    /// it, the client does not trust the server's certificate, or the client's settings for TLS are invalid.
+    /// Whether the error shows that every further connection will fail because of TLS. There are three possible
+    /// causes: only one side uses TLS, the client does not trust the server's certificate, or the client's TLS options
+    /// are invalid.
     ///
     /// The end of a connection during the handshake does not show this. A busy server ends connections, too.
     package static func isAboutTLS(_ error: HermesClientError) -> Bool {
@@ -29,7 +30,7 @@ package enum ServerMismatch {
         }
     }
 
-    /// BoringSSL's names of the problems that a further connection to the same server has, too.
+    /// BoringSSL's names for the problems that every further connection to the same server has, too.
     private static let lastingProblems = [
         "CERTIFICATE_VERIFY_FAILED", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSION_NUMBER",
     ]
@@ -55,7 +56,8 @@ package enum ServerMismatch {
         }
     }
 
-    /// Returns the text for the first bytes of a server's answer; nil if they do not show what the server speaks.
+    /// Returns the text for the first bytes of a server's answer; nil if they do not show which protocol the server
+    /// speaks.
     ///
     /// - Parameter bytes: bytes that are not of the client's protocol.
     static func text(ofAnswer bytes: ByteBufferView) -> String? {

@@ -10,7 +10,7 @@ import Darwin
 #endif
 
 extension TLSOptions.Source {
-    /// The problem of a file that cannot be read; nil for a readable file, a text and data.
+    /// The problem of a file that cannot be read; nil for a readable file, for text and for data.
     var fileProblem: String? {
         guard case .file(let path) = self, access(path, R_OK) != 0 else { return nil }
         let number = errno

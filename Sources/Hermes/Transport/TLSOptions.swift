@@ -30,30 +30,31 @@ public struct TLSOptions: Hashable, Sendable {
         case data(Data)
     }
 
-    /// The trusted certificate authorities; nil: the system's.
+    /// The trusted certificate authorities; nil if the client trusts the system's authorities.
     package var trustedCertificates: Source?
-    /// The name that the server's certificate must contain; nil: the host.
+    /// The name that the server's certificate must contain; nil if it is the host.
     package var serverName: String?
-    /// The pinned certificates. The server's public key must be the key of one of them; nil: no pinning.
+    /// The pinned certificates; nil if there is no pinning. The server's public key must be the key of one of them.
     package var pinnedCertificates: Source?
     /// Whether the server's certificate is checked.
     package var verifiesServer: Bool
-    /// The client's certificate and its chain; nil: none.
+    /// The client's certificate and its chain; nil if there is none.
     package var certificate: Source?
-    /// The private key of the client's certificate; nil: it is in the same source as the certificate.
+    /// The private key of the client's certificate; nil if it is in the same source as the certificate.
     package var privateKey: Source?
 
     /// Creates options.
     ///
     /// - Parameters:
-    ///   - trustedCertificates: the trusted certificate authorities; nil: the system's.
-    ///   - serverName: the name that the server's certificate must contain; nil: the host.
-    ///   - pinnedCertificates: the server's public key must be the key of one of these certificates, in addition to all
-    ///     other checks; nil: no pinning. A renewed certificate with the same key passes. Before the server uses a new
-    ///     key, add a certificate with this key.
+    ///   - trustedCertificates: the trusted certificate authorities; nil to trust the system's authorities.
+    ///   - serverName: the name that the server's certificate must contain; nil if it is the host.
+    ///   - pinnedCertificates: the pinned certificates; nil for no pinning. In addition to all other checks, the
+    ///     server's public key must be the key of one of these certificates. A renewed certificate with the same key
+    ///     passes. Before the server uses a new key, add a certificate with this key.
     ///   - verifiesServer: whether the server's certificate is checked. Switch this off only for experiments.
-    ///   - certificate: the client's certificate and its chain; nil: none.
-    ///   - privateKey: the private key of the client's certificate; nil: it is in the same source as the certificate.
+    ///   - certificate: the client's certificate and its chain; nil if there is none.
+    ///   - privateKey: the private key of the client's certificate; nil if it is in the same source as the
+    ///     certificate.
     public init(
         trustedCertificates: Source? = nil,
         serverName: String? = nil,
@@ -91,7 +92,7 @@ extension TLSOptions.Source {
         }
     }
 
-    /// The name of the source in an error message, which never shows the contents.
+    /// The name of the source for error messages. These messages never show the contents.
     var name: String {
         switch self {
         case .file(let path): path

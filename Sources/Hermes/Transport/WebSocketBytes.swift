@@ -8,14 +8,15 @@ import NIOWebSocket
 /// Translates between WebSocket frames and the bytes in them. Answers pings and the closing handshake. If the server
 /// breaks the standard, the connection ends with an error that names the breach.
 ///
-/// State: confined to the channel's event loop. It buffers no part of a message, however many frames the message has.
+/// The state is used only on the channel's event loop. The handler buffers no part of a message, even if the message
+/// has many frames.
 final class WebSocketBytes: ChannelDuplexHandler {
     typealias InboundIn = WebSocketFrame
     typealias InboundOut = ByteBuffer
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = WebSocketFrame
 
-    /// The largest number of frames without content in a row. Such frames mean nothing and cost time.
+    /// The largest number of frames without content in a row. Such frames carry no data, but cost time.
     private static let maxEmptyFrames = 1_000
 
     /// Whether a message has begun and has not ended.
@@ -53,7 +54,8 @@ final class WebSocketBytes: ChannelDuplexHandler {
             furtherFrames = 0
             context.fireChannelRead(wrapInboundOut(frame.data))
         case .ping:
-            // If the server does not read, skip the pong: a later one also answers this ping (RFC 6455, 5.5.3).
+            // If the server does not read, skip the pong. A later pong also answers this ping (RFC 6455, section
+            // 5.5.3).
             if context.channel.isWritable { write(context, .pong, frame.data) }
         case .connectionClose:
             isOver = true

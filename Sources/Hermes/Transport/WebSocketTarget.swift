@@ -3,7 +3,7 @@
 
 /// The WebSocket that a client requests.
 struct WebSocketTarget: Sendable {
-    /// The path, from the slash on.
+    /// The path, which begins with a slash.
     var path: String
     var subprotocol: String
 }

@@ -6,8 +6,8 @@ import NIOCore
 import NIOHTTP1
 import NIOWebSocket
 
-/// Turns an HTTP connection into a WebSocket whose payload the next handler gets as a stream of bytes (RFC 6455;
-/// section 6 of the MQTT standards).
+/// Turns an HTTP connection into a WebSocket (RFC 6455; section 6 of the MQTT standards). The next handler gets the
+/// WebSocket's payload as a stream of bytes.
 struct WebSocketUpgrade: Sendable {
     let host: String
     let target: WebSocketTarget

@@ -31,8 +31,8 @@ extension URL {
 }
 
 extension Duration {
-    /// Creates a duration from a number of seconds that the server sent, limited to 0 to 10^9 s; zero if the value is
-    /// not finite.
+    /// Creates a duration from a number of seconds that the server sent, limited to the range from 0 to 10^9 s; zero
+    /// if the value is not finite.
     package init(wireSeconds seconds: Double) {
         self = seconds.isFinite ? .seconds(min(max(seconds, 0), 1e9)) : .zero
     }

@@ -4,7 +4,7 @@
 import ArgumentParser
 import HermesServer
 
-/// `hermes apikey`.
+/// The command `hermes apikey`.
 struct APIKeyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apikey",

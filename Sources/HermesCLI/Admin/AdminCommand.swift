@@ -5,14 +5,15 @@ import ArgumentParser
 import Foundation
 import HermesServer
 
-/// `hermes admin`.
+/// The command `hermes admin`.
 struct AdminCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "admin",
         abstract: "Manage the administrators of the console.",
         discussion: """
-            Works with or without a running server. Passwords come from a prompt, standard input or a file; never from \
-            the command line, where others could see them. Every change ends the sessions of the administrator.
+            Works with or without a running server. Passwords come from a prompt, standard input or a file. They never \
+            come from the command line, where other users could see them. Every change ends the sessions of the \
+            administrator.
 
             Roles: a viewer sees figures, accounts, groups, rooms and invitations, and changes nothing. An operator \
             also sees the configuration, the logs, the names of API keys, MQTT clients and traces, and acts on rooms, \
@@ -41,7 +42,7 @@ struct AdminAdd: AsyncParsableCommand {
     @Argument(help: "The name: letters, digits, '.', '_', '-' or '@'.")
     var name: String
 
-    @Option(help: "viewer, operator or administrator.")
+    @Option(help: "The role: viewer, operator or administrator.")
     var role: String
 
     @OptionGroup var password: PasswordOptions
@@ -107,7 +108,7 @@ struct AdminRole: AsyncParsableCommand {
     @Argument(help: "The name.")
     var name: String
 
-    @Argument(help: "viewer, operator or administrator.")
+    @Argument(help: "The role: viewer, operator or administrator.")
     var role: String
 
     @OptionGroup var data: DataOptions

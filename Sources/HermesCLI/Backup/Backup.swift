@@ -5,13 +5,13 @@ import ArgumentParser
 import Foundation
 import HermesServer
 
-/// `hermes backup`.
+/// The command `hermes backup`.
 struct Backup: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Write a consistent copy of all data to a file, with or without a running server.",
         discussion: """
-            The file is a complete database. The running server writes it, so the server's user must be able to create \
-            it. To restore it, stop the server and run: hermes restore FILE
+            The file is a complete database. The running server writes the file, so the server's user must be able to \
+            create it. To restore the file, stop the server and run: hermes restore FILE
 
             Example: hermes backup /var/backups/hermes/monday.db
             """

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Character {
-    /// The number of terminal columns that the character takes: 0, 1 or 2; more only if several letters form one
-    /// character.
+    /// The number of terminal columns that the character takes: 0, 1 or 2. It is larger only if several letters form
+    /// one character.
     ///
     /// It is 2 for wide East Asian characters (UAX #11) and for emoji (UTS #51), including emoji with a variation
     /// selector, joined emoji and flags. It is 0 for combining marks and control characters, and 1 for all others.
@@ -42,8 +42,8 @@ extension Unicode.Scalar {
         return properties.isEmojiPresentation && !isRegionalIndicator ? 2 : 1
     }
 
-    /// Whether EastAsianWidth.txt of Unicode 16 lists the scalar as wide or full width. Emoji are not in the list here,
-    /// because `columns` treats them separately.
+    /// Whether EastAsianWidth.txt of Unicode 16 lists the scalar as wide or full width. Emoji are not in the list
+    /// below, because `columns` treats them separately.
     fileprivate var isWide: Bool {
         guard value >= 0x1100 else { return false }
         var low = 0

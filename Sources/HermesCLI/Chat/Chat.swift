@@ -4,13 +4,13 @@
 import Foundation
 import Hermes
 
-/// One run of `hermes chat`: sends the input and prints what arrives, until the input or the client ends.
+/// One run of `hermes chat`: sends the input and prints the incoming events, until the input or the client ends.
 actor Chat {
     private let client: HermesClient
     private let console: Console
     private let name: String
     private let place: String
-    /// The chat ends after this number of messages from others and pushes; nil: no limit.
+    /// The chat ends after this number of pushes and messages from others; nil if there is no limit.
     private let limit: Int?
     private var peer: Account?
     private var names: [UserID: String] = [:]
@@ -104,7 +104,7 @@ actor Chat {
         group.addTask { try await self.printStates() }
     }
 
-    /// Waits for an answer of the server while another task waits for Ctrl-C.
+    /// Waits for an answer from the server while another task waits for Ctrl-C.
     private func whileWaitingForInterrupt<Value: Sendable>(
         _ group: inout ThrowingTaskGroup<End, any Error>,
         _ work: @escaping @Sendable () async throws -> Value

@@ -5,7 +5,7 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// `hermes chat`: talk to people from a terminal, or from a script.
+/// The command `hermes chat`. It sends and shows messages in a terminal or in a script.
 struct ChatCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "chat",
@@ -38,7 +38,7 @@ struct ChatCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("After the end of stdin, wait this long for incoming messages.", valueName: "seconds"))
     var wait: Double?
 
-    @Option(help: ArgumentHelp("End after this many messages from others and pushes.", valueName: "n"))
+    @Option(help: ArgumentHelp("End after this many pushes and messages from others.", valueName: "n"))
     var count: Int?
 
     @OptionGroup(title: "Login") var login: LoginOptions

@@ -5,8 +5,8 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// The failure of a client command: a message with the problem, its cause and its remedy, and an exit code (mostly from
-/// sysexits.h).
+/// The failure of a client command. It has a message with the problem, the cause and the remedy, and an exit code.
+/// Most exit codes are those of sysexits.h.
 struct ClientFailure: Error, CustomStringConvertible {
     let message: String
     let exitCode: ExitCode
@@ -47,7 +47,7 @@ struct ClientFailure: Error, CustomStringConvertible {
     var description: String { message }
 }
 
-/// Runs a client command; reports a failure on stderr and turns it into an exit code.
+/// Runs a client command. Reports a failure on stderr and turns it into an exit code.
 func reportingFailures(
     server: ServerAddress,
     _ body: nonisolated(nonsending) () async throws -> Void
@@ -74,7 +74,7 @@ func reportingFailures(
 /// Writes to stderr at once.
 enum StandardError {
     static func write(_ text: String) {
-        // Without standard error the text is lost.
+        // Without standard error, the text is lost.
         try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
     }
 

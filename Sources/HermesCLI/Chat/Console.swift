@@ -99,8 +99,8 @@ actor Console {
 }
 
 extension String {
-    /// The text with each control character replaced that could move the cursor, or change the terminal's colours or
-    /// the direction of writing.
+    /// The text without harmful control characters. These are characters that could move the cursor, or change the
+    /// terminal's colours or the direction of writing. Each of them is replaced.
     var printable: String {
         var result = ""
         for scalar in unicodeScalars {

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Turns the bytes of a terminal's keys into lines. Does not read or write itself.
+/// Turns the bytes of a terminal's keys into lines. Does no I/O.
 struct LineEditor {
     enum Action: Hashable {
         /// The line's display changed.

@@ -5,10 +5,10 @@ import Foundation
 
 /// Gets passwords: from a file, from HERMES_PASSWORD, or from the terminal without echo.
 enum Password {
-    /// Returns the password from the first of these sources that is available.
+    /// Returns the password from the first source that is available: the file, HERMES_PASSWORD, or the terminal.
     ///
     /// - Parameters:
-    ///   - file: the file whose first line is the password; nil: use the other sources.
+    ///   - file: the file whose first line is the password; nil to use the other sources.
     ///   - prompt: the text that asks for the password at the terminal.
     ///   - confirms: whether to ask twice at the terminal, because the password is new.
     /// - Throws: ClientFailure; CancellationError if the task is cancelled or the user types Ctrl-C.
@@ -88,7 +88,7 @@ struct PasswordLine {
 
     /// Handles a typed byte.
     ///
-    /// - Returns: the password after the end of the line; until then nil.
+    /// - Returns: the password after the end of the line; nil until then.
     /// - Throws: CancellationError after Ctrl-C; ``missing`` after Ctrl-D in an empty line.
     mutating func feed(_ byte: UInt8) throws -> String? {
         switch byte {
@@ -103,7 +103,7 @@ struct PasswordLine {
         case 0x15:  // Ctrl-U
             bytes = []
         default:
-            // Keeps one byte more than a password may have, so that a longer password is refused instead of cut.
+            // Keep one byte more than a password may have, so that a longer password is refused instead of cut.
             if bytes.count <= 256 { bytes.append(byte) }
         }
         return nil

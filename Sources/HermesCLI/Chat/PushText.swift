@@ -1,13 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Writes pushes as lines for people.
+/// Formats pushes as lines of text.
 enum PushText {
-    /// Returns the line of a push. A push without title and body is described by what else it has.
+    /// Returns the line of a push. If the push has neither a title nor a body, the line shows its type or its data
+    /// instead.
     ///
     /// - Parameters:
-    ///   - type: the type of the back end's own message; empty: none.
-    ///   - data: the application's own JSON; empty: none.
+    ///   - type: the type of the back end's own message; empty if there is no such message.
+    ///   - data: the application's own JSON; empty if there is none.
     static func line(title: String, body: String, type: String, data: String) -> String {
         let parts = [title.isEmpty ? "" : "[\(title.printable)]", body.printable].filter { !$0.isEmpty }
         if !parts.isEmpty { return parts.joined(separator: " ") }

@@ -6,8 +6,8 @@ import Foundation
 
 /// Reads stdin of any kind, in pieces and only on request, so that a long file is not read in advance.
 ///
-/// A read runs on a separate queue, after `poll` has reported input. `poll` also watches a pipe, which wakes it when
-/// the reading task is cancelled.
+/// A read runs on a separate queue, after `poll` has reported input. `poll` also watches a pipe, so that a
+/// cancellation of the reading task can end it.
 final class StandardInput: Sendable {
     private let queue = DispatchQueue(label: "hermes.stdin")
     private let descriptor: Int32

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
-import CoreFoundation  // On Linux the compiler may find `stat` in it, and then nowhere else.
+import CoreFoundation  // On Linux, the compiler may find `stat` only in this module.
 import Foundation
 import Synchronization
 
@@ -81,7 +81,7 @@ struct OutputFailure: Error, Hashable, CustomStringConvertible {
     /// The exit code of a command that ends because of this error.
     var exitCode: ExitCode { isClosed ? .failure : CommandOutput.failed }
 
-    /// What has failed, without advice.
+    /// The description of the failure, without advice.
     var reason: String { "cannot print: \(String(cString: strerror(number)))" }
 
     var description: String {

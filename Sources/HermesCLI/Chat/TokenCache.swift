@@ -5,7 +5,8 @@ import Foundation
 import Hermes
 
 /// Stores the tokens of earlier logins, with their devices, in files that only the user can read. The files are in
-/// `$XDG_CONFIG_HOME/hermes` or `~/.config/hermes`; there is one for each account, server and device.
+/// `$XDG_CONFIG_HOME/hermes` or `~/.config/hermes`. There is one file for each combination of account, server and
+/// device.
 struct TokenCache {
     struct Entry: Codable, Hashable {
         var uid: UInt32
@@ -15,7 +16,7 @@ struct TokenCache {
 
     let directory: URL
 
-    /// Creates a cache in a directory; nil: the user's own.
+    /// Creates a cache in a directory. If it is nil, the cache is in the user's own directory.
     init(directory: URL? = nil) {
         self.directory = directory ?? Self.userDirectory(environment: ProcessInfo.processInfo.environment)
     }

@@ -4,7 +4,7 @@
 import ArgumentParser
 import HermesServer
 
-/// `hermes check-config`.
+/// The command `hermes check-config`.
 struct CheckConfig: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check-config",
@@ -15,7 +15,7 @@ struct CheckConfig: AsyncParsableCommand {
             """,
         discussion: """
             Reads the same sources as hermes serve, and the files that they name: topic rules, keys, certificates. \
-            Exit code 0: the configuration is valid; 78: it is not, with the reasons.
+            The exit code is 0 if the configuration is valid. Otherwise it is 78, and the reasons are printed.
 
             Examples:
               hermes check-config --config hermes.yaml

@@ -4,7 +4,7 @@
 import ArgumentParser
 import HermesServer
 
-/// `hermes clients`.
+/// The command `hermes clients`.
 struct ClientsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clients",
@@ -39,7 +39,10 @@ struct ClientsList: AsyncParsableCommand {
     private static let pageSize = 1_000
 
     @Option(
-        help: ArgumentHelp("Only clients whose id or owner contains this text; case is ignored.", valueName: "text")
+        help: ArgumentHelp(
+            "List only clients whose id or owner contains this text; case is ignored.",
+            valueName: "text"
+        )
     )
     var text: String = ""
 

@@ -5,16 +5,18 @@ import ArgumentParser
 import Foundation
 import HermesServer
 
-/// `hermes health`.
+/// The command `hermes health`.
 struct HealthCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
         abstract: "Ask the server of this machine whether it is ready.",
         usage: "hermes health [--config <file>] [--data <directory>] [<setting> ...]",
         discussion: """
-            Asks the HTTP port of the configuration for /readyz, and prints the answer. Exit code 0: the server is ready; \
-            1: it is not, with the reason; 69: it does not answer within 10 s; 78: the configuration is wrong, or it has \
-            no HTTP port that can be asked. The certificate of the port is not checked.
+            Asks the HTTP port of the configuration for /readyz, and prints the answer. The certificate of the port is \
+            not checked.
+
+            Exit codes: 0 if the server is ready; 1 if it is not ready, and the reason is printed; 69 if it does not \
+            answer within 10 s; 78 if the configuration is wrong or has no usable HTTP port.
 
             Examples:
               hermes health

@@ -4,7 +4,7 @@
 import ArgumentParser
 import HermesServer
 
-/// `hermes invitation`.
+/// The command `hermes invitation`.
 struct InvitationCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "invitation",
@@ -35,7 +35,7 @@ struct InvitationCreate: AsyncParsableCommand {
     @Option(help: "The number of accounts that the invitation can create.")
     var uses: Int = 1
 
-    @Option(help: "The number of days for which the invitation is valid; 0: no limit.")
+    @Option(help: "The number of days for which the invitation is valid; 0 means no limit.")
     var days: Int = 30
 
     @OptionGroup var data: DataOptions
@@ -73,7 +73,7 @@ struct InvitationList: AsyncParsableCommand {
 struct InvitationRevoke: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke",
-        abstract: "Revoke an invitation; accounts created with it stay.",
+        abstract: "Revoke an invitation. Accounts that were created with it stay.",
         discussion: "Example: hermes invitation revoke summer-course"
     )
 

@@ -11,7 +11,7 @@ struct MQTTCommandRun: Sendable {
     let name: String
     let options: MQTTOptions
 
-    /// The exit code of a timeout, which is the same in mosquitto_sub.
+    /// The exit code of a timeout. mosquitto_sub has the same exit code.
     static let timedOut = ExitCode(27)
 
     /// Connects, runs the body, and disconnects.
@@ -19,11 +19,11 @@ struct MQTTCommandRun: Sendable {
     /// - Parameters:
     ///   - configuration: the client's settings.
     ///   - progress: whether the last message is printed.
-    ///   - end: when to stop trying to connect. The body must check this time itself while it runs.
+    ///   - end: the time at which to stop trying to connect. The body must check this time itself while it runs.
     ///   - body: the code that uses the connected client.
     /// - Throws: the errors of the body and the ExitCode of a timeout. Three kinds of errors become an ExitCode: a
-    ///   HermesClientError becomes the server's reason code (the return code with 3.1.1), or 1 if there is none; a
-    ///   ClientFailure becomes its own code; and an interruption of the command becomes success.
+    ///   HermesClientError becomes the server's reason code (with MQTT 3.1.1, the return code), or 1 if there is none;
+    ///   a ClientFailure becomes its own code; and an interruption of the command becomes success.
     func with(
         _ configuration: MQTTClient.Configuration,
         _ progress: PrintProgress = PrintProgress(),

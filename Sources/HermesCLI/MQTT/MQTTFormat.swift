@@ -11,13 +11,13 @@ struct MQTTPrinter: Sendable {
     let format: MQTTFormat?
     let showsTopic: Bool
     let endsLine: Bool
-    /// Whether the output is a terminal, which a message must not control. For other outputs, bytes are printed
+    /// Whether the output is a terminal. A message must not control a terminal. For other outputs, bytes are printed
     /// unchanged.
     var isTerminal = false
 
     var output = StandardOutput()
 
-    /// Prints a message. If the message is acknowledged, returns only once the reader of a pipe has read it.
+    /// Prints a message. If the message must be acknowledged, returns only after the reader of a pipe has read it.
     ///
     /// - Throws: ClientFailure if the format does not fit the message; OutputFailure; CancellationError.
     func print(_ message: MQTTMessage) async throws {
@@ -40,8 +40,8 @@ struct MQTTPrinter: Sendable {
 }
 
 extension MQTTPrinter {
-    /// Returns UTF-8 with each control character replaced that could move the cursor, or change colours or the
-    /// direction of writing. Line ends and tabs stay.
+    /// Returns UTF-8 without harmful control characters. These are characters that could move the cursor, or change
+    /// colours or the direction of writing. Each of them is replaced. Line ends and tabs stay.
     static func harmless(_ bytes: [UInt8]) -> [UInt8] {
         var result = ""
         for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {

@@ -13,7 +13,10 @@ struct MQTTOptions: ParsableArguments {
 
     @Option(
         name: [.short, .long],
-        help: ArgumentHelp("The server's port. Default: 1883, with TLS 8883; 8883 implies TLS.", valueName: "port")
+        help: ArgumentHelp(
+            "The server's port. Default: 1883, or 8883 with TLS. Port 8883 implies TLS.",
+            valueName: "port"
+        )
     )
     var port: Int?
 
@@ -59,7 +62,7 @@ struct MQTTOptions: ParsableArguments {
 
     @Option(
         name: [.short, .long],
-        help: ArgumentHelp("The keep-alive interval; 0: no keep-alive.", valueName: "seconds")
+        help: ArgumentHelp("The keep-alive interval; 0 means no keep-alive.", valueName: "seconds")
     )
     var keepalive = 60
 
@@ -73,7 +76,7 @@ struct MQTTOptions: ParsableArguments {
         name: [.customShort("x"), .long],
         parsing: .unconditional,
         help: ArgumentHelp(
-            "How long the server keeps the session; -1: forever, the default with -c.",
+            "How long the server keeps the session. -1 means forever, which is the default with -c.",
             valueName: "seconds"
         )
     )
@@ -90,7 +93,12 @@ struct MQTTOptions: ParsableArguments {
     )
     var property: [MQTTPropertyArgument] = []
 
-    @Option(help: ArgumentHelp("The topic of the will, published if the connection breaks.", valueName: "topic"))
+    @Option(
+        help: ArgumentHelp(
+            "The topic of the will, which the server publishes if the connection breaks.",
+            valueName: "topic"
+        )
+    )
     var willTopic: String?
 
     @Option(parsing: .unconditional, help: ArgumentHelp("The payload of the will.", valueName: "text"))
@@ -102,7 +110,7 @@ struct MQTTOptions: ParsableArguments {
     @Flag(help: "Retain the will for later subscribers.")
     var willRetain = false
 
-    @Flag(help: "Encrypt the connection, trusting the system's certificates.")
+    @Flag(help: "Encrypt the connection, and trust the system's certificates.")
     var tls = false
 
     @Flag(name: .customLong("tls-use-os-certs"), help: .hidden)
@@ -111,16 +119,16 @@ struct MQTTOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Trust the certificates in this PEM file; implies --tls.", valueName: "file"))
     var cafile: String?
 
-    @Option(help: ArgumentHelp("Show this certificate (PEM); implies --tls.", valueName: "file"))
+    @Option(help: ArgumentHelp("Present this client certificate (PEM); implies --tls.", valueName: "file"))
     var cert: String?
 
-    @Option(help: ArgumentHelp("The certificate's key (PEM).", valueName: "file"))
+    @Option(help: ArgumentHelp("The private key of the client certificate (PEM).", valueName: "file"))
     var key: String?
 
     @Flag(help: "Do not check the server's certificate; for experiments only; implies --tls.")
     var insecure = false
 
-    @Option(help: ArgumentHelp("Connect by WebSocket, for example with /mqtt.", valueName: "path"))
+    @Option(help: ArgumentHelp("Connect by WebSocket, with this path, for example /mqtt.", valueName: "path"))
     var wsPath: String?
 
     @Flag(name: [.customShort("d"), .long], help: "Describe each step on stderr.")
@@ -207,7 +215,8 @@ struct MQTTOptions: ParsableArguments {
         if configuration.password == nil, configuration.userName != nil {
             configuration.password = ProcessInfo.processInfo.environment["HERMES_PASSWORD"]
         }
-        // With 0, there is no keep-alive: the interval of a year does not fit into CONNECT's field, which is then 0.
+        // With 0, there is no keep alive. The interval of a year does not fit into the field in CONNECT, so the field
+        // is 0.
         configuration.heartbeat.interval = keepalive == 0 ? .seconds(86_400 * 365) : .seconds(keepalive)
         configuration.reconnect = .interactive
         if let willTopic {
@@ -227,7 +236,7 @@ struct MQTTOptions: ParsableArguments {
             case .maximumPacketSize(let bytes): configuration.maxPacketBytes = Int(bytes)
             case .topicAliasMaximum(let maximum): configuration.topicAliasMaximum = Int(maximum)
             case .userProperty(let name, let value): configuration.userProperties.append(.init(name, value))
-            default: break  // not of CONNECT
+            default: break  // not a property of CONNECT
             }
         }
         return configuration

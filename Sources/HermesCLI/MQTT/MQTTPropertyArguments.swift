@@ -7,7 +7,7 @@ import NIOCore
 
 /// Options with several words, as in mosquitto_pub and mosquitto_sub: `-D publish user-property a b`.
 ///
-/// The argument parser supports only options with one word, so the words are joined before it sees them.
+/// The argument parser supports only options with one word, so the words are joined before the parser sees them.
 enum MQTTPropertyArguments {
     /// A control character that separates the joined words and does not occur in usual arguments.
     private static let separator: Character = "\u{1F}"
@@ -152,7 +152,7 @@ extension [MQTTPropertyArgument] {
             case .userProperty(let name, let value): properties.userProperties.append(.init(name, value))
             case .subscriptionIdentifier, .sessionExpiryInterval, .receiveMaximum, .maximumPacketSize,
                 .topicAliasMaximum, .willDelayInterval:
-                break  // not of a message
+                break  // not a property of a message
             }
         }
         return properties

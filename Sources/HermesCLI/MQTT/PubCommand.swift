@@ -6,15 +6,15 @@ import Foundation
 import Hermes
 import NIOCore
 
-/// `hermes pub`: publish over MQTT.
+/// The command `hermes pub`. It publishes over MQTT.
 struct PubCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pub",
         abstract: "Publish over MQTT, to any broker.",
         discussion: """
-            The options are those of mosquitto_pub. One of -m, -f, -s, -l and -n gives the message. With -q 1 and -q 2 \
-            the command ends once the server has acknowledged everything. With -q 0 it ends once the server has read \
-            everything; if that is not certain, it ends with an error.
+            The options are those of mosquitto_pub. One of -m, -f, -s, -l and -n gives the message. With -q 1 and \
+            -q 2, the command ends once the server has acknowledged everything. With -q 0, it ends once the server has \
+            read everything. If it is not certain that the server has read everything, the command ends with an error.
 
             Examples:
               hermes pub -t home/kitchen/temperature -m 21.5
@@ -24,8 +24,8 @@ struct PubCommand: AsyncParsableCommand {
               hermes pub -t jobs -m '{"id":7}' -D publish content-type application/json -D publish user-property from web
               hermes pub -L mqtt://ann:secret@broker.example/a/b -n -r
 
-            Exit codes: 0; the server's reason code if it refuses (with -V mqttv311, its return code); 1 if it cannot \
-            be reached; 66 if the file of -f cannot be read.
+            Exit codes: 0 for success; the server's reason code if the server refuses (with -V mqttv311, its return \
+            code); 1 if the server cannot be reached; 66 if the file of -f cannot be read.
             """,
         helpNames: .long
     )
@@ -206,7 +206,7 @@ struct MQTTPublisher: Sendable {
     private let reportFailure: AsyncStream<any Error>.Continuation
     private let count: Count
 
-    /// The number of unacknowledged messages; used by one task.
+    /// The number of unacknowledged messages. Only one task uses it.
     private actor Count {
         let window: Int
         var open = 0

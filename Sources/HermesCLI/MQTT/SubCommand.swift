@@ -5,15 +5,15 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// `hermes sub`: subscribe over MQTT and print messages.
+/// The command `hermes sub`. It subscribes over MQTT and prints messages.
 struct SubCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sub",
         abstract: "Subscribe over MQTT, to any broker, and print messages.",
         discussion: """
             The options are those of mosquitto_sub. Payloads are printed unchanged, each followed by a line end. At a \
-            terminal, control characters in them appear as \u{FFFD}, so that no publisher controls the terminal; \
-            mosquitto_sub prints them unchanged.
+            terminal, control characters in them appear as \u{FFFD}, so that no publisher can control the terminal. \
+            mosquitto_sub prints control characters unchanged.
 
             Examples:
               hermes sub -t 'home/#' -v
@@ -30,8 +30,8 @@ struct SubCommand: AsyncParsableCommand {
             identifier, %A topic alias, %% itself; @Y, @m, @d, @H, @M, @S, @N and all others of strftime, @@ itself; \
             \\n \\t \\r \\0 \\a \\e \\v \\\\. Width and precision as in %-20t, %08x, %.10p.
 
-            Exit codes: 0; 27 if the time of -W has passed; the server's reason code if it refuses (with -V mqttv311, \
-            its return code); 1 if it cannot be reached; 74 if a message cannot be printed.
+            Exit codes: 0 for success; 27 if the time of -W has passed; the server's reason code if the server refuses \
+            (with -V mqttv311, its return code); 1 if the server cannot be reached; 74 if a message cannot be printed.
             """,
         helpNames: .long
     )
@@ -47,7 +47,10 @@ struct SubCommand: AsyncParsableCommand {
 
     @Option(
         name: [.customShort("T"), .long],
-        help: ArgumentHelp("Do not print topics that match this; may be repeated.", valueName: "filter")
+        help: ArgumentHelp(
+            "Do not print messages whose topics match this filter; may be repeated.",
+            valueName: "filter"
+        )
     )
     var filterOut: [String] = []
 
@@ -84,11 +87,11 @@ struct SubCommand: AsyncParsableCommand {
 
     @Option(
         name: .customShort("W"),
-        help: ArgumentHelp("End this long after the start, with the exit code 27.", valueName: "seconds")
+        help: ArgumentHelp("End this many seconds after the start, with the exit code 27.", valueName: "seconds")
     )
     var wait: Double?
 
-    @Flag(name: .customShort("E"), help: "End once subscribed.")
+    @Flag(name: .customShort("E"), help: "End once the server has answered the subscriptions.")
     var endOnceSubscribed = false
 
     @OptionGroup(title: "Connection") var options: MQTTOptions
@@ -134,8 +137,8 @@ struct SubCommand: AsyncParsableCommand {
                 }
                 group.addTask {
                     try await subscribe(client, run)
-                    // Messages are printed only after the SUBACK; those that arrive earlier wait in the client. If the
-                    // command ended before the SUBACK, the server might not read the acknowledgements of these
+                    // Messages are printed only after the SUBACK. Messages that arrive earlier wait in the client. If
+                    // the command ended before the SUBACK, the server might not read the acknowledgements of these
                     // messages.
                     if endOnceSubscribed { return .success }
                     return try await receive(client, printer, run, progress)

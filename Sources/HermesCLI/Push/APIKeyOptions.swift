@@ -4,7 +4,7 @@
 import ArgumentParser
 import Foundation
 
-/// The source of the API key. The key is never on the command line, where others could see it.
+/// The source of the API key. The key is never on the command line, where other users could see it.
 struct APIKeyOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Read the API key from this file.", valueName: "file"))
     var keyFile: String?

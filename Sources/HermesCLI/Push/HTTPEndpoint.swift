@@ -27,7 +27,7 @@ struct HTTPEndpoint {
     private let checksCertificate: Bool
 
     /// - Parameter checksCertificate: whether the certificate must be valid for the host.
-    /// - Throws: if the address is invalid; the message gives an example of a valid address.
+    /// - Throws: ClientFailure if the address is invalid. The message gives an example of a valid address.
     init(_ server: String, path: String, checksCertificate: Bool = true) throws(ClientFailure) {
         guard let url = URL(string: server), let host = url.host, !host.isEmpty,
             let scheme = url.scheme?.lowercased(), scheme == "http" || scheme == "https"
@@ -76,7 +76,7 @@ struct HTTPEndpoint {
         } catch let failure as ClientFailure {
             throw failure
         } catch {
-            // The reason may begin with the place.
+            // The reason may already begin with the host.
             let reason = explain(error)
             let place = reason.hasPrefix(host) ? "" : "\(host):\(port): "
             throw ClientFailure(

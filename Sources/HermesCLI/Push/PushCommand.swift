@@ -4,7 +4,7 @@
 import ArgumentParser
 import Foundation
 
-/// `hermes push`.
+/// The command `hermes push`.
 struct PushCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "push",
@@ -23,48 +23,48 @@ struct PushCommand: AsyncParsableCommand {
             """
     )
 
-    @Option(help: ArgumentHelp("A user by name or uid; can be given several times.", valueName: "name"))
+    @Option(help: ArgumentHelp("Push to this user, by name or uid; can be given several times.", valueName: "name"))
     var to: [String] = []
 
     @Option(help: ArgumentHelp("Push only to this device of the user.", valueName: "id"))
     var device: String?
 
-    @Option(help: ArgumentHelp("The subscribers of this topic.", valueName: "topic"))
+    @Option(help: ArgumentHelp("Push to the subscribers of this topic.", valueName: "topic"))
     var topic: String?
 
-    @Option(help: ArgumentHelp("Everybody in this room now.", valueName: "room"))
+    @Option(help: ArgumentHelp("Push to everybody who is in this room now.", valueName: "room"))
     var room: String?
 
-    @Flag(help: "Every account.")
+    @Flag(help: "Push to every account.")
     var everyone = false
 
-    @Option(help: "The title.")
+    @Option(help: "The push's title.")
     var title: String?
 
-    @Option(help: "The text.")
+    @Option(help: "The push's text.")
     var body: String?
 
     @Option(help: ArgumentHelp("The application's own JSON object.", valueName: "json"))
     var data: String?
 
     @Option(
-        help: ArgumentHelp("Replaces an earlier push with the same key that is still in the inbox.", valueName: "key")
+        help: ArgumentHelp("Replace an earlier push that has the same key and is still in the inbox.", valueName: "key")
     )
     var collapse: String?
 
-    @Option(help: ArgumentHelp("Do not deliver after this time: 90s, 10m, 1h, 2d.", valueName: "time"))
+    @Option(help: ArgumentHelp("Do not deliver after this time, for example 90s, 10m, 1h or 2d.", valueName: "time"))
     var ttl: String?
 
-    @Option(help: ArgumentHelp("normal or high: how soon a sleeping device is woken.", valueName: "priority"))
+    @Option(help: ArgumentHelp("How soon a sleeping device is woken: normal or high.", valueName: "priority"))
     var priority: String?
 
-    @Flag(help: "With --topic: retain it for later subscribers.")
+    @Flag(help: "With --topic: retain the push for later subscribers.")
     var retain = false
 
     @Flag(help: "With --topic: the payload is hermes.v1.Push as protobuf instead of JSON.")
     var protobuf = false
 
-    @Option(help: ArgumentHelp("Makes repetition safe: a push with the same key is sent once.", valueName: "key"))
+    @Option(help: ArgumentHelp("Make repetition safe: a push with the same key is sent only once.", valueName: "key"))
     var idempotencyKey: String?
 
     @Option(help: ArgumentHelp("The server's HTTP port.", valueName: "url"))

@@ -6,7 +6,7 @@ import Foundation
 import Hermes
 import HermesProtocols
 
-/// `hermes qsiop`: the commands of a small device.
+/// The command `hermes qsiop`. Its subcommands act as a small device.
 struct QSIOPCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "qsiop",
@@ -21,13 +21,13 @@ struct QSIOPCommand: AsyncParsableCommand {
     )
 }
 
-/// `hermes qsiop ping`.
+/// The command `hermes qsiop ping`.
 struct QSIOPPing: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ping",
         abstract: "Measure the server's response time.",
         discussion: """
-            Example:
+            Examples:
               hermes qsiop ping --count 5
               hermes qsiop ping --host far.example.org --wait 20
             """
@@ -82,7 +82,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The account's name. Uses a stored login token, or asks for the password.",
+            "The account's name. The command uses a stored login token, or asks for the password.",
             valueName: "name"
         )
     )
@@ -107,7 +107,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
     /// Returns the identity. Logs in over Delimited if the account is given by its name and no stored token can be
     /// used.
     ///
-    /// - Parameter refused: the stored token that the server has refused; nil: none was refused.
+    /// - Parameter refused: the stored token that the server has refused; nil if none was refused.
     private func identity(besides refused: String? = nil) async throws -> QSIOPClient.Identity {
         if let uid { return QSIOPClient.Identity(uid: UserID(rawValue: uid), token: token, device: deviceName) }
         var address = server.address(defaultPort: chatPort)
@@ -156,7 +156,7 @@ struct QSIOPIdentityOptions: ParsableArguments {
     }
 }
 
-/// `hermes qsiop report`.
+/// The command `hermes qsiop report`.
 struct QSIOPReport: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "report",
@@ -179,7 +179,7 @@ struct QSIOPReport: AsyncParsableCommand {
     }
 }
 
-/// `hermes qsiop listen`.
+/// The command `hermes qsiop listen`.
 struct QSIOPListen: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "listen",
@@ -194,7 +194,7 @@ struct QSIOPListen: AsyncParsableCommand {
     @Option(help: ArgumentHelp("End after this many pushes.", valueName: "n"))
     var count: Int?
 
-    @Option(help: ArgumentHelp("End after this long.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("End after this time.", valueName: "seconds"))
     var wait: Double?
 
     @OptionGroup var identity: QSIOPIdentityOptions

@@ -6,7 +6,7 @@ import Foundation
 import Hermes
 import HermesProtocols
 
-/// `hermes room`: join a live room to talk, give gifts or watch.
+/// The command `hermes room`. It joins a live room to talk, give gifts or watch.
 struct RoomCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "room",
@@ -70,7 +70,7 @@ struct RoomCommand: AsyncParsableCommand {
         if let count, count < 1 { throw ValidationError("--count \(count): must be at least 1") }
     }
 
-    /// A gift: its name and how many of it are given.
+    /// A gift: its name and the number of gifts.
     struct Gift: Hashable {
         var name: String
         var count: Int32
@@ -140,9 +140,10 @@ struct RoomVisit: Sendable {
     let client: LiveRoomClient
     let room: String
     let talks: Bool
-    /// The visit ends after this number of events; nil: no limit.
+    /// The visit ends after this number of events; nil if there is no limit.
     let limit: Int?
-    /// The seconds until the visit ends, from the end of the input or, without input, from the start; nil: no time.
+    /// The time until the visit ends, in seconds; nil if there is no time limit. It counts from the end of the input
+    /// or, without input, from the start.
     let wait: Double?
     let echoes: RoomEchoes
 

@@ -5,15 +5,15 @@ import ArgumentParser
 import Foundation
 import Hermes
 
-/// `hermes send`: send one message and end.
+/// The command `hermes send`. It sends one message and ends.
 struct SendCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send",
         abstract: "Send a message and end once it is committed.",
         discussion: """
-            Prints the message's id. The password comes from HERMES_PASSWORD, --password-file or the terminal; the \
-            login is kept, so that the next start needs no password. Incoming messages are acknowledged for this \
-            command's own device and not shown. Other devices of the account still get them.
+            Prints the message's id. The password comes from HERMES_PASSWORD, --password-file or the terminal. The \
+            login is kept, so that the next start needs no password. Incoming messages are not shown. They are \
+            acknowledged only for this command's own device, so the other devices of the account still get them.
 
             Examples:
               hermes send --from ann --to bob "The build is done"
@@ -27,7 +27,7 @@ struct SendCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The recipient's account.", valueName: "name"))
     var to: String
 
-    @Option(help: ArgumentHelp("Makes repetition safe: a message with the same id is sent once.", valueName: "id"))
+    @Option(help: ArgumentHelp("Make repetition safe: a message with the same id is sent only once.", valueName: "id"))
     var clientID: String?
 
     @Option(help: ArgumentHelp("Give up after this many seconds.", valueName: "seconds"))

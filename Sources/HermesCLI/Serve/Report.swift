@@ -19,9 +19,9 @@ enum Report {
         return ExitCode(code)
     }
 
-    /// Writes `hermes: …` to standard error, for a message that is no failure.
+    /// Writes `hermes: …` to standard error, for a message that does not report a failure.
     static func note(_ message: String) {
-        // Without standard error the message is lost.
+        // Without standard error, the message is lost.
         try? FileHandle.standardError.write(contentsOf: Data("hermes: \(message)\n".utf8))
     }
 }

@@ -5,16 +5,16 @@ import ArgumentParser
 import Foundation
 import HermesServer
 
-/// `hermes serve`.
+/// The command `hermes serve`.
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Start the server.",
         usage: "hermes serve [--config <file>] [--data <directory>] [<setting> ...]",
         discussion: """
             Needs no configuration: data goes to ./hermes-data, and all listeners are on 127.0.0.1. SIGTERM and SIGINT \
-            stop the server: it tells its clients, commits everything, and ends with exit code 0. SIGHUP reads \
-            certificates, revocation lists, topic rules, token keys and push keys again. Settings are read only at the \
-            start.
+            stop the server: it notifies its clients, commits everything, and ends with exit code 0. On SIGHUP, it \
+            reads certificates, revocation lists, topic rules, token keys and push keys again. Settings are read only \
+            at the start.
 
             Any setting can be given as --KEY VALUE, or as HERMES_KEY in the environment; hermes check-config \
             --print-annotated prints all of them.

@@ -20,7 +20,7 @@ enum SettingArguments {
         if data.count > 1 { throw ValidationError("--data is given more than once: give it only once") }
         var rest = settings[...]
         while let word = rest.popFirst() {
-            // The argument parser hands on the word "--", too.
+            // The argument parser passes on the word "--", too.
             guard word.hasPrefix("--"), word != "--" else {
                 throw ValidationError("\"\(word)\" is not understood; give a setting as --KEY VALUE")
             }

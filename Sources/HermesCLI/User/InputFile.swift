@@ -7,7 +7,7 @@ import Foundation
 enum InputFile {
     private static let pieceBytes = 64 * 1024
 
-    /// Returns the contents of a file, or the beginning of a long one.
+    /// Returns the contents of a file, or the beginning of a long file.
     ///
     /// - Parameter limit: the largest number of bytes that are read.
     /// - Throws: UnreadableFile, also for a directory.

@@ -4,10 +4,11 @@
 import ArgumentParser
 import Foundation
 
-/// Reads a password from a file, from a pipe, or from the terminal without showing it; never from the command line.
+/// Reads a password from a file, from a pipe, or from the terminal without showing it. Passwords are never read from
+/// the command line.
 enum PasswordInput {
     /// - Parameters:
-    ///   - file: the file whose first line is the password; nil: read from standard input.
+    ///   - file: the file whose first line is the password; nil to read from standard input.
     ///   - isNew: whether to ask twice at a terminal, because the password is new.
     /// - Throws: `ExitCode` after the reason was written to standard error.
     static func read(file: String?, isNew: Bool) throws -> String {

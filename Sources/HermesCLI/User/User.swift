@@ -4,13 +4,13 @@
 import ArgumentParser
 import HermesServer
 
-/// `hermes user`.
+/// The command `hermes user`.
 struct User: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Manage accounts and their devices.",
         discussion: """
-            Works with or without a running server. Passwords come from a prompt, standard input or a file; never from \
-            the command line, where others could see them.
+            Works with or without a running server. Passwords come from a prompt, standard input or a file. They never \
+            come from the command line, where other users could see them.
 
             Examples:
               hermes user add anna
@@ -40,7 +40,8 @@ struct DataOptions: ParsableArguments {
     )
     var data: String?
 
-    /// The options as they were given, for a command that is shown: words of a POSIX shell, each after a space.
+    /// The given options, for a command that is shown to the user. They are words for a POSIX shell, each with a space
+    /// before it.
     var shown: String {
         var text = ""
         for case (let name, let value?) in [("--config", config), ("--data", data)] {

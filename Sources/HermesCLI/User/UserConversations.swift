@@ -7,10 +7,10 @@ import HermesServer
 struct UserConversations: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "conversations",
-        abstract: "List the conversations of an account: with whom, name, unread messages, last message, its time.",
+        abstract: "List an account's conversations: user or group, name, unread messages, last message and its time.",
         discussion: """
             The newest come first. A message is unread if it is from another account, was not recalled, and is newer \
-            than the account's read mark. In a group, only messages since the account joined count.
+            than the account's read mark. In a group, only messages that were sent after the account joined count.
 
             Examples:
               hermes user conversations anna

@@ -10,8 +10,8 @@ struct UserDelete: AsyncParsableCommand {
         commandName: "delete",
         abstract: "Delete an account and all its data. This cannot be undone.",
         discussion: """
-            Deletes its devices, tokens, inbox, contacts, memberships of groups and MQTT sessions, and ends its \
-            connections. A group that the account owned gets a new owner: an administrator or, if there is none, a \
+            Deletes the account's devices, tokens, inbox, contacts, memberships of groups and MQTT sessions, and ends \
+            its connections. A group that the account owned gets a new owner: an administrator or, if there is none, a \
             member. A group without other members is dissolved. Messages to others stay. The account's name is free \
             once the server has removed all publications that are retained below user/NAME/. To lock a user out for a \
             while, use "hermes user disable".
@@ -25,7 +25,7 @@ struct UserDelete: AsyncParsableCommand {
     @Argument(help: "The name.")
     var name: String
 
-    @Flag(name: .long, help: "Do not ask; required without a terminal.")
+    @Flag(name: .long, help: "Do not ask for confirmation; required without a terminal.")
     var yes = false
 
     @OptionGroup var data: DataOptions

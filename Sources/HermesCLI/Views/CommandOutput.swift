@@ -11,8 +11,9 @@ enum CommandOutput {
     /// Prints a text and a line end.
     ///
     /// - Parameters:
-    ///   - change: what the command has changed and, if the text is lost for good, how to undo it. This is told if the
-    ///     text cannot be printed. nil: the command has changed nothing.
+    ///   - change: a description of the change that the command has made; nil if it has changed nothing. If the text
+    ///     cannot be printed later, the description also says how to undo the change. The description is reported if
+    ///     the printing fails.
     /// - Throws: `ExitCode`, after the reason was written to standard error.
     static func print(
         _ text: String,
@@ -28,7 +29,7 @@ enum CommandOutput {
         }
     }
 
-    /// Prints what a command has changed.
+    /// Prints the change that a command has made.
     ///
     /// - Throws: `ExitCode`, after the reason and the change were written to standard error.
     static func confirm(_ change: String) throws { try Self.print(change, after: change) }

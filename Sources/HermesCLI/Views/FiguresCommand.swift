@@ -4,7 +4,7 @@
 import ArgumentParser
 import HermesServer
 
-/// `hermes figures`.
+/// The command `hermes figures`.
 struct FiguresCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "figures",
@@ -12,8 +12,8 @@ struct FiguresCommand: AsyncParsableCommand {
             "Show figures of a running server over time: an hour in 10 s steps, or 30 days in half-hour steps.",
         discussion: """
             Prints a line for each time. With --month, each value is the mean of half an hour and, after a slash, the \
-            maximum. The figures are those of the console; docs/console.md says what they mean, and "hermes stats" \
-            lists them.
+            maximum. The figures are those of the console; docs/console.md explains them, and "hermes stats" lists \
+            them.
 
             Examples:
               hermes figures memory.resident

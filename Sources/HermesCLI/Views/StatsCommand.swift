@@ -5,14 +5,14 @@ import ArgumentParser
 import Foundation
 import HermesServer
 
-/// `hermes stats`.
+/// The command `hermes stats`.
 struct StatsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stats",
         abstract: "Show the figures of a running server: now, and the mean and the maximum of a period.",
         discussion: """
-            The figures are those of the console; docs/console.md says what they mean. Rates are per second, sizes in \
-            bytes. With --deliveries: what clients report, per version of the app and network.
+            The figures are those of the console; docs/console.md explains them. Rates are per second, and sizes are \
+            in bytes. With --deliveries, the command shows the reports of clients, by app version and network.
 
             Examples:
               hermes stats
@@ -122,7 +122,7 @@ extension ViewFormat {
         ].joined(separator: "\n")
     }
 
-    /// Returns the name of an app version or network for the table. Clients choose these names; the server accepts only
-    /// printable ones.
+    /// Returns the name of an app version or network for the table. Clients choose these names. The server accepts
+    /// only printable names.
     private static func name(_ text: String) -> String { text.isEmpty ? "-" : printable(text) }
 }

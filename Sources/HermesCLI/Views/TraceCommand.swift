@@ -5,12 +5,12 @@ import ArgumentParser
 import Foundation
 import HermesServer
 
-/// `hermes trace`.
+/// The command `hermes trace`.
 struct TraceCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "trace",
         abstract:
-            "Show where a message went: accepted, committed, delivered, acknowledged, pushed, and how long each took.",
+            "Show the steps of a message and the time of each: accepted, committed, delivered, acknowledged, pushed.",
         discussion: """
             Asks the running server, which remembers the last 10,000 messages and pushes. For a message with many \
             recipients, it remembers 16 inboxes.
@@ -50,7 +50,7 @@ enum ViewFormat {
     }
 
     /// Returns JSON with its control characters escaped, so that they do not control the terminal. The line ends that
-    /// the encoder has made stay; it has escaped all others.
+    /// the encoder has added stay. The encoder has escaped all other line ends.
     private static func escaped(_ json: String) -> String {
         var result = ""
         for scalar in json.unicodeScalars {
@@ -108,7 +108,7 @@ enum ViewFormat {
             .formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     }
 
-    /// Returns a line with tabs between its columns, each of which is ``printable(_:)``.
+    /// Returns a line with tabs between its columns. Each column is made ``printable(_:)``.
     static func line(_ columns: [String]) -> String { columns.map(printable).joined(separator: "\t") }
 
     /// Returns a text with each control character replaced by "?". Other people choose client ids, names and reasons,

@@ -9,7 +9,7 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     case usersRead = "users:read"
     /// Create, change and delete accounts, and remove devices.
     case usersWrite = "users:write"
-    /// Issue and revoke login tokens, and so act as any account.
+    /// Issue and revoke login tokens. A key with this scope can therefore act as any account.
     case tokensWrite = "tokens:write"
     /// Read conversations.
     case messagesRead = "messages:read"
@@ -19,7 +19,7 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     case roomsRead = "rooms:read"
     /// Send to a room, and remove an account from it.
     case roomsWrite = "rooms:write"
-    /// Read retained publications. Together with ``eventsRead``: also follow new publications.
+    /// Read retained publications. A key that also has ``eventsRead`` can follow new publications.
     case topicsRead = "topics:read"
     /// Publish, and delete retained publications.
     case topicsWrite = "topics:write"
@@ -31,9 +31,9 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
     case clientsRead = "clients:read"
     /// End connections of MQTT clients.
     case clientsWrite = "clients:write"
-    /// Read where messages went, without their contents.
+    /// Read the traces of messages. A trace shows where a message went, but not its content.
     case traceRead = "trace:read"
-    /// Read who administers the server, and what they did.
+    /// Read who administers the server, and what the administrators did.
     case auditRead = "audit:read"
 
     /// Parses a list such as `push,users:read`.
@@ -64,11 +64,11 @@ package enum APIScope: String, Sendable, Hashable, CaseIterable {
 /// A key of the HTTP API, without its secret.
 package struct APIKey: Sendable, Hashable {
     package let id: Int64
-    /// The name for people; unique.
+    /// The unique name of the key, for people.
     package let name: String
     package let scopes: Set<APIScope>
     package let createdAt: Timestamp
-    /// When the key was last used, accurate to about a minute; nil: never.
+    /// The time of the key's last use, accurate to about one minute; nil if the key was never used.
     package let lastUsedAt: Timestamp?
 
     package init(id: Int64, name: String, scopes: Set<APIScope>, createdAt: Timestamp, lastUsedAt: Timestamp? = nil) {
@@ -84,7 +84,7 @@ package struct APIKey: Sendable, Hashable {
 package struct NewAPIKey: Sendable, Hashable {
     package let name: String
     package let scopes: Set<APIScope>
-    /// The only stored trace of the secret.
+    /// The hash of the secret. The secret itself is not stored.
     package let hash: TokenHash
 
     package init(name: String, scopes: Set<APIScope>, hash: TokenHash) {

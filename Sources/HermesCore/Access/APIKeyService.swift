@@ -5,24 +5,24 @@ import Synchronization
 
 /// Creates, checks and revokes the keys of the HTTP API. Thread-safe.
 ///
-/// A key is 256 random bits, so it cannot be guessed and its hash needs no salt. Every request looks it up in the
-/// store, so a revoked key stops working at once.
+/// A key has 256 random bits, so it cannot be guessed, and its hash needs no salt. Every request looks up its key in
+/// the store, so a revoked key stops working at once.
 ///
-/// State: a `Mutex` around the times of recorded uses; nothing is called under it.
+/// State: a `Mutex` around the times of recorded uses; nothing is called while it is locked.
 package final class APIKeyService: Sendable {
     /// The prefix of every key, by which people and scanners recognize it.
     package static let prefix = "hk_"
-    /// The longest name, in characters.
+    /// The maximum length of a name, in characters.
     package static let maxNameCharacters = 64
     /// The shortest interval between two records of a key's use.
     private static let noteInterval = Duration.seconds(60)
 
     private let store: any APIKeyStore
     private let time: any TimeSource
-    /// The gate for reads. Checks take turns by the client's address, because the secret that a client shows need not
-    /// belong to a key.
+    /// The gate for reads. Checks take turns by the client's address, because a client may show a secret that belongs
+    /// to no key.
     let reads = ReadGate(maxRunning: 1, maxWaiting: .max)
-    /// When the use of each key was last recorded.
+    /// For each key, the time at which its use was last recorded.
     private let noted = Mutex<[Int64: Duration]>([:])
     /// Called with the name of a key that was revoked.
     package let revoked = Hook<String>()
@@ -54,7 +54,7 @@ package final class APIKeyService: Sendable {
         return (key, secret)
     }
 
-    /// Returns all keys, oldest first.
+    /// Returns all keys, with the oldest key first.
     package func keys() async throws(HermesError) -> [APIKey] {
         try await reads.turn(of: .server) { () async throws(HermesError) in try await store.apiKeys() }
     }

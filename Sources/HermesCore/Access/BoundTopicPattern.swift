@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// The topic pattern of a rule for one client: the placeholders in the pattern are replaced.
+/// The topic pattern of a rule for one client. The placeholders in the pattern are replaced.
 ///
 /// In doubtful cases, access is denied. An allowing pattern compares bytes, and its leading wildcard does not match
 /// reserved topics. A denying pattern also matches text that is canonically equivalent in Unicode, and its leading
@@ -11,7 +11,7 @@ import Foundation
 struct BoundTopicPattern: Sendable, Hashable {
     enum Level: Sendable, Hashable {
         case text(String)
-        /// `+`
+        /// The wildcard `+`, which matches exactly one level.
         case anyOne
         /// The wildcard `#`, which is always the last level.
         case rest
@@ -27,8 +27,8 @@ struct BoundTopicPattern: Sendable, Hashable {
     let levels: [Level]
     let isDenial: Bool
 
-    /// Splits a text at its slashes. Compares bytes, as for topics, because `String` does not find a slash that is
-    /// followed by a combining mark.
+    /// Splits a text at its slashes. Compares bytes, like the matching of topics, because `String` does not find a
+    /// slash that is followed by a combining mark.
     static func split(_ text: String) -> [Substring] {
         text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Substring($0) }
     }
@@ -43,8 +43,8 @@ struct BoundTopicPattern: Sendable, Hashable {
         }
     }
 
-    /// The reserved first levels of topics. An allowing pattern matches them only if it spells them out. First levels
-    /// that begin with a dollar sign are also reserved.
+    /// The reserved first levels of topics. An allowing pattern matches such a level only if the pattern contains the
+    /// level literally. First levels that begin with a dollar sign are also reserved.
     private static let reserved = ["hermes", "user", "impb", "qsiop"]
 
     private static func isReserved(_ firstLevel: String) -> Bool {
@@ -54,8 +54,8 @@ struct BoundTopicPattern: Sendable, Hashable {
     /// Whether the pattern begins with a wildcard that does not match the reserved topics.
     private var keepsOutOfReserved: Bool { !isDenial && (levels.first?.isWildcard ?? true) }
 
-    /// Whether the pattern matches a topic name. Reads as little of a long topic as possible, because this is called
-    /// for each delivery.
+    /// Whether the pattern matches a topic name. Reads as little of a long topic as possible, because this method is
+    /// called for each delivery.
     func matches(_ topic: String) -> Bool {
         var topic = topic
         return topic.withUTF8 { matches($0) }

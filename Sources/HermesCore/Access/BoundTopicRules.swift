@@ -7,7 +7,7 @@ package final class BoundTopicRules: Sendable {
     private let subscribe: [BoundTopicPattern]
     private let publishClaims: [BoundTopicPattern]?
     private let subscribeClaims: [BoundTopicPattern]?
-    /// Whether only the built-in rules apply to the client. These allow every topic that is not reserved.
+    /// Whether only the built-in rules apply to the client. The built-in rules allow every topic that is not reserved.
     private let areBuiltInAlone: Bool
 
     init(_ rules: [TopicRules.Rule], _ builtIn: [TopicRules.Rule], for identity: ClientIdentity) {
@@ -38,7 +38,7 @@ package final class BoundTopicRules: Sendable {
         return allows(action, topic: topicOrFilter)
     }
 
-    /// Whether the client may perform an action on a topic (not a filter: the name has no wildcards).
+    /// Whether the client may perform an action on a topic. The topic name has no wildcards.
     package func allows(_ action: TopicAction, _ topic: TopicName) -> Bool { allows(action, topic: topic.rawValue) }
 
     private func allows(_ action: TopicAction, topic: String) -> Bool {
@@ -52,7 +52,7 @@ package final class BoundTopicRules: Sendable {
     /// Returns the part of a filter's topics that the client may read.
     ///
     /// - Parameter filter: a topic filter, or a shared subscription `$share/<group>/<filter>`.
-    /// - Returns: `.none` also for an invalid filter.
+    /// - Returns: the access; `.none` if the filter is invalid.
     package func access(toSubscribe filter: String) -> SubscriptionAccess {
         var text = filter[...]
         if SharedFilter.isShared(filter) {
@@ -113,7 +113,7 @@ package final class BoundTopicRules: Sendable {
             case (false, false): if pattern.overlaps(filter) { isAllowedSomewhere = true }
             }
         }
-        // Without a matching rule access is denied.
+        // Without a matching rule, access is denied.
         return isAllowedSomewhere ? .some : .none
     }
 }

@@ -3,19 +3,19 @@
 
 package import NIOCore
 
-/// Identifies an MQTT client: by an account with its password or a token, by another issuer's token (JWT), by its
-/// certificate, or as anonymous.
+/// Identifies an MQTT client by the password or an access token of an account, by another issuer's token (JWT), or by
+/// its certificate. A client without credentials may be anonymous.
 package struct ClientAuthenticator: Sendable {
     /// The identity that was found.
     package struct Outcome: Sendable {
         package let identity: ClientIdentity
-        /// The proof and the device with which the client's inbox is opened; nil without an account, or if the client
-        /// id is not a ``DeviceID``.
+        /// The proof and the device with which the client's inbox is opened; nil if the client has no account, or if
+        /// the client id is not a ``DeviceID``.
         package let device: (admission: Admission, description: DeviceDescription)?
         /// The login of the client's device, if the account already has this device.
         package let login: Login?
 
-        /// Whether the client logged in with an access token. In that case no password hash was computed.
+        /// Whether the client logged in with an access token. In that case, no password hash was computed.
         package var isOfToken: Bool { device?.admission.tokenHash != nil }
 
         init(
@@ -38,8 +38,8 @@ package struct ClientAuthenticator: Sendable {
     private let isAnonymousAllowed: Bool
 
     /// - Parameters:
-    ///   - accounts: checks names, passwords and tokens, and delays clients that fail.
-    ///   - verifier: checks tokens of other issuers; nil: there are none.
+    ///   - accounts: checks names, passwords and tokens, and delays clients whose logins fail.
+    ///   - verifier: checks tokens of other issuers; nil if there are no other issuers.
     ///   - time: the source of the time.
     ///   - isAnonymousAllowed: whether clients may be anonymous.
     package init(
@@ -57,11 +57,11 @@ package struct ClientAuthenticator: Sendable {
     /// Identifies a client.
     ///
     /// - Parameters:
-    ///   - userName: from CONNECT. It is ignored if the password is another issuer's token.
-    ///   - password: from CONNECT: a password, an access token, or a JWT.
-    ///   - clientID: from CONNECT, or assigned by the server.
+    ///   - userName: the user name from CONNECT. It is ignored if the password is another issuer's token.
+    ///   - password: the password field of CONNECT, which contains a password, an access token, or a JWT.
+    ///   - clientID: the client id from CONNECT, or the client id that the server assigned.
     ///   - certificateIdentity: the name in the client's certificate, if the certificate is trusted; otherwise nil.
-    ///   - address: the peer's address without port, for limits; nil for local callers.
+    ///   - address: the peer's address without a port, for limits; nil for local callers.
     /// - Throws: `.wrongCredentials`, `.invalidToken`, `.notAuthenticated`, `.accountDisabled`, `.loginDelayed`,
     ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
     package func identify(
@@ -88,8 +88,8 @@ package struct ClientAuthenticator: Sendable {
         return .success(Outcome(identity: ClientIdentity(clientID: clientID)))
     }
 
-    /// Whether a login computes a password hash of the shown secret. If the client has a trusted certificate, its
-    /// secret is ignored.
+    /// Whether a login computes a password hash of the shown secret. If the client has a trusted certificate, the
+    /// client's secret is ignored.
     package enum Hashing: Sendable, Hashable {
         case always, never
         /// The secret has the length of an access token. It is hashed only if no such token exists.
@@ -103,8 +103,8 @@ package struct ClientAuthenticator: Sendable {
         return secret.utf8.count == AccessToken.bytes ? .unlessToken : .always
     }
 
-    /// Identifies a client as ``identify(userName:password:clientID:certificateIdentity:address:)`` does, and also
-    /// returns what is needed to open its inbox. Does not register a device.
+    /// Identifies a client like ``identify(userName:password:clientID:certificateIdentity:address:)``. Also returns the
+    /// data for opening the client's inbox. Does not register a device.
     package func logIn(
         userName: String?,
         password: ByteBuffer?,
@@ -142,11 +142,11 @@ package struct ClientAuthenticator: Sendable {
     /// Renews the identity of a client that has logged in with a token and shows a new token on the same connection.
     ///
     /// - Parameters:
-    ///   - identity: the present identity.
+    ///   - identity: the current identity.
     ///   - token: a token of the same subject.
-    ///   - address: the peer's address without port, for limits; nil for local callers.
+    ///   - address: the peer's address without a port, for limits; nil for local callers.
     /// - Returns: the identity with the new token's permissions and expiry.
-    /// - Throws: `.invalidToken` if the token is invalid or another subject's; `.loginDelayed`.
+    /// - Throws: `.invalidToken` if the token is invalid or belongs to another subject; `.loginDelayed`.
     package func renewed(
         _ identity: ClientIdentity,
         with token: String,
@@ -195,8 +195,8 @@ package struct ClientAuthenticator: Sendable {
         return Outcome(identity: identity, device: (admission, description), login: login)
     }
 
-    /// Returns the outcome for a name that a certificate or another issuer's token has proved: the account with this
-    /// name if there is one, otherwise only the name.
+    /// Returns the outcome for a name that a certificate or another issuer's token has proved. The identity has the
+    /// account with this name if there is one. Otherwise the identity has only the name.
     private func trusted(
         _ token: VerifiedToken,
         clientID: String,

@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The identity of a client that publishes and subscribes to topics. ``TopicRules`` are evaluated for it.
+/// The identity of a client that publishes and subscribes to topics. ``TopicRules`` apply to an identity.
 package struct ClientIdentity: Sendable, Hashable {
-    /// The client id as sent by the client or assigned by the server.
+    /// The client id that the client sent or the server assigned.
     package var clientID: String
-    /// Nil for an anonymous client, of which there may be very many.
+    /// The details; nil for an anonymous client. This saves memory, because there may be very many anonymous clients.
     private var shared: SharedDetails?
 
     /// The values that an anonymous client does not have.
@@ -22,7 +22,7 @@ package struct ClientIdentity: Sendable, Hashable {
     /// The details that the copies of an identity share.
     private final class SharedDetails: Sendable, Hashable {
         let details: Details
-        /// The proof that a client without a principal showed. Not part of the identity.
+        /// The proof that the client showed, if the client has no principal. The proof is not part of the identity.
         let shown: ShownProof
 
         init(_ details: Details, _ shown: ShownProof) {
@@ -70,16 +70,17 @@ package struct ClientIdentity: Sendable, Hashable {
         set(details, shown: shown)
     }
 
-    /// The account and device; nil without an account, or if the client id is not a ``DeviceID``.
+    /// The account and device; nil if there is no account, or if the client id is not a ``DeviceID``.
     package var principal: Principal? { shared?.details.principal }
 
-    /// The account, even if the client id is not a ``DeviceID``; nil without an account.
+    /// The account, even if the client id is not a ``DeviceID``; nil if there is no account.
     package var account: UserID? {
         get { shared?.details.account }
         set { details.account = newValue }
     }
 
-    /// The name of the account or the subject of the token, in its compared form (``NickName/key``); nil: anonymous.
+    /// The name of the account or the subject of the token, in the form for comparison (``NickName/key``); nil if the
+    /// client is anonymous.
     package var userName: String? {
         get { shared?.details.userName }
         set { details.userName = newValue }
@@ -89,20 +90,20 @@ package struct ClientIdentity: Sendable, Hashable {
     /// connections, it also ends this client's connection.
     package var tokenOwner: DeviceID? { shared?.details.tokenOwner }
 
-    /// The last proof that the client showed, at its login or later. Not part of the identity.
+    /// The last proof that the client showed, at its login or later. This proof is not part of the identity.
     package var shown: ShownProof { shared?.details.principal?.shown ?? shared?.shown ?? .other }
 
-    /// The token's own restrictions; nil: only the rules decide.
+    /// The token's own restrictions; nil if only the rules decide.
     package var claims: TopicClaims? {
         get { shared?.details.claims }
         set { details.claims = newValue }
     }
 
-    /// The name of the API key, for a request of the HTTP API; otherwise nil. Of the configured ``TopicRules``, only
-    /// those that name this key apply to such requests.
+    /// The name of the API key for a request of the HTTP API; otherwise nil. A configured rule of ``TopicRules``
+    /// applies to such a request only if the rule names this key.
     package var apiKey: String? { shared?.details.apiKey }
 
-    /// When the token expires and ends the connection; nil: never.
+    /// The time at which the token expires and the connection ends; nil if the token does not expire.
     package var expiresAt: Timestamp? {
         get { shared?.details.expiresAt }
         set { details.expiresAt = newValue }
@@ -120,7 +121,8 @@ package struct ClientIdentity: Sendable, Hashable {
     /// The key of the client's session.
     package var sessionKey: SessionKey { SessionKey(owner: owner, clientID: clientID) }
 
-    /// The same client under a name that nobody has. It has exactly the permissions that do not depend on the name.
+    /// The same client with a name that no client has. This identity has exactly the permissions that do not depend on
+    /// the name.
     package var underNoName: ClientIdentity {
         var other = self
         // No ``NickName`` contains this character.
@@ -131,9 +133,9 @@ package struct ClientIdentity: Sendable, Hashable {
 
 /// The topics that a token allows. The token denies all other topics, and the rules may deny more.
 package struct TopicClaims: Sendable, Hashable {
-    /// The topics that the client may publish to; nil: the token does not restrict them.
+    /// The topics that the client may publish to; nil if the token does not restrict them.
     package var publish: [TopicFilter]?
-    /// The topics that the client may subscribe to; nil: the token does not restrict them.
+    /// The topics that the client may subscribe to; nil if the token does not restrict them.
     package var subscribe: [TopicFilter]?
 
     package init(publish: [TopicFilter]? = nil, subscribe: [TopicFilter]? = nil) {

@@ -3,9 +3,9 @@
 
 import Synchronization
 
-/// The number of a login; no other login of this process has it.
+/// The number of a login. No other login of this process has the same number.
 ///
-/// A device id does not tell two logins apart, because every client of the account may use the same id.
+/// A device id does not distinguish two logins, because every client of the account may use the same id.
 package struct LoginNumber: Hashable, Sendable {
     private static let last = Atomic<UInt64>(0)
 

@@ -3,24 +3,25 @@
 
 import Synchronization
 
-/// The account and device as which a connection acts. Every permission is checked against a principal.
+/// The account and device that a connection represents. Every permission is checked against a principal.
 /// ``AccountService`` creates the principal of a login. The HTTP API creates a principal for each account in whose name
 /// a back end sends messages.
 package struct Principal: Sendable, Hashable {
     package let user: UserID
     package let device: DeviceID
-    /// The name and the proof. All copies of the principal share them, so that a connection has a new name at once. The
-    /// principals of one ``Admission`` share them, too, so that all of them know a proof that one of them has shown.
+    /// The name and the proof. All copies of the principal share them, so that a new name reaches a connection at once.
+    /// The principals of one ``Admission`` also share them, so a proof of one principal counts for all of them.
     private let current: Current
-    /// How many times the server had forced a connection to end when the login began, as counted by
-    /// ``DeviceRegistry/stamp()``. Not part of the identity.
+    /// The value of ``DeviceRegistry/stamp()`` when the login began. The stamp counts the connections that the server
+    /// has forced to end. The stamp is not part of the identity.
     private(set) var loginStamp: UInt64?
-    /// The device whose token was shown; nil if no token was shown. Not part of the identity.
+    /// The device whose token was shown; nil if no token was shown. This device is not part of the identity.
     let tokenOwner: DeviceID?
-    /// The login; nil for a principal that acts without one. Not part of the identity.
+    /// The login; nil for a principal that acts without a login. The login is not part of the identity.
     package let login: LoginNumber?
-    /// Whether the login proved that the client is the account. False for a mere claim: the client's address is then
-    /// charged instead of the account. Not part of the identity.
+    /// Whether the login proved that the client belongs to the account. The value is false if the client only claimed
+    /// to belong to the account. The client's address is then charged instead of the account. The value is not part of
+    /// the identity.
     package let isProven: Bool
 
     package init(user: UserID, nickName: NickName, device: DeviceID) {
@@ -52,12 +53,12 @@ package struct Principal: Sendable, Hashable {
     /// Gives the principal and all its copies the account's new name.
     package func rename(to new: NickName) { current.rename(to: new) }
 
-    /// The last proof that the connection showed, at its login or later. Not part of the identity.
+    /// The last proof that the connection showed, at its login or later. This proof is not part of the identity.
     package var shown: ShownProof { current.shown }
 
     func prove(by proof: ShownProof) { current.prove(by: proof) }
 
-    /// Returns the same principal with another ``loginStamp``. The copies still share their name and their proof.
+    /// Returns the same principal with another ``loginStamp``. Both principals share their name and their proof.
     func continued(at stamp: UInt64) -> Principal {
         var continued = self
         continued.loginStamp = stamp
@@ -77,7 +78,7 @@ package struct Principal: Sendable, Hashable {
 extension Principal {
     /// The part of a principal that changes while its device is connected.
     ///
-    /// State: a `Mutex`; nothing is called under it.
+    /// State: a `Mutex`; nothing is called while it is locked.
     final class Current: Sendable {
         private let value: Mutex<(name: NickName, shown: ShownProof)>
 

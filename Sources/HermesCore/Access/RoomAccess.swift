@@ -6,8 +6,8 @@ extension BoundTopicRules {
     /// decide.
     ///
     /// - Parameters:
-    ///   - action: `.subscribe`: to be in the room and get its events; `.publish`: to send events to it, including
-    ///     those of joining and leaving.
+    ///   - action: `.subscribe` to be in the room and get its events; `.publish` to send events to the room, including
+    ///     the events of joining and leaving.
     ///   - room: the room.
     package func may(_ action: TopicAction, _ room: RoomName) -> Bool { allows(action, room.topic.rawValue) }
 
@@ -21,8 +21,8 @@ extension BoundTopicRules {
 }
 
 extension TopicAccess {
-    /// Whether an identity may perform an action in a room, by the rules in force. Meant for a single check: a
-    /// connection keeps a ``ClientAccess`` instead.
+    /// Whether an identity may perform an action in a room, according to the current rules. Use this for a single
+    /// check. A connection keeps a ``ClientAccess`` instead.
     package func may(_ identity: ClientIdentity, _ action: TopicAction, _ room: RoomName) -> Bool {
         current.bound(to: identity).may(action, room)
     }
@@ -35,11 +35,13 @@ extension ClientIdentity {
     }
 }
 
-/// The rules for one client, rebuilt when the rules or the identity change. Owner: the connection's event loop.
+/// The rules for one client. They are rebuilt when the rules or the identity change. The connection's event loop owns
+/// them.
 package struct ClientAccess {
     private var rules: BoundTopicRules?
     private var generation: UInt64 = 0
-    /// The last answer about sending to a room. The answer is kept because it is needed again for every text.
+    /// The last answer about sending to a room. The answer is kept because it is needed again for every text in the
+    /// room.
     private var talk: (room: RoomName, isAllowed: Bool)?
 
     package init() {}
@@ -59,7 +61,7 @@ package struct ClientAccess {
         return isAllowed
     }
 
-    /// Whether the client may publish to a topic, or get what is published to it; see ``BoundTopicRules/allows(_:_:)``.
+    /// Whether the client may publish to a topic, or receive publications to it; see ``BoundTopicRules/allows(_:_:)``.
     package mutating func allows(
         _ action: TopicAction,
         _ topic: TopicName,
@@ -71,7 +73,7 @@ package struct ClientAccess {
 
     /// - Parameters:
     ///   - identity: the client; evaluated when the rules are built.
-    ///   - access: the rules in force.
+    ///   - access: the current rules.
     private mutating func rules(
         of identity: @autoclosure () -> ClientIdentity,
         by access: TopicAccess
@@ -85,6 +87,6 @@ package struct ClientAccess {
         return bound
     }
 
-    /// Forgets the rules because the identity or its name changes.
+    /// Forgets the rules. Call this when the identity or its name changes.
     package mutating func forget() { rules = nil }
 }

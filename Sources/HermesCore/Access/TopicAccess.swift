@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// The rules in force, replaced as a whole when their file changes.
+/// The current rules. They are replaced as a whole when their file changes.
 ///
 /// State: a `Mutex` around the rules; the generation can be read without it.
 package final class TopicAccess: Sendable {
@@ -14,7 +14,7 @@ package final class TopicAccess: Sendable {
 
     package init(_ rules: TopicRules = TopicRules()) { self.rules = Mutex(rules) }
 
-    /// The present rules.
+    /// The current rules.
     package var current: TopicRules { rules.withLock { $0 } }
 
     /// A number that changes when the rules are replaced. A holder of ``BoundTopicRules`` compares this number and, if

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A topic filter of a rule, in which `%u` stands for the client's user name, `%i` for its account's number (uid) and
-/// `%c` for its client id.
+/// A topic filter of a rule. In the filter, `%u` stands for the client's user name, `%i` for the number (uid) of the
+/// client's account, and `%c` for the client id.
 package struct TopicPattern: Sendable, Hashable {
     enum Piece: Sendable, Hashable {
         case text(String)
@@ -24,7 +24,8 @@ package struct TopicPattern: Sendable, Hashable {
         package let reason: String
     }
 
-    /// Parses a pattern: a topic filter with `%u`, `%i` and `%c` as levels or parts of levels; `%%` is a percent sign.
+    /// Parses a pattern. A pattern is a topic filter that may contain `%u`, `%i` and `%c` as levels or parts of levels.
+    /// `%%` stands for a percent sign.
     package init(_ text: String) throws(Refusal) {
         guard TopicFilter(text) != nil else { throw Refusal(reason: "\"\(text)\" is not a topic filter") }
         var levels: [Level] = []

@@ -4,7 +4,7 @@
 extension TopicRules {
     /// An error in a rule file, and its line.
     package struct SyntaxError: Error, Sendable, Hashable, CustomStringConvertible {
-        /// The number of the line, from 1.
+        /// The number of the line. The first line has the number 1.
         package let line: Int
         /// The reason as a text for people.
         package let reason: String
@@ -17,9 +17,10 @@ extension TopicRules {
         package var description: String { "line \(line): \(reason)" }
     }
 
-    /// The largest rule file, in bytes.
+    /// The maximum size of a rule file, in bytes.
     package static let maxBytes = 1 << 20
-    /// The most rules in a file. The number is limited because each connection keeps the rules that apply to it.
+    /// The maximum number of rules in a file. The number is limited because each connection keeps the rules that apply
+    /// to it.
     package static let maxRules = 10_000
 
     /// Parses a rule file: one rule per line; empty lines and lines that begin with `#` are skipped.
@@ -107,7 +108,7 @@ extension TopicRules {
         )
     }
 
-    /// Splits a line at spaces and tabs; a word that begins with a double quote ends at the next one.
+    /// Splits a line at spaces and tabs; a word that begins with a double quote ends at the next double quote.
     private struct Words {
         var rest: Substring
 

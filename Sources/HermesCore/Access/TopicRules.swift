@@ -11,7 +11,7 @@ package struct TopicRules: Sendable, Equatable {
         /// The clients with this user name, in the form of ``NickName/key``.
         case user(String)
         case client(String)
-        /// A key of the HTTP API, by its name; the only subject that applies to keys.
+        /// The key of the HTTP API with this name. This is the only subject that applies to keys.
         case key(String)
 
         func includes(_ identity: ClientIdentity) -> Bool {
@@ -43,9 +43,14 @@ package struct TopicRules: Sendable, Equatable {
 
     package static func == (left: Self, right: Self) -> Bool { left.rules == right.rules }
 
-    /// Creates rules without a file: only the built-in rules. These allow everything except `$…` (`$SYS/…` is
-    /// readable), `hermes/…` beyond the client's own topics, `user/<name>/…` of others, `qsiop/<uid>/…` and
-    /// `impb/<uid>/…` of others' devices, and publishing to `impb/broadcast`.
+    /// Creates the built-in rules, without the rules of a file. The built-in rules allow all topics, with these
+    /// exceptions:
+    ///
+    /// - `$…`: clients may subscribe to `$SYS/…`. Everything else is denied.
+    /// - `hermes/…`: clients may use only the topics of the Hermes protocol.
+    /// - `user/<name>/…`: clients may use only the topics with their own name.
+    /// - `qsiop/<uid>/…` and `impb/<uid>/…`: clients may use only the topics with the uid of their own account.
+    /// - `impb/broadcast`: clients may only read this topic.
     package init() { self.init(rules: []) }
 
     init(rules: [Rule]) {
@@ -60,15 +65,15 @@ package struct TopicRules: Sendable, Equatable {
     /// The number of rules in the file.
     package var count: Int { rules.count }
 
-    /// Returns the rules for one client. Call once per connection, and again when the rules were replaced.
+    /// Returns the rules for one client. Call this once per connection, and again after the rules were replaced.
     package func bound(to identity: ClientIdentity) -> BoundTopicRules {
         if let key = identity.apiKey { return BoundTopicRules(rules, Self.builtIn(forKey: key), for: identity) }
         if identity.userName == nil, identity.claims == nil, let anonymous { return anonymous }
         return BoundTopicRules(rules, Self.builtIn, for: identity)
     }
 
-    /// Returns the built-in rules for a key of the HTTP API. They allow all topics except `$…` and `hermes/…`: what the
-    /// key may do with the other topics is decided by its scopes.
+    /// Returns the built-in rules for a key of the HTTP API. They allow all topics except `$…` and `hermes/…`. The
+    /// scopes of the key decide what the key may do with the allowed topics.
     private static func builtIn(forKey key: String) -> [Rule] {
         ["user/#", "qsiop/#", "impb/#", "#"].compactMap { pattern in
             guard let pattern = try? TopicPattern(pattern) else { return nil }
@@ -80,7 +85,8 @@ package struct TopicRules: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - action: the action.
-    ///   - topicOrFilter: the topic name to publish to; the name or filter (also `$share/…`) to subscribe to.
+    ///   - topicOrFilter: the topic name to publish to, or the name or filter to subscribe to. The filter may be a
+    ///     shared subscription (`$share/…`).
     ///   - identity: the client.
     /// - Returns: for a filter, whether every matching topic may be read; see ``access(toSubscribe:for:)``.
     package func allows(_ action: TopicAction, _ topicOrFilter: String, for identity: ClientIdentity) -> Bool {
@@ -92,8 +98,8 @@ package struct TopicRules: Sendable, Equatable {
         bound(to: identity).access(toSubscribe: filter)
     }
 
-    /// The rules that every server has. Of the topics that begin with `$`, they allow only `$SYS/#`: the
-    /// wildcard of the last rule matches no such topic.
+    /// The rules that every server has. Topics that begin with `$` are allowed only by the rule for `$SYS/#`, because
+    /// the wildcard of the last rule does not match such topics.
     private static let builtIn: [Rule] = {
         func rule(_ isDenial: Bool, _ actions: Set<TopicAction>, _ pattern: String) -> Rule? {
             guard let pattern = try? TopicPattern(pattern) else { return nil }
@@ -118,8 +124,9 @@ package struct TopicRules: Sendable, Equatable {
 package enum SubscriptionAccess: Int, Sendable, Hashable, Comparable {
     /// None of the topics may be read: the subscription is refused.
     case none
-    /// Perhaps not all of the topics may be read, as with `#`. Either the subscription is refused, or it is granted and
-    /// the topic of each publication is checked before delivery (``BoundTopicRules/allows(_:_:)`` for `.subscribe`).
+    /// Possibly not all of the topics may be read, for example with the filter `#`. Either the subscription is refused,
+    /// or it is granted and the topic of each publication is checked before delivery (``BoundTopicRules/allows(_:_:)``
+    /// for `.subscribe`).
     case some
     /// All of the topics may be read: no further check is needed.
     case all

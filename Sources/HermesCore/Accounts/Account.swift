@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// An account as it is stored, without its password.
+/// A stored account, without its password.
 package struct Account: Sendable, Hashable {
     package let id: UserID
     package var nickName: NickName
@@ -31,7 +31,7 @@ package struct Account: Sendable, Hashable {
             throw HermesError(.invalidArgument, "the avatar's URL holds characters that a URL may not have")
         }
         // Other users' clients may open any URL that they get, so only https and http are allowed. A reference without
-        // a scheme is allowed too; the application decides what it refers to.
+        // a scheme is also allowed; the application decides what such a reference means.
         let end = avatarURL.utf8.firstIndex { ":/?#".utf8.contains($0) }
         if let end, avatarURL.utf8[end] == UInt8(ascii: ":"),
             !["http", "https"].contains(avatarURL[..<end].lowercased())

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Deletes accounts in bounded parts, one per commit, so that a large account delays nobody.
+/// Deletes accounts in bounded parts, one per commit, so that a large account does not delay other operations.
 ///
 /// A deletion continues after a restart (``load()``) and after a failure of the store (``resume()``). State: a `Mutex`
 /// around the running deletions.
@@ -30,9 +30,9 @@ final class AccountDeletions: Sendable {
     }
 
     /// Deletes an account that nobody can log in to any more (``AccountService/close(_:)``). Returns when everything
-    /// but its inbox is deleted; the purge deletes the inbox later.
+    /// except the account's inbox is deleted. The purge deletes the inbox later.
     ///
-    /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`; a deletion that has begun
+    /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`. A deletion that has begun
     ///   continues later.
     func delete(_ user: UserID) async throws(HermesError) {
         let result = await withCheckedContinuation { continuation in
@@ -41,7 +41,7 @@ final class AccountDeletions: Sendable {
         try result.get()
     }
 
-    /// Continues the deletions of an earlier process; called once, at the start.
+    /// Continues the deletions of an earlier process. This is called once, at the start.
     ///
     /// - Returns: the number of these deletions.
     @discardableResult
@@ -51,7 +51,7 @@ final class AccountDeletions: Sendable {
         return users.count
     }
 
-    /// Retries the deletions that have failed; called periodically.
+    /// Retries the deletions that have failed. This is called periodically.
     func resume() {
         let stalled = state.withLock { state in
             defer { state.stalled = [] }

@@ -18,7 +18,8 @@ extension AccountService {
         try await find(key, for: source)?.account
     }
 
-    /// Finds the account of a login whose name a third party has proved; returns nil if there is none.
+    /// Finds the account for a login. A third party has proved the account's name. Returns nil if there is no such
+    /// account.
     ///
     /// - Parameter address: the peer's address without port; nil for local callers.
     func account(_ name: NickName, loggingInAt address: String?) async throws(HermesError) -> Account? {
@@ -31,17 +32,18 @@ extension AccountService {
         try await reads.turn(of: source) { () async throws(HermesError) in try await store.find(key) }
     }
 
-    /// Returns accounts, ascending by id.
+    /// Returns accounts in ascending order of their ids.
     package func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account] {
         try await reads.turn(of: .server) { () async throws(HermesError) in
             try await store.accounts(after: id, limit: min(max(1, limit), 1000))
         }
     }
 
-    /// Finds the accounts whose names contain a text, regardless of case, ascending by id. One call looks at a bounded
-    /// number of accounts, and does not delay commits.
+    /// Finds the accounts whose names contain a text, in ascending order of their ids. Case does not matter. One call
+    /// looks at a bounded number of accounts, and does not delay commits.
     ///
-    /// - Returns: the accounts found, and the id after which to continue; nil if there are no more accounts to look at.
+    /// - Returns: the accounts that were found, and the id after which to continue. The id is nil if there are no more
+    ///   accounts to look at.
     package func accounts(
         named text: String,
         after id: UserID?,
@@ -54,9 +56,9 @@ extension AccountService {
         }
     }
 
-    /// Searches the devices of all accounts for those whose id or name contains a text, regardless of the case of ASCII
-    /// letters. The order is undefined. One call looks only at a bounded number of the newest devices, and does not
-    /// delay commits.
+    /// Searches all accounts for devices that have a text in their id or name. The case of ASCII letters does not
+    /// matter. The order of the result is undefined. One call looks only at a bounded number of the newest devices, and
+    /// does not delay commits.
     package func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice] {
         guard !text.isEmpty else { return [] }
         return try await reads.turn(of: .server) { () async throws(HermesError) in
@@ -65,8 +67,8 @@ extension AccountService {
     }
 
     /// Changes an account's profile at the request of its owner. If registration is closed, only the operator may
-    /// change names: topic rules, other issuers' tokens and certificates refer to accounts by name, and nobody may take
-    /// such a name.
+    /// change names. The reason is that topic rules, tokens of other issuers and certificates refer to accounts by
+    /// name, and users must not be able to take such a name.
     ///
     /// - Throws: `.forbidden` for a new name if registration is closed; `.rateLimited`; and the errors of
     ///   ``changeProfile(of:nickName:avatarURL:)``.
@@ -107,7 +109,7 @@ extension AccountService {
         else {
             return try await store.update(user, change)
         }
-        // A change of only the spelling, such as of the case, is still allowed.
+        // A change of only the spelling, such as a change of case, is still allowed.
         if isOwn, settings.registration == .closed, change.nickName != old {
             throw HermesError(.forbidden, "only the operator can change names here (accounts.registration: closed)")
         }
@@ -135,7 +137,7 @@ extension AccountService {
         let isStored = if case .success = result { true } else { false }
         let change = suspended.withLock { $0.changeEnded(user, isDisabled: isStored ? isDisabled : nil) }
         if isDisabled, case .success(let account) = result { end(account, .accountDisabled, .all) }
-        // If changes overlap, only the store shows which of them was the last.
+        // If changes overlap, only the store shows which change was the last.
         if let change {
             do throws(HermesError) {
                 let stored = try await store.find(.id(user))
@@ -149,22 +151,22 @@ extension AccountService {
     }
 
     /// Whether an account was disabled since the start of the process and is still disabled. Does not read the store.
-    /// Meant for objects that the account left in memory, such as wills.
+    /// This function is meant for objects that the account left in memory, such as wills.
     package func isSuspended(_ user: UserID) -> Bool { suspended.withLock { $0.users.contains(user) } }
 
-    /// Takes note that an account is deleted, and that its kept sessions have ended.
+    /// Records that an account is deleted, and that its kept sessions have ended.
     func deleted(_ user: UserID) {
         let now = time.uptime()
         suspended.withLock { $0.deleted(user, now: now) }
     }
 
-    /// Forgets what is kept in memory about accounts that were deleted a while ago; called about once a second.
+    /// Forgets the accounts that were deleted a while ago. This is called about once a second.
     func forgetDeleted() {
         let now = time.uptime()
         suspended.withLock { $0.forget(now: now) }
     }
 
-    /// Disables an account before its deletion and ends its connections. Nobody can log in to it from now on.
+    /// Disables an account before its deletion and ends its connections. Nobody can log in to the account from now on.
     ///
     /// - Returns: the account's name, which the deletion reserves.
     /// - Throws: `.notFound`, `.storageUnavailable`.
@@ -176,14 +178,15 @@ extension AccountService {
 
     // MARK: Passwords
 
-    /// Changes an account's password after checking the old one. Revokes all other tokens and ends the other
+    /// Changes an account's password after a check of the old password. Revokes all other tokens and ends the other
     /// connections.
     ///
     /// - Parameters:
-    ///   - principal: the account and its connection, which stays.
+    ///   - principal: the account, and the connection that stays.
     ///   - old: the present password of the account.
     ///   - new: the new password.
-    ///   - token: the token of this login (``Login/tokenHash``), which stays valid; nil: all tokens are revoked.
+    ///   - token: the token of this login (``Login/tokenHash``), which stays valid; nil if all tokens are to be
+    ///     revoked.
     /// - Throws: `.wrongCredentials`, `.invalidArgument`, `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
     package func changePassword(
         of principal: Principal,
@@ -203,16 +206,18 @@ extension AccountService {
         guard isRight else { throw HermesError(.wrongCredentials, "the old password is wrong") }
         let password = try await hasher.hash(new, .change(account: key))
         var change = AccountChange(password: password)
-        // If the password was changed meanwhile, the old one must no longer allow this change.
+        // If the password was changed meanwhile, the old password must no longer allow this change.
         change.expectedPassword = stored.password
         change.revokes = .allTokens(of: principal.user, except: token)
         _ = try await update(principal.user, change)
-        // The caller's connection stays, whatever proof it logged in with, because it has just shown the password.
+        // The caller's connection stays, whatever proof its login showed, because the caller has just shown the
+        // password.
         if token == nil || principal.shown.token != token { principal.prove(by: .password(password)) }
         end(stored.account, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
     }
 
-    /// Sets an account's password for the operator, without the old one. Revokes all tokens and ends all connections.
+    /// Sets an account's password for the operator, without the old password. Revokes all tokens and ends all
+    /// connections.
     package func setPassword(of user: UserID, to password: String) async throws(HermesError) {
         try check(newPassword: password)
         var change = AccountChange(password: try await hasher.hash(password))
@@ -266,8 +271,9 @@ extension AccountService {
     /// Revokes an account's other tokens at the request of its owner, and ends its other connections.
     ///
     /// - Parameters:
-    ///   - principal: the account and its connection, which stays.
-    ///   - token: the token of this login (``Login/tokenHash``), which stays valid; nil: all tokens are revoked.
+    ///   - principal: the account, and the connection that stays.
+    ///   - token: the token of this login (``Login/tokenHash``), which stays valid; nil if all tokens are to be
+    ///     revoked.
     /// - Throws: `.rateLimited`, `.storageUnavailable`.
     package func revokeOtherTokens(of principal: Principal, keeping token: TokenHash?) async throws(HermesError) {
         try chargeChange(principal.user)
@@ -275,14 +281,14 @@ extension AccountService {
         end(principal.user, .revoked, principal.login.map(EndedDevices.allBut) ?? .all)
     }
 
-    /// Returns the tokens of an account, newest first.
+    /// Returns the tokens of an account, the newest first.
     package func tokens(of user: UserID) async throws(HermesError) -> [DeviceToken] {
         try await reads.turn(of: .account(user)) { () async throws(HermesError) in try await store.tokens(of: user) }
     }
 
     // MARK: Devices
 
-    /// Returns the devices of an account, oldest first.
+    /// Returns the devices of an account, the oldest first.
     package func devices(of user: UserID) async throws(HermesError) -> [Device] {
         let devices = try await stored(of: user)
         return ledger.withLock { ledger in devices.map { ledger.renewed($0, of: user) } }

@@ -9,7 +9,7 @@ extension AccountService {
     ///
     /// - Parameters:
     ///   - credential: the proof.
-    ///   - device: the client's device id; a device of the account has its own limit of failures.
+    ///   - device: the client's device id; a device of the account has its own limit on failures.
     ///   - address: the peer's address without port, for limits; nil for local callers.
     /// - Throws: `.wrongCredentials`, `.invalidToken`, `.accountDisabled`, `.loginDelayed`, `.overloaded`,
     ///   `.storageUnavailable`.
@@ -32,8 +32,8 @@ extension AccountService {
             let (standing, hash) = try await check(token: text, device: device, address: address)
             return try admitted(standing, hash, .account, stamp, from: address)
         case .passwordOrToken(let nickName, let secret):
-            // The secret is looked up as a token first. An unknown token is no failure here, because a password may
-            // look like a token.
+            // The secret is looked up as a token first. An unknown token does not count as a failure here, because a
+            // password may look like a token.
             if secret.utf8.count == AccessToken.bytes, let hash = TokenHash(ofToken: secret),
                 let standing = try await self.standing(.token(hash), device: device, address: address)
             {
@@ -51,7 +51,7 @@ extension AccountService {
         }
     }
 
-    /// Runs an external check of a credential. Its failures count against the address, like failed logins.
+    /// Runs an external check of a credential. Failures of the check count against the address, like failed logins.
     ///
     /// A check that succeeds is never delayed, because other clients may share the address. So use this function only
     /// for credentials that cannot be guessed.
@@ -156,20 +156,20 @@ extension AccountService {
         return standing.with(StoredAccount(account: account, password: renewed))
     }
 
-    /// Whether a password may match a stored hash, so that it is worth hashing.
+    /// Whether a password can match a stored hash, so that it is worth hashing.
     func canBeRight(_ password: String) -> Bool {
         password.utf8.count <= settings.maxPasswordBytes && PasswordHasher.isAllowed(password)
     }
 
-    /// Checks a password within the limits. The attempt is charged only when its hash is about to be computed, so
-    /// attempts that wait for a thread use up no budget. The charge is returned unless the password was wrong.
+    /// Checks a password within the limits. The attempt is charged only right before its hash is computed, so attempts
+    /// that wait for a thread use up no budget. The charge stays only if the password was wrong.
     func verify(
         _ password: String,
         against stored: PasswordHash?,
         _ turn: PasswordHasher.Turn,
         _ attempt: LoginThrottle.Attempt
     ) async throws(HermesError) -> PasswordHasher.Verification {
-        // Checked first, so that an attempt that will be refused does not wait.
+        // The limits are checked first, so that an attempt that would be refused does not wait.
         let first = try begin(attempt)
         throttle.withLock { $0.takeBack(first) }
         let charged = ChargeBox()
@@ -234,7 +234,7 @@ extension AccountService {
 
     /// Charges an attempt, unless it must wait.
     ///
-    /// - Parameter isRegistration: whether the attempt is to create an account.
+    /// - Parameter isRegistration: whether the attempt is an attempt to create an account.
     /// - Throws: `.loginDelayed`.
     func begin(
         _ attempt: LoginThrottle.Attempt,
@@ -254,7 +254,7 @@ extension AccountService {
         }
     }
 
-    /// Checks that somebody may act in the name of an account.
+    /// Checks that somebody may act on behalf of an account.
     ///
     /// - Throws: `.accountDisabled`.
     package func check(isEnabled account: Account) throws(HermesError) {

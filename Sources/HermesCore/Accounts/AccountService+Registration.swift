@@ -9,8 +9,8 @@ extension AccountService {
     ///
     /// - Parameters:
     ///   - nickName: the name as typed.
-    ///   - password: in the clear; ``AccountSettings`` limits its length.
-    ///   - invitation: the invitation code; ignored unless the registration rule requires one.
+    ///   - password: the password in the clear. ``AccountSettings`` limits its length.
+    ///   - invitation: the invitation code. It is used only if the registration rule requires an invitation.
     ///   - device: the device that registers.
     ///   - address: the peer's address without port, for limits; nil for local callers.
     /// - Returns: the login, with a new token.
@@ -79,7 +79,7 @@ extension AccountService {
         return try await create(name, password: password, invitation: nil, address: nil, .change()).account
     }
 
-    /// - Parameter address: the key from ``NetworkAddress/key(of:)``; nil: a local caller.
+    /// - Parameter address: the key from ``NetworkAddress/key(of:)``; nil for a local caller.
     private func create(
         _ name: NickName,
         password: String,
@@ -89,7 +89,8 @@ extension AccountService {
     ) async throws(HermesError) -> StoredAccount {
         let charge = try begin(LoginThrottle.Attempt(address: address), isRegistration: true)
         do throws(HermesError) {
-            // Looked up before the expensive hash. The store has the last word when it creates the account.
+            // The name is looked up before the expensive hash is computed. The store checks the name again when it
+            // creates the account.
             let taken = try await logins.turn(of: Self.source(of: address)) { () async throws(HermesError) in
                 try await store.find(.nickName(name))
             }

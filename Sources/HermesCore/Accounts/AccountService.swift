@@ -5,29 +5,30 @@ import Synchronization
 
 /// Registers accounts, logs them in, and keeps their devices and tokens. Thread-safe.
 ///
-/// Passwords are hashed off the event loops, a bounded number at once. Guesses and registrations are limited
-/// (``LoginThrottle``, ``RegistrationLimit``). The login of a known device, by token or over a protocol without tokens,
-/// does not write to the store at once: its traces are written later (``LoginLedger``).
+/// Passwords are hashed off the event loops, a bounded number at once. The number of password guesses
+/// (``LoginThrottle``) and the number of registrations (``RegistrationLimit``) are limited. The login of a known
+/// device, by token or over a protocol without tokens, does not write to the store at once: its traces are written
+/// later (``LoginLedger``).
 ///
-/// Reads wait in one of two gates (``ReadGate``). One gate is for logins: its reads take turns by address (by account
-/// if the account is already known), and never wait for pages that others read. The other gate is for all other reads,
-/// which take turns by account.
+/// Reads wait in one of two gates (``ReadGate``). One gate is for logins. Its reads take turns by address, or by
+/// account if the account is already known. They never wait for the pages that other callers read. The other gate is
+/// for all other reads, which take turns by account.
 package final class AccountService: Sendable {
     /// Ends those connections of an account that are logged in and have no inbox. The second argument is the name
-    /// (``NickName/key``) that the account had until now. It is used only if the account was renamed, disabled or
-    /// deleted; otherwise it may be nil.
+    /// (``NickName/key``) that the account had until now. The name is used only if the account was renamed, disabled or
+    /// deleted; otherwise, it may be nil.
     package typealias EndOfTopicClients = @Sendable (UserID, String?, AttachmentEnd, EndedDevices) -> Void
 
     let store: any AccountStore
     let messages: any MessageStore
     let reads: ReadGate
-    /// The gate for the reads of logins and registrations. It refuses nobody: each connection has at most one login or
-    /// registration under way, and the number of connections is limited.
+    /// The gate for the reads of logins and registrations. It refuses no reads, because each connection has at most one
+    /// login or registration under way, and the number of connections is limited.
     let logins = ReadGate(maxRunning: 2, maxWaiting: .max)
     let devices: DeviceRegistry
     let time: any TimeSource
     let settings: AccountSettings
-    /// The most devices that an account may have.
+    /// The largest number of devices that an account may have.
     package var maxDevices: Int { settings.maxDevices }
     let hasher: PasswordHasher
     /// Creates, lists and revokes invitations.
@@ -37,13 +38,13 @@ package final class AccountService: Sendable {
     private let pushTokens: PushTokenService?
     let endTopicClients: EndOfTopicClients
     private let clearTopics: @Sendable (_ name: KeptName, _ isLate: Bool) async -> Bool
-    /// The names that accounts have given up and that are not free yet, each with the uptime at which it was given up.
+    /// The former names that are not free yet, each with the uptime at which the account lost the name.
     private let keptNames = Mutex<[KeptName: Duration]>([:])
     /// Only one task at a time frees a name, so that no task removes publications that the name's next owner has
     /// retained.
     private let nameTurns = TaskTurns<String>()
-    /// Changes of one account's profile are made one after the other, so that each change sees the name that the change
-    /// before it has set.
+    /// Changes of one account's profile are made one after the other, so that each change sees the name that the
+    /// previous change has set.
     let profileTurns = TaskTurns<UserID>()
     let throttle: Mutex<LoginThrottle>
     let registrations: Mutex<RegistrationLimit>
@@ -55,7 +56,7 @@ package final class AccountService: Sendable {
     /// The accounts that were disabled since the start of the process. Accounts that were disabled earlier have left
     /// nothing in memory.
     let suspended = Mutex(SuspendedAccounts())
-    /// The allowances for changes that accounts ask for.
+    /// The allowances for changes that accounts request.
     let changes = Mutex(AccountAllowance.changes)
     private let nextWrite = Mutex(Duration.zero)
 
@@ -67,16 +68,17 @@ package final class AccountService: Sendable {
     ///   - devices: the connected devices. Their connections are ended when an account changes.
     ///   - time: the source of the time.
     ///   - settings: the rules.
-    ///   - reads: the gate for reads that are not part of a login; nil: the service creates one.
-    ///   - committer: opens devices in commits that other operations share; nil: each device is opened in a commit of
-    ///     its own.
-    ///   - pushTokens: forgets the push tokens that end when logins are revoked; nil: no push tokens are in memory.
+    ///   - reads: the gate for reads that are not part of a login; nil if the service is to create the gate.
+    ///   - committer: opens devices in commits that other operations share; nil if each device is opened in a separate
+    ///     commit.
+    ///   - pushTokens: forgets the push tokens that are removed when logins are revoked; nil if no push tokens are in
+    ///     memory.
     ///   - acknowledged: returns the last seq that a device has acknowledged and that is not in the store yet; 0 if
     ///     there is none. So a device that acknowledges and reconnects at once gets nothing twice.
     ///   - endTopicClients: ends the connections of an account that are logged in and have no inbox.
-    ///   - clearTopics: removes what is retained below a name. Returns whether nothing is retained there any more and
-    ///     the account's connections have ended. If `isLate`, these connections have had enough time to end and are not
-    ///     checked.
+    ///   - clearTopics: removes the publications that are retained below a name. Returns whether nothing is retained
+    ///     there any more and the account's connections have ended. If `isLate` is true, the connections have had
+    ///     enough time to end and are not checked.
     package init(
         store: any AccountStore,
         messages: any MessageStore,
@@ -115,13 +117,13 @@ package final class AccountService: Sendable {
     /// An attempt whose charge is not returned.
     package enum CountedAttempt: Sendable, Hashable {
         case failed(LoginThrottle.Charge)
-        /// An account was created. The address is a key from ``NetworkAddress/key(of:)``, nil for a local caller.
+        /// An account was created. The address is a key from ``NetworkAddress/key(of:)``; nil for a local caller.
         case registered(address: String?)
     }
 
-    // MARK: Names that were given up
+    // MARK: Former names
 
-    /// The time within which connections under a given-up name end.
+    /// The time within which the connections under a former name end.
     private static let endOfConnections = Duration.seconds(1)
 
     /// Reads from the store the names that are not free yet. Such names remain from an earlier process, from a node
@@ -134,7 +136,7 @@ package final class AccountService: Sendable {
         keptNames.withLock { kept in for name in names where kept[name] == nil { kept[name] = since } }
     }
 
-    /// Tries to free all given-up names.
+    /// Tries to free all former names.
     func freeNames() async {
         let names = keptNames.withLock { kept in
             defer { kept = [:] }
@@ -143,8 +145,8 @@ package final class AccountService: Sendable {
         for (name, since) in names { await free(name, givenUpAt: since) }
     }
 
-    /// Removes what is retained below a given-up name. Frees the name if nothing is retained there any more; otherwise
-    /// ``freeNames()`` tries again.
+    /// Removes the publications that are retained below a former name. Frees the name if nothing is retained there any
+    /// more; otherwise, ``freeNames()`` tries again.
     func free(_ name: KeptName, givenUpAt since: Duration) async {
         await nameTurns.begin(name.key)
         defer { nameTurns.pass(name.key) }
@@ -197,11 +199,11 @@ package final class AccountService: Sendable {
         }
     }
 
-    /// Admits a client, and opens its device if the account already has this device. For protocols whose clients need
-    /// not be devices.
+    /// Admits a client, and opens its device if the account already has this device. This is for protocols whose
+    /// clients need not be devices.
     ///
-    /// - Returns: the admission and the login. The login is nil if the device is new, or if an earlier login of it
-    ///   showed another kind of proof. ``open(_:by:isLate:)`` then decides whether it may be opened.
+    /// - Returns: the admission and the login. The login is nil if the device is new, or if an earlier login of the
+    ///   device showed another kind of proof. Then ``open(_:by:isLate:)`` decides whether the device may be opened.
     /// - Throws: the errors of ``admit(_:device:address:)``.
     package func admit(
         _ credential: Credential,
@@ -214,11 +216,12 @@ package final class AccountService: Sendable {
         return (admission, try await open(device, by: admission, isNewToken: false, readAfter: commits))
     }
 
-    /// Opens the device of an admitted client; registers it if it is new.
+    /// Opens the device of an admitted client. Registers the device if it is new.
     ///
-    /// - Parameter isLate: whether the client has had a connection since the admission that the server ended if the
-    ///   admission was no longer valid. Then ends of the account's connections before this call do not concern the
-    ///   device; otherwise, ends since the admission do.
+    /// - Parameter isLate: whether, since the admission, the client has had a connection that the server would have
+    ///   ended if the admission had become invalid. If so, the device is not affected if the server ended connections
+    ///   of the account before this call. Otherwise, the device is affected if the server has ended such connections
+    ///   since the admission.
     /// - Returns: the login, without a new token.
     /// - Throws: `.accountDisabled` (also if the account was deleted after the admission), `.deviceLimitReached`,
     ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
@@ -242,8 +245,9 @@ package final class AccountService: Sendable {
         return try await open(device, by: renewed, isNewToken: false, readAfter: commits)
     }
 
-    /// Returns the login for a device that attaches long after its login. Ends of the account's connections before this
-    /// call no longer concern it, so the caller must have ended the connection itself if one of them did.
+    /// Returns the login for a device that attaches long after its login. If the server ended connections of the
+    /// account before this call, the returned login is not affected. So if the device's connection had to end, the
+    /// caller must have ended it.
     package func continued(_ login: Login) -> Login { login.continued(at: devices.stamp()) }
 
     /// - Parameter commits: the value of ``InboxCommitter/acknowledgementCommits`` before the store was read. If that
@@ -301,11 +305,11 @@ package final class AccountService: Sendable {
         )
     }
 
-    /// Reads what the store has recorded about a login. The read waits until it is the turn of `source`.
+    /// Reads the stored state for a login. The read waits until it is the turn of `source`.
     ///
     /// - Parameters:
-    ///   - address: the key of the address (``NetworkAddress/key(of:)``); nil: a local caller.
-    ///   - source: the source whose turn the read takes; nil: the address.
+    ///   - address: the key of the address (``NetworkAddress/key(of:)``); nil for a local caller.
+    ///   - source: the source whose turn the read uses; nil for the turn of the address.
     func standing(
         _ key: LoginKey,
         device: DeviceID?,
@@ -324,7 +328,7 @@ package final class AccountService: Sendable {
         }
     }
 
-    /// - Parameter address: the key of the address; nil: a local caller.
+    /// - Parameter address: the key of the address; nil for a local caller.
     static func source(of address: String?) -> CommitSource { .address(address ?? "") }
 
     /// Records in memory that a known device was seen, and returns the updated device. Does not write to the store.
@@ -371,26 +375,26 @@ package final class AccountService: Sendable {
         let (user, device) = (principal.user, principal.device)
         let removeDevice = removeDevice && mayChange(user)
         do throws(HermesError) {
-            // The device may have shown the token of another device, or no token. So its own push token must be revoked
-            // explicitly.
+            // The device may have shown the token of another device, or no token. So the device's own push token must
+            // be revoked explicitly.
             try await revoke(removeDevice ? .device(device, of: user) : .pushToken(device, of: user))
         } catch {
             // The token is revoked, even if the rest must be tried again. The caller's own connection stays for the
-            // answer: if it ended as revoked, the log-out would look like a success.
+            // answer: if this connection ended as revoked, the log-out would look like a success.
             if token != nil { endDependents(of: principal, showedToken: true, sparesTopicClient: true) }
             throw error
         }
         if token != nil || removeDevice { endDependents(of: principal, showedToken: token != nil) }
     }
 
-    /// Revokes logins, and forgets the push tokens that end with them.
+    /// Revokes logins, and forgets the push tokens that are removed with them.
     func revoke(_ scope: RevocationScope) async throws(HermesError) {
         let mark = pushTokens?.mark
         try await store.revoke(scope, now: time.now())
         if let mark { pushTokens?.forget(scope, since: mark) }
     }
 
-    /// Changes an account, and forgets the push tokens that end with the change.
+    /// Changes an account, and forgets the push tokens that are removed by the change.
     func update(_ user: UserID, _ change: AccountChange) async throws(HermesError) -> Account {
         let mark = pushTokens?.mark
         let account = try await store.update(user, change)
@@ -398,8 +402,8 @@ package final class AccountService: Sendable {
         return account
     }
 
-    /// Ends the connections that depend on a login's device and, if it showed a token, on the token's device. The
-    /// login's own connection stays, because its caller ends it.
+    /// Ends the connections that depend on a login's device. If the login showed a token, also ends the connections
+    /// that depend on the token's device. The login's own connection stays, because the caller ends this connection.
     ///
     /// - Parameter sparesTopicClient: whether the login's own MQTT client stays, too.
     private func endDependents(of principal: Principal, showedToken: Bool, sparesTopicClient: Bool = false) {
@@ -412,11 +416,11 @@ package final class AccountService: Sendable {
         }
     }
 
-    /// Writes the traces of logins; called periodically, by one caller at a time. Traces that cannot be written wait
-    /// for the next call.
+    /// Writes the traces of logins. Traces that cannot be written wait for the next call. This is called periodically,
+    /// by one caller at a time.
     ///
-    /// - Parameter isLast: whether everything is written now; otherwise a call writes only if the last write began at
-    ///   least 5 s ago.
+    /// - Parameter isLast: whether everything is written now; otherwise, this call writes only if the last write began
+    ///   at least 5 s ago.
     package func writeTraces(isLast: Bool = false) async {
         let now = time.uptime()
         let isDue = nextWrite.withLock { next in

@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// The rule for who may register.
+/// The rule that decides who may register.
 package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
     case open
     /// Only holders of an ``Invitation`` code may register.
@@ -13,7 +13,7 @@ package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
 
 /// The rules for accounts and logins.
 package struct AccountSettings: Sendable, Hashable {
-    /// The rule for who may register.
+    /// The rule that decides who may register.
     package var registration: RegistrationRule
     /// The rate limits of registrations without an invitation.
     package var registrationLimits: RegistrationLimit.Limits
@@ -23,17 +23,17 @@ package struct AccountSettings: Sendable, Hashable {
     package var maxPasswordBytes: Int
     /// The cost of a new password hash.
     package var passwordParameters: PasswordHasher.Parameters
-    /// The most login passwords that are hashed at the same time. New passwords are hashed on other threads and do not
-    /// count.
+    /// The largest number of login passwords that are hashed at the same time. New passwords are hashed on other
+    /// threads and do not count.
     package var maxConcurrentHashes: Int
-    /// The most password hashes that may wait in each lane of ``PasswordHasher``. Further passwords are refused with
-    /// `.overloaded`.
+    /// The largest number of password hashes that may wait in each lane of ``PasswordHasher``. Further passwords are
+    /// refused with `.overloaded`.
     package var maxWaitingHashes: Int
-    /// The most password hashes that may wait for one account or one address.
+    /// The largest number of password hashes that may wait for one account or one address.
     package var maxWaitingHashesOfOne: Int
-    /// The limits of failed logins, beyond which logins are delayed.
+    /// The limits on failed logins. Beyond these limits, logins are delayed.
     package var loginLimits: LoginThrottle.Limits
-    /// The most devices that an account may have. A further device is refused.
+    /// The largest number of devices that an account may have. A further device is refused.
     package var maxDevices: Int
 
     package init(

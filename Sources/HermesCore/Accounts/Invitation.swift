@@ -6,14 +6,14 @@ import Crypto
 /// An invitation to register, without its code.
 package struct Invitation: Sendable, Hashable {
     package let id: Int64
-    /// The name for people; unique.
+    /// The name for people. It is unique.
     package let name: String
-    /// The number of accounts that may be created with it.
+    /// The number of accounts that may be created with the invitation.
     package let uses: Int
-    /// The number of accounts created with it.
+    /// The number of accounts that were created with the invitation.
     package let used: Int
     package let createdAt: Timestamp
-    /// When the invitation expires; nil: never.
+    /// The time at which the invitation expires; nil if it never expires.
     package let expiresAt: Timestamp?
 
     package init(id: Int64, name: String, uses: Int, used: Int = 0, createdAt: Timestamp, expiresAt: Timestamp?) {
@@ -31,7 +31,7 @@ package struct Invitation: Sendable, Hashable {
 /// An invitation to be stored.
 package struct NewInvitation: Sendable, Hashable {
     package let name: String
-    /// The only stored trace of the code.
+    /// The hash of the code. The code itself is not stored.
     package let hash: TokenHash
     package let uses: Int
     package let expiresAt: Timestamp?
@@ -45,13 +45,13 @@ package struct NewInvitation: Sendable, Hashable {
 }
 
 /// The code of an invitation: 100 random bits as 20 easily distinguished characters (Crockford's base 32), in groups of
-/// five. Case, hyphens and blanks are ignored; O reads as 0, I and L as 1.
+/// five. Case, hyphens and blanks are ignored. O is read as 0; I and L are read as 1.
 package struct InvitationCode: Sendable {
     package let text: String
 
     private static let letters = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
     private static let count = 20
-    /// The longest text that is examined.
+    /// The longest text that is examined, in bytes.
     private static let maxBytes = 64
 
     /// Creates a code from the system's secure random numbers.

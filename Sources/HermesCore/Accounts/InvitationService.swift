@@ -23,8 +23,8 @@ package final class InvitationService: Sendable {
     ///
     /// - Parameters:
     ///   - name: 1 to 64 characters of printable ASCII without blanks.
-    ///   - uses: the number of accounts that it is valid for.
-    ///   - days: its validity in days; 0: forever.
+    ///   - uses: the number of accounts for which the invitation is valid.
+    ///   - days: the validity of the invitation, in days; 0 if it never expires.
     /// - Returns: the invitation, and its code, which cannot be shown again.
     /// - Throws: `.invalidArgument`, `.nameTaken`, `.storageUnavailable`.
     package func create(
@@ -59,12 +59,12 @@ package final class InvitationService: Sendable {
         return (try await store.create(new, now: now), code.text)
     }
 
-    /// Returns all invitations, including used-up and expired ones, oldest first.
+    /// Returns all invitations, including those that are used up or expired, the oldest first.
     package func invitations() async throws(HermesError) -> [Invitation] {
         try await reads.turn(of: .server) { () async throws(HermesError) in try await store.invitations() }
     }
 
-    /// Revokes an invitation at once; accounts created with it stay.
+    /// Revokes an invitation at once. Accounts that were created with it stay.
     /// - Throws: `.notFound`, `.storageUnavailable`.
     package func revoke(name: String) async throws(HermesError) { try await store.revoke(invitationNamed: name) }
 }

@@ -5,13 +5,14 @@
 package enum Credential: Sendable, CustomStringConvertible {
     case password(nickName: String, password: String)
     case token(String)
-    /// A token of any device of the account; it admits any device, not only the one that it was issued to. For
-    /// protocols with neither a login by password nor tokens of their own (QSIOP, LiveRoom).
+    /// A token of any device of the account. It admits any device, not only the device to which it was issued. This is
+    /// for protocols that have no login by password and no tokens of their own (QSIOP, LiveRoom).
     case tokenOfAnyDevice(String)
-    /// A password, or a token of any device of the account; the token admits any device, not only the one that it was
-    /// issued to. For protocols with one field for both and no way to return a token (MQTT).
+    /// A password, or a token of any device of the account. A token admits any device, not only the device to which it
+    /// was issued. This is for protocols that have the same field for passwords and tokens, and that cannot return a
+    /// token (MQTT).
     case passwordOrToken(nickName: String, secret: String)
-    /// A claim to be this account, without proof: for QSIOP, if the configuration allows it.
+    /// A claim to be this account, without proof. This is for QSIOP, if the configuration allows it.
     case claim(UserID)
     /// A trusted third party's statement that the client is this account: a JSON Web Token or a certificate.
     case vouched(UserID)
@@ -31,8 +32,8 @@ package enum Credential: Sendable, CustomStringConvertible {
 /// A successful login.
 package struct Login: Sendable {
     package private(set) var principal: Principal
-    /// A new token for the next login, in the clear. Nil unless this was a registration or a login with
-    /// ``Credential/password(nickName:password:)``.
+    /// A new token for the next login, in the clear. There is one after a registration or after a login with
+    /// ``Credential/password(nickName:password:)``; otherwise, this is nil.
     package let token: String?
     /// The hash of the login's token, for ``AccountService/logOut(_:token:removeDevice:)``.
     package let tokenHash: TokenHash?

@@ -17,7 +17,7 @@ struct LoginLedger: Sendable {
         }
     }
 
-    /// The accuracy of "last seen"; smaller changes are not worth a write.
+    /// The accuracy of "last seen". Smaller changes are not worth a write.
     static let deviceInterval = Duration.seconds(60)
     static let networkInterval = Duration.seconds(86_400)
 
@@ -50,7 +50,7 @@ struct LoginLedger: Sendable {
     }
 
     /// Adds up to `limit` waiting traces to the traces that are being written. Returns all traces that are being
-    /// written. They stay visible until ``written()``.
+    /// written. They stay visible until ``written()`` is called.
     mutating func take(_ limit: Int) -> [LoginTrace] {
         for (key, trace) in waiting.prefix(limit) { leaving[key] = trace }
         for key in leaving.keys { waiting[key] = nil }

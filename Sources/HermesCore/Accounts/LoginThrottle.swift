@@ -1,26 +1,27 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits guesses at passwords: per account and address, per account, and per address. Does no I/O; the time is passed
-/// in.
+/// Limits guesses at passwords: per account and address, per account, and per address. Does no I/O; the caller passes
+/// the time.
 ///
-/// An attempt is charged when it begins, so that parallel attempts gain nothing. If it succeeds, the charge is
+/// An attempt is charged when it begins, so that parallel attempts gain nothing. If the attempt succeeds, the charge is
 /// returned. Each budget is a bucket that fills with failures and empties evenly. An attempt uses the first of these
 /// budgets that applies to it:
 ///
 /// 1. for a device of the account: the budget of this device, while there is room;
 /// 2. at an address from which the account has already logged in: the budget of this account at this address. Nobody at
-///    another address can use it up, so attempts from elsewhere never shut out an owner at a known address;
+///    another address can use this budget up, so attempts from elsewhere never shut out an owner at a known address;
 /// 3. for any other client (a stranger): three budgets, each of which must have room. The first is for this account at
 ///   this address, the second for this account and all strangers, and the third for this address and all accounts.
 ///
 /// A change of the password has a budget of its own (``Attempt/passwordChange(of:)``).
 ///
-/// The tables are bounded. A full table drops the entries with the fewest failures, so that the many entries of a
-/// flooding attacker go first.
+/// The tables are bounded. A full table drops the entries with the fewest failures, so that the many entries of an
+/// attacker who floods the table are dropped first.
 package struct LoginThrottle: Sendable {
     package struct Limits: Sendable, Hashable {
-        /// The limit on a burst of failures for one account, for each address and for each device of the account.
+        /// The limit on a burst of failures for one account, separately for each address and for each device of the
+        /// account.
         package var failuresPerSource: Int
         /// The limit on a burst of failures for one account, for all strangers together.
         package var failuresOfStrangers: Int
@@ -29,7 +30,7 @@ package struct LoginThrottle: Sendable {
         /// The limit on a burst of failures from one address, for all accounts together. This budget regenerates
         /// completely in a minute, at an even rate.
         package var failuresPerAddress: Int
-        /// The most entries in each table.
+        /// The largest number of entries that each table may have.
         package var maxEntries: Int
 
         package init(
@@ -215,8 +216,8 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
 
     /// - Parameters:
     ///   - capacity: the number of charges that fill a bucket.
-    ///   - period: the time in which a full bucket empties, evenly.
-    ///   - maxEntries: the most buckets.
+    ///   - period: the time in which a full bucket empties, at an even rate.
+    ///   - maxEntries: the largest number of buckets that the table may have.
     init(capacity: Double, per period: Duration, maxEntries: Int) {
         self.capacity = capacity
         perSecond = capacity / (period / .seconds(1))
@@ -250,7 +251,8 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
         max(0, entry.level - (now - entry.changedAt) / .seconds(1) * perSecond)
     }
 
-    /// Drops empty buckets, and then those with the fewest failures, so that at most half of ``maxEntries`` remain.
+    /// Drops empty buckets, and then the buckets with the fewest failures, so that at most half of ``maxEntries``
+    /// remain.
     private mutating func shrink(now: Duration) {
         let kept = entries.map { (key: $0.key, entry: $0.value, level: level(of: $0.value, now: now)) }
             .filter { $0.level > 0 }

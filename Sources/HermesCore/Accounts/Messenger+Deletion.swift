@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Messenger {
-    /// Permanently deletes an account and everything that belongs only to it. Its connections end with
-    /// ``AttachmentEnd/accountDeleted``.
+    /// Permanently deletes an account and everything that belongs only to this account. The account's connections end
+    /// with ``AttachmentEnd/accountDeleted``.
     ///
-    /// First the account is disabled, so that nobody is logged in when it is deleted. The account's MQTT sessions end,
-    /// and messages of shared subscriptions that waited for these sessions go to other members. The account is then
-    /// deleted in one or more commits, depending on its size (``AccountDeletions``). If a call fails before the first
-    /// of these commits, the account stays disabled, and the call can be repeated. After that commit, the server
-    /// completes the deletion by itself. The last commit reserves the name (``KeptName``): nobody can take it while
-    /// publications are retained below `user/NAME/`.
+    /// First the account is disabled, so that nobody is logged in when the account is deleted. The account's MQTT
+    /// sessions end, and messages of shared subscriptions that waited for these sessions go to other members. The
+    /// account is then deleted in one or more commits, depending on its size (``AccountDeletions``). If a call fails
+    /// before the first of these commits, the account stays disabled, and the call can be repeated. After that commit,
+    /// the server completes the deletion by itself. The last commit reserves the name (``KeptName``): nobody can take
+    /// the name while publications are retained below `user/NAME/`.
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func deleteAccount(_ user: UserID) async throws(HermesError) {

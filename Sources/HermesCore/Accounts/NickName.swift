@@ -5,17 +5,17 @@ import Foundation
 
 /// The name of an account, for people.
 ///
-/// 1 to 64 characters after Unicode normalization, no control or invisible characters, no white space at either end.
-/// Names with equal ``key``s are equal.
+/// A name has 1 to 64 characters after Unicode normalization. It has no control characters, no invisible characters,
+/// and no white space at either end. Names with equal ``key``s are equal.
 package struct NickName: Sendable, Hashable, CustomStringConvertible {
-    /// The displayed form: Unicode NFC.
+    /// The form for display: Unicode NFC.
     package let rawValue: String
-    /// The compared form: NFKC, case folded.
+    /// The form for comparisons: NFKC, case folded.
     package let key: String
 
     /// The longest name, in characters.
     package static let maxCharacters = 64
-    /// The longest name, in bytes of UTF-8; checked before the normalization.
+    /// The longest name, in bytes of UTF-8. This limit applies before the normalization.
     package static let maxBytes = 256
 
     /// Checks and normalizes a name.
@@ -54,7 +54,7 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         self.key = key
     }
 
-    /// Checks and normalizes a name that an account is to get from now on (``checkAsNew()``).
+    /// Checks and normalizes a new name for an account (``checkAsNew()``).
     ///
     /// - Throws: `.invalidArgument`, `.tooLarge`.
     package init(new text: String) throws(HermesError) {
@@ -63,7 +63,7 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Refuses some names that older accounts may still have: names with a character that is drawn as a blank, with two
-    /// blanks in a row, or with the capital ẞ. The compared form does not fold ẞ to ss.
+    /// blanks in a row, or with the capital ẞ. The form for comparisons does not fold ẞ to ss.
     ///
     /// - Throws: `.invalidArgument`.
     func checkAsNew() throws(HermesError) {
@@ -88,19 +88,19 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         HermesError(code, "the nick name \(reason)")
     }
 
-    /// Returns the compared form of a text. The text is converted to upper case first, so that characters with several
-    /// lower-case forms (ß and ss, σ and ς) fold alike.
+    /// Returns a text in the form for comparisons. The text is converted to upper case first, so that characters with
+    /// several lower-case forms (ß and ss, σ and ς) fold alike.
     private static func folded(_ text: String) -> String {
         let compatible = text.precomposedStringWithCompatibilityMapping
         let lower = compatible.uppercased().lowercased().precomposedStringWithCompatibilityMapping
         var key = String.UnicodeScalarView()
         key.append(contentsOf: lower.unicodeScalars.filter { !isEmojiStyle($0) })
-        // Normalized again, because a combining mark may now follow another character. So equal keys have equal bytes,
-        // also in the store.
+        // The key is normalized again, because a combining mark may now follow another character. So equal keys have
+        // equal bytes, also in the store.
         return String(key).precomposedStringWithCompatibilityMapping
     }
 
-    /// Returns the compared form of a text to search for in names; empty if the text is too long.
+    /// Returns a text in the form for comparisons, for a search in names. The result is empty if the text is too long.
     static func searchKey(_ text: String) -> String {
         guard text.utf8.count <= maxBytes else { return "" }
         return text.utf8.allSatisfy { $0 < 0x80 } ? text.lowercased() : folded(text)
@@ -112,9 +112,9 @@ package struct NickName: Sendable, Hashable, CustomStringConvertible {
         scalar.value == 0xFE0E || scalar.value == 0xFE0F
     }
 
-    /// Whether a scalar is drawn as a blank although it is not white space, or is white space that is drawn as
-    /// something else. BRAILLE PATTERN BLANK, OBJECT REPLACEMENT CHARACTER and MUSICAL SYMBOL NULL NOTEHEAD are drawn
-    /// as blanks. OGHAM SPACE MARK is white space that is drawn as a line.
+    /// Whether a scalar is drawn as a blank although it is not white space, or is white space that is not drawn as a
+    /// blank. BRAILLE PATTERN BLANK, OBJECT REPLACEMENT CHARACTER and MUSICAL SYMBOL NULL NOTEHEAD are drawn as blanks.
+    /// OGHAM SPACE MARK is white space that is drawn as a line.
     private static func isDrawnEmpty(_ scalar: Unicode.Scalar) -> Bool {
         [0x2800, 0xFFFC, 0x1D159, 0x1680].contains(scalar.value)
     }

@@ -8,7 +8,7 @@ import Foundation
 /// Hashes and checks passwords with scrypt, on a few separate threads.
 ///
 /// Each computation takes tens of milliseconds and `128 · r · 2^ln` bytes, so only a few run at once. The number of
-/// waiting computations is bounded too, and their owners take turns (``Turn``).
+/// waiting computations is also bounded, and the owners of the computations take turns (``Turn``).
 package final class PasswordHasher: Sendable {
     /// The cost parameters of a hash.
     package struct Parameters: Sendable, Hashable {
@@ -19,7 +19,7 @@ package final class PasswordHasher: Sendable {
         /// The parallelism: 1 … 16.
         package var p: Int
 
-        /// The default: 16 MiB and some 40 ms for each hash.
+        /// The default: 16 MiB and about 40 ms for each hash.
         package static let standard = Parameters(ln: 14, r: 8, p: 1)
 
         package init(ln: Int, r: Int, p: Int) {
@@ -45,8 +45,8 @@ package final class PasswordHasher: Sendable {
         case known(account: String, address: String?)
         /// Any other login, from this address.
         case stranger(address: String)
-        /// A new password of an existing account; nil: a password that the operator sets. Such a password has priority
-        /// over registrations.
+        /// A new password of an existing account; the account is nil if the operator sets the password. Such a password
+        /// has priority over registrations.
         case change(account: String? = nil)
         /// A new account from this address.
         case registration(address: String)
@@ -64,7 +64,7 @@ package final class PasswordHasher: Sendable {
     /// The threads for logins. New passwords use ``changes`` instead, so that registrations never delay logins.
     private let logins: WorkerThreads
     private let changes: WorkerThreads
-    /// The hash to check when there is no account, so that the check takes the same time.
+    /// The hash that is checked if there is no such account, so that the check takes the same time.
     private let decoy: PasswordHash
 
     /// Creates a hasher; no thread starts before the first password.
@@ -73,7 +73,8 @@ package final class PasswordHasher: Sendable {
     ///   - parameters: the cost of new hashes. Stored hashes keep their own parameters until the next login.
     ///   - maxConcurrent: the number of concurrent computations for logins, at least 1. New passwords use half as many
     ///     additional threads, at least 1.
-    ///   - maxWaiting: the number of computations that may wait in each lane; beyond it, `.overloaded`.
+    ///   - maxWaiting: the number of computations that may wait in each lane. Further computations are refused with
+    ///     `.overloaded`.
     ///   - maxWaitingOfOne: the number of computations that may wait for one account or address.
     package init(
         parameters: Parameters = .standard,
@@ -111,7 +112,7 @@ package final class PasswordHasher: Sendable {
     ///
     /// - Parameters:
     ///   - password: the client's password.
-    ///   - stored: the account's hash; nil: there is no such account. The check then takes as long, and fails.
+    ///   - stored: the account's hash; nil if there is no such account. Then the check takes just as long, and fails.
     ///   - turn: the owner of the check.
     ///   - admit: called when the turn has come, right before the computation. If it returns an error, nothing is
     ///     computed, and the error is thrown.
@@ -194,10 +195,11 @@ package final class PasswordHasher: Sendable {
         count: Int,
         isDigested: Bool
     ) throws -> [UInt8] {
-        // The library accepts no empty password. ``verify`` returns false for an empty password, whatever this result.
+        // The library does not accept an empty password. ``verify`` returns false for an empty password, whatever the
+        // result is here.
         let bytes = password.isEmpty ? [0] : Array(password.utf8)
         let key = try KDF.Scrypt.deriveKey(
-            // HMAC pads short keys with zeros and hashes long ones, so different passwords could become the same key.
+            // HMAC pads short keys with zeros and hashes long keys, so different passwords could become the same key.
             // Digests all have 32 bytes, so different digests stay different keys.
             from: isDigested ? Array(SHA256.hash(data: bytes)) : bytes,
             salt: salt,
@@ -210,15 +212,15 @@ package final class PasswordHasher: Sendable {
     }
 }
 
-/// The parts of a PHC string of scrypt.
+/// The parts of a PHC string for scrypt.
 struct StoredScrypt {
     let parameters: PasswordHasher.Parameters
     let salt: [UInt8]
     let hash: [UInt8]
-    /// Whether the password's SHA-256 was hashed; false in hashes of older servers.
+    /// Whether the password's SHA-256 was hashed; false in hashes that older servers made.
     let isDigested: Bool
 
-    /// The algorithm in hashes of the password itself, which older servers made.
+    /// The name of the algorithm in hashes that older servers made from the password itself.
     private static let plain = "scrypt"
     private static let digested = "scrypt-sha256"
 

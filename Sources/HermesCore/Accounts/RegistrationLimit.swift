@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Limits how many accounts strangers may register, per address and in total. Each budget is the number of
-/// registrations that are allowed in one hour. It can be used up at once, and refills evenly. Does no I/O; the time is
-/// passed in.
+/// registrations that are allowed in one hour. A budget can be used up at once, and refills at an even rate. Does no
+/// I/O; the caller passes the time.
 ///
 /// A registration is charged when it begins, so that parallel registrations gain nothing. The charge is returned if no
 /// account is created.
 package struct RegistrationLimit: Sendable {
     package struct Limits: Sendable, Hashable {
-        /// The most accounts per hour from one address; 0: no limit.
+        /// The largest number of accounts per hour from one address; 0 for no limit.
         package var perAddress: Int
-        /// The most accounts per hour in total; 0: no limit.
+        /// The largest number of accounts per hour in total; 0 for no limit.
         package var inTotal: Int
 
         package init(perAddress: Int = 60, inTotal: Int = 1000) {
@@ -35,9 +35,10 @@ package struct RegistrationLimit: Sendable {
     /// Charges a registration, unless it must wait.
     ///
     /// - Parameters:
-    ///   - address: the key from ``NetworkAddress/key(of:)``; nil: a local caller, to which only the total applies.
+    ///   - address: the key from ``NetworkAddress/key(of:)``; nil for a local caller, to which only the total limit
+    ///     applies.
     ///   - now: the uptime.
-    /// - Returns: the time until a registration is allowed again; nil: this one is allowed.
+    /// - Returns: the time until a registration is allowed again; nil if this registration is allowed.
     package mutating func begin(address: String?, now: Duration) -> Duration? {
         if limits.inTotal > 0, let delay = total.wait(for: 0, now: now) { return delay }
         if limits.perAddress > 0, let address, let delay = addresses.wait(for: address, now: now) { return delay }
@@ -45,7 +46,7 @@ package struct RegistrationLimit: Sendable {
         return nil
     }
 
-    /// Charges a registration on this node or on another one.
+    /// Charges a registration on this node or on another node.
     package mutating func add(address: String?, now: Duration) {
         if limits.inTotal > 0 { total.charge(0, now: now) }
         if limits.perAddress > 0, let address { addresses.charge(address, now: now) }

@@ -4,7 +4,7 @@
 import Crypto
 import Foundation
 
-/// The SHA-256 of an access token, 32 bytes; the token itself is not stored.
+/// The SHA-256 of an access token: 32 bytes. The token itself is not stored.
 package struct TokenHash: Sendable, Hashable {
     package let bytes: [UInt8]
 
@@ -24,9 +24,9 @@ package struct AccessToken: Sendable {
     package let text: String
     package let hash: TokenHash
 
-    /// The longest text that is examined.
+    /// The longest text that is examined, in bytes.
     package static let maxBytes = 128
-    /// The length of a token's text.
+    /// The length of a token's text, in bytes.
     package static let bytes = 43
 
     /// Creates a token from the system's secure random numbers.
@@ -39,7 +39,7 @@ package struct AccessToken: Sendable {
 
 /// A password hash with its parameters.
 ///
-/// The format is that of PHC strings (`$scrypt-sha256$ln=14,r=8,p=1$salt$hash`), so that parameters can be raised
+/// The format is the format of PHC strings (`$scrypt-sha256$ln=14,r=8,p=1$salt$hash`), so that parameters can be raised
 /// later.
 package struct PasswordHash: Sendable, Hashable {
     package let phc: String
@@ -61,7 +61,7 @@ func randomBytes(_ count: Int) -> [UInt8] {
     return bytes
 }
 
-/// Whether the bytes are equal. The time of the comparison does not depend on where they differ; the length is not
+/// Whether the bytes are equal. The time of the comparison does not depend on where the bytes differ. The length is not
 /// secret.
 func equalInConstantTime(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }

@@ -1,22 +1,22 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The accounts that were disabled since the start of the process and still are. If calls that change the same account
-/// overlap, the store may make the changes in a different order than the one in which the calls end. In that case the
-/// state is read from the store. A deleted account is forgotten after ``memory``. Does no I/O; owner:
-/// ``AccountService``.
+/// The accounts that were disabled since the start of the process and are still disabled. If calls that change the same
+/// account overlap, the store may make the changes in an order that differs from the order in which the calls end. In
+/// that case, the state is read from the store. A deleted account is forgotten after ``memory``. Does no I/O. The owner
+/// is ``AccountService``.
 struct SuspendedAccounts: Sendable {
     private struct Changes: Sendable {
         var running = 0
-        /// Whether the store must be read: since the last read, changes have overlapped, or a change has failed.
+        /// Whether the store must be read, because changes have overlapped or a change has failed since the last read.
         var haveOverlapped = false
         /// The number of the last change.
         var last: UInt64 = 0
     }
 
-    /// The time for which a deleted account is remembered. Its kept sessions have ended with the deletion. What may still
-    /// be published is a will of its last connections, and a will for which the store had no room. Both take minutes at
-    /// most.
+    /// The time for which a deleted account is remembered. The account's kept sessions have ended with the deletion.
+    /// After that, a will of the account's last connections may still be published, and also a will for which the store
+    /// had no room. This takes a few minutes at most.
     static let memory = Duration.seconds(3600)
 
     private(set) var users: Set<UserID> = []
@@ -35,7 +35,7 @@ struct SuspendedAccounts: Sendable {
         changes[user] = own
     }
 
-    /// - Parameter isDisabled: the stored state; nil: the change failed, and may have been stored or not.
+    /// - Parameter isDisabled: the stored state; nil if the change failed. A failed change may have been stored or not.
     /// - Returns: if the store must be read now, the number of the last change, for ``read(_:isDisabled:after:)``;
     ///   otherwise nil.
     mutating func changeEnded(_ user: UserID, isDisabled: Bool?) -> UInt64? {
@@ -51,14 +51,14 @@ struct SuspendedAccounts: Sendable {
     /// Records the state that was read from the store after a change. If another change has begun since, the state is
     /// ignored, because it will be read again.
     ///
-    /// - Parameter isDisabled: the stored state; nil: there is no such account.
+    /// - Parameter isDisabled: the stored state; nil if there is no such account.
     mutating func read(_ user: UserID, isDisabled: Bool?, after change: UInt64) {
         guard let own = changes[user], own.running == 0, own.last == change else { return }
         changes[user] = nil
         if let isDisabled { set(user, isDisabled) }
     }
 
-    /// Takes note that an account is deleted.
+    /// Records that an account is deleted.
     mutating func deleted(_ user: UserID, now: Duration) {
         if users.contains(user) { forgottenAt[user] = now + Self.memory }
     }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of an account: 1 … 2³¹−1, because IMPB carries it as int32. Never reused.
+/// The number of an account, from 1 to 2³¹−1, because IMPB carries the number as int32. A number is never reused.
 public struct UserID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The number.
     public let rawValue: Int32

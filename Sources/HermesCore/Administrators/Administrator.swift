@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Somebody who may log in to the console. Administrators are not accounts: they send and receive nothing.
+/// Somebody who may log in to the console. Administrators are not accounts: they do not send or receive messages.
 package struct Administrator: Sendable, Hashable {
     package let name: AdministratorName
     package var role: AdministratorRole
@@ -83,10 +83,10 @@ package enum AdministratorRole: String, Sendable, CaseIterable, Comparable {
     package static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
 }
 
-/// A shared secret for one-time codes, and the codes that replace a lost device.
+/// A shared secret for one-time codes, and recovery codes in case the device is lost.
 package struct SecondFactor: Sendable, Hashable {
     package let secret: [UInt8]
-    /// The hashes of the recovery codes that were not used yet.
+    /// The hashes of the recovery codes that have not been used yet.
     package var recovery: [TokenHash]
 
     package init(secret: [UInt8], recovery: [TokenHash]) {
@@ -105,7 +105,7 @@ package enum OneTimeCode: Sendable, Hashable {
 /// A change of an administrator.
 package enum AdministratorChange: Sendable, Hashable {
     case password(PasswordHash)
-    /// A new hash of the same password. It is ignored if the stored hash is no longer the one given as `of`.
+    /// A new hash of the same password. The new hash is ignored if the stored hash no longer equals `of`.
     case renewedPassword(PasswordHash, of: PasswordHash)
     case role(AdministratorRole)
     case secondFactor(SecondFactor?)

@@ -32,16 +32,18 @@ extension AdministratorService {
             defer { (state.mustCompare, state.isComparing) = (true, true) }
             return !state.isComparing
         }
-        // This needs a task of its own, because the hook must not wait. The task ends with the last comparison.
+        // The comparison needs a task of its own, because the hook must not wait. The task ends with the last
+        // comparison.
         if mustBegin { Task { await compare() } }
     }
 
-    /// Ends the sessions of administrators who, after the login, were removed or got another role, password or second
-    /// factor. A new hash of the same password counts as a new password.
+    /// Ends the sessions of administrators who were removed after the login. Also ends the sessions of administrators
+    /// whose role, password or second factor changed after the login. A new hash of the same password counts as a new
+    /// password.
     private func compare() async {
         while let standings = state.withLock({ $0.beginComparing() }) {
             for (name, standings) in Dictionary(grouping: standings, by: \.value.name) {
-                // An administrator who cannot be read now must log in again.
+                // An administrator whose data cannot be read now must log in again.
                 let current = try? await store.administrator(name)
                 for standing in standings where !standing.value.isSame(as: current) { logOut(standing.key) }
             }

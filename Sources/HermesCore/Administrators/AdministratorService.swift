@@ -5,11 +5,11 @@ import Synchronization
 
 /// Creates administrators, logs them in to the console, and keeps the audit log. Thread-safe.
 ///
-/// State: one `Mutex` around the limits of logins and the sessions; nothing is called under it.
+/// State: one `Mutex` around the limits of logins and the sessions; nothing is called while it is locked.
 package final class AdministratorService: Sendable {
     /// The number of recovery codes of a second factor.
     static let recoveryCodes = 8
-    /// The shortest password, in characters. The limit is higher than the default for accounts, because an
+    /// The minimum length of a password, in characters. The limit is higher than the default for accounts, because an
     /// administrator's password gives access to everything.
     package static let minPasswordCharacters = 10
     package static let maxPasswordBytes = 256
@@ -42,15 +42,15 @@ package final class AdministratorService: Sendable {
         var codesNeeded: [Place: LoginThrottle.Charge] = [:]
         var sessions: ConsoleSessions
         var known: Set<Place> = []
-        /// The administrators as they were when their sessions began, by the session's token. Some of these sessions
-        /// may have ended.
+        /// The administrators as they were when their sessions began, by the hash of the session's token. Some of these
+        /// sessions may have ended.
         var standings: [TokenHash: Administrator] = [:]
         /// Whether ``standings`` must be compared with the store.
         var mustCompare = false
         /// Whether a task is comparing ``standings`` with the store.
         var isComparing = false
 
-        /// - Returns: the administrators to compare with the store; nil: no comparison is due.
+        /// - Returns: the administrators to compare with the store; nil if no comparison is needed.
         mutating func beginComparing() -> [TokenHash: Administrator]? {
             isComparing = mustCompare
             mustCompare = false
@@ -73,12 +73,12 @@ package final class AdministratorService: Sendable {
     private let hasher: PasswordHasher
     private let auditLimits: AuditLimits
     let state: Mutex<State>
-    /// Called when an event was stored in the audit log, or could not be stored there (`failure`).
+    /// Called when an event was stored in the audit log, or when storing the event failed (`failure`).
     package let recorded = Hook<(event: AuditEvent, failure: HermesError?)>()
 
     /// - Parameters:
-    ///   - passwordCost: the cost of password hashes; only tests lower it.
-    ///   - cluster: the other nodes; nil: there are none.
+    ///   - passwordCost: the cost of password hashes; only tests use a lower cost.
+    ///   - cluster: the other nodes; nil if there are no other nodes.
     package init(
         store: any AdministratorStore,
         time: any TimeSource,
@@ -141,8 +141,8 @@ package final class AdministratorService: Sendable {
         endSessions(of: name)
     }
 
-    /// Gives an administrator a new second factor, which every login needs from now on, and ends all sessions of that
-    /// administrator.
+    /// Gives an administrator a new second factor, and ends all sessions of that administrator. Every login needs the
+    /// second factor from now on.
     package func newSecondFactor(of name: AdministratorName) async throws(HermesError) -> NewSecondFactor {
         let secret = randomBytes(TimeCode.secretBytes)
         // Each recovery code has 80 random bits. Nobody can guess it, so its hash needs no salt.
@@ -180,9 +180,9 @@ package final class AdministratorService: Sendable {
     /// Logs an administrator in and begins a new session.
     ///
     /// - Parameters:
-    ///   - code: a code of the second factor, or a recovery code; nil: none was given.
+    ///   - code: a code of the second factor, or a recovery code; nil if no code was given.
     ///   - address: the network address, for limits and the audit log.
-    ///   - replacing: the session that the client has until now. It ends if the login succeeds.
+    ///   - replacing: the session that the client has before the login. It ends if the login succeeds.
     /// - Throws: `.wrongCredentials`, `.loginDelayed`, `.overloaded`, `.storageUnavailable`.
     package func logIn(
         name text: String,
@@ -219,8 +219,8 @@ package final class AdministratorService: Sendable {
         if let factor = administrator.secondFactor {
             guard let code = code.map({ $0.filter { !$0.isWhitespace } }), !code.isEmpty else {
                 // The attempt stays charged until the right code follows. Otherwise somebody with a stolen password
-                // could try without end. The answer `codeNeeded` reveals that the password is right, so the attempt is
-                // recorded where the password's owner can see it.
+                // could try codes without end. The answer `codeNeeded` reveals that the password is right. So the
+                // attempt is recorded in the audit log, where the password's owner can see it.
                 withoutCode(Place(name: administrator.name, address: network), charge)
                 let result = "right password, no code yet"
                 await recordRefusal(of: text, address, result, nil)
@@ -248,7 +248,7 @@ package final class AdministratorService: Sendable {
             if let old { state.sessions.end(old) }
             return state.sessions.begin(administrator.name, administrator.role, now: now)
         }
-        // A change of this administrator may just have ended the old sessions without ending this new one.
+        // A change of this administrator may have just ended the old sessions without ending this new session.
         let current = try? await reads.turn(of: .address(network)) { () async throws(HermesError) in
             try await store.administrator(administrator.name)
         }
@@ -342,8 +342,8 @@ package final class AdministratorService: Sendable {
 
     /// Returns the session of a token; nil if there is none.
     ///
-    /// - Parameter isUse: false for requests that a page makes without an action of its user. These do not keep a
-    ///   session alive.
+    /// - Parameter isUse: false for requests that a page makes without an action of its user. Such requests do not keep
+    ///   a session alive.
     package func session(_ token: TokenHash, isUse: Bool) -> ConsoleSessions.Session? {
         let now = time.uptime()
         return state.withLock { $0.sessions.session(token, isUse: isUse, now: now) }
@@ -359,12 +359,12 @@ package final class AdministratorService: Sendable {
 
     // MARK: The audit log
 
-    /// Records an event about an operation that is already done. If the event cannot be recorded, no error is thrown;
-    /// only ``recorded`` reports the failure.
+    /// Records an event about an operation that is already done. If the event cannot be recorded, no error is thrown,
+    /// but ``recorded`` reports the failure.
     package func record(_ event: AuditEvent) async {
         let expiry = time.expiryTime()
         var limits = auditLimits
-        // A clock that is not confirmed may be wrong, so it deletes no entries of an earlier process.
+        // A clock that is not confirmed may be wrong, so no entries are deleted because of their age.
         if expiry.storedSince != nil { limits.age = nil }
         var failure: HermesError?
         do throws(HermesError) {
@@ -375,7 +375,7 @@ package final class AdministratorService: Sendable {
         recorded((event, failure))
     }
 
-    /// Returns entries of the audit log, newest first.
+    /// Returns entries of the audit log, with the newest entry first.
     package func auditLog(before id: Int64?, limit: Int) async throws(HermesError) -> [AuditEntry] {
         try await reads.turn(of: .server) { () async throws(HermesError) in
             try await store.auditLog(before: id, limit: limit)

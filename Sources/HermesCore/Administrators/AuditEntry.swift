@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that an administrator did or tried.
+/// An action of an administrator, or an attempt at an action.
 package struct AuditEntry: Sendable, Hashable {
     /// The entry's number. Later entries have higher numbers.
     package let id: Int64
@@ -18,7 +18,7 @@ package struct AuditEntry: Sendable, Hashable {
 /// The contents of an ``AuditEntry``. Texts may come from the network, so they are cut to ``maxCharacters``, and each
 /// control character is replaced by a question mark.
 package struct AuditEvent: Sendable, Hashable {
-    /// The longest text, in Unicode scalars.
+    /// The maximum length of a text, in Unicode scalars.
     package static let maxCharacters = 128
 
     /// The administrator, or the name that a failed login gave.
@@ -31,10 +31,10 @@ package struct AuditEvent: Sendable, Hashable {
     package let target: String
     /// "done", or the reason why nothing was done.
     package let result: String
-    /// The code of the error; nil without an error, and in entries of older servers.
+    /// The code of the error; nil if there was no error, and in entries that older versions of the server wrote.
     package let code: HermesError.Code?
-    /// Whether the operation was refused before anything was done. Entries about refused operations have a limit of
-    /// their own, so that a flood of them does not displace the other entries.
+    /// Whether the operation was refused before anything was done. Entries about refused operations have a separate
+    /// limit, so that a flood of such entries does not displace the other entries.
     package let isRefused: Bool
 
     package init(
@@ -57,7 +57,7 @@ package struct AuditEvent: Sendable, Hashable {
 
     private static func plain(_ text: String) -> String {
         var plain = String.UnicodeScalarView()
-        // The text is cut by scalars, because a character may have any number of them.
+        // The text is cut by scalars, because a character may have any number of scalars.
         for scalar in text.unicodeScalars.prefix(maxCharacters) {
             switch scalar.properties.generalCategory {
             case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator:
@@ -71,11 +71,11 @@ package struct AuditEvent: Sendable, Hashable {
 
 /// The limits of the audit log.
 package struct AuditLimits: Sendable, Hashable {
-    /// The most entries about operations that were carried out.
+    /// The maximum number of entries about operations that were carried out.
     package var maxDone: Int
-    /// The most entries about refused operations.
+    /// The maximum number of entries about refused operations.
     package var maxRefused: Int
-    /// Entries of a greater age are deleted; nil: none is deleted because of its age.
+    /// The maximum age of an entry; older entries are deleted. If it is nil, no entry is deleted because of its age.
     package var age: Duration?
 
     package init(maxDone: Int = 20_000, maxRefused: Int = 2_000, age: Duration? = .seconds(366 * 86_400)) {

@@ -4,9 +4,9 @@
 /// The sessions of the console. They are kept only in memory, so a restart ends them all. Does no I/O; the time is
 /// passed in.
 ///
-/// A session is found by the hash of its token. It ends after a time without use, and at the latest after a fixed time.
-/// The table is bounded, for each administrator and in total: if there is no room for a new session, the least recently
-/// used one ends.
+/// A session is found by the hash of its token. A session ends after a period without use, and at the latest after a
+/// fixed time. The table is bounded, for each administrator and in total: if there is no room for a new session, the
+/// least recently used session ends.
 package struct ConsoleSessions: Sendable {
     package struct Limits: Sendable, Hashable {
         /// A session that is not used for this time ends.
@@ -32,8 +32,8 @@ package struct ConsoleSessions: Sendable {
     package struct Session: Sendable, Hashable {
         package let name: AdministratorName
         package let role: AdministratorRole
-        /// Every request that changes something must repeat this token. It protects against requests from pages of
-        /// other origins, which do not know the token.
+        /// Every request that changes something must repeat this token. This protects against requests from pages of
+        /// other origins, because those pages do not know the token.
         package let requestToken: String
         package let endsAt: Duration
         package fileprivate(set) var usedAt: Duration
@@ -42,8 +42,8 @@ package struct ConsoleSessions: Sendable {
         fileprivate var changesAt: Duration
     }
 
-    /// The number of changes that a session may make at once, and per second in the long run. Changes are limited so
-    /// that nobody floods the audit log.
+    /// A session may make this many changes at once, and ``changesPerSecond`` per second in the long run. Changes are
+    /// limited so that nobody floods the audit log.
     static let changeBurst = 30.0
     static let changesPerSecond = 1.0
 
@@ -92,8 +92,8 @@ package struct ConsoleSessions: Sendable {
 
     /// Finds the session of a token.
     ///
-    /// - Parameter isUse: false for requests that a page makes without an action of its user. These do not keep a
-    ///   session alive.
+    /// - Parameter isUse: false for requests that a page makes without an action of its user. Such requests do not keep
+    ///   a session alive.
     package mutating func session(_ token: TokenHash, isUse: Bool, now: Duration) -> Session? {
         guard var session = sessions[token] else { return nil }
         guard isAlive(session, now: now) else {

@@ -3,10 +3,10 @@
 
 import Crypto
 
-/// One-time codes from a shared secret and the time (TOTP, RFC 6238): SHA-1, 30 s, six digits, which every
-/// authenticator app supports. Does no I/O; the time is passed in.
+/// One-time codes from a shared secret and the time (TOTP, RFC 6238). The codes use SHA-1, time steps of 30 s, and six
+/// digits. Every authenticator app supports this choice. Does no I/O; the time is passed in.
 package enum TimeCode {
-    /// The length of a secret, in bytes: 160 bits, as RFC 4226, section 4, recommends.
+    /// The length of a secret, in bytes. RFC 4226, section 4, recommends 160 bits.
     package static let secretBytes = 20
     /// The length of a time step, in seconds (RFC 6238, section 5.2).
     package static let stepSeconds: Int64 = 30
@@ -29,13 +29,13 @@ package enum TimeCode {
     /// Returns the time step that a time belongs to.
     package static func step(at time: Timestamp) -> Int64 { time.rawValue / 1000 / stepSeconds }
 
-    /// Returns the time step of a code; nil unless that step is near the current time and later than the last used step
-    /// (RFC 6238, section 5.2: a code is accepted only once).
+    /// Returns the time step of a code. Returns nil if no step near the current time has this code, or if that step is
+    /// not later than the last used step. So a code is accepted only once (RFC 6238, section 5.2).
     package static func step(of code: String, secret: [UInt8], now: Timestamp, after used: Int64) -> Int64? {
         let current = step(at: now)
         let given = Array(code.utf8)
         var found: Int64?
-        // All candidates are compared, so that the duration reveals nothing.
+        // All candidates are compared, so that the duration reveals nothing about the right code.
         for candidate in current - window...current + window {
             let isEqual = equalInConstantTime(Array(Self.code(of: candidate, secret: secret).utf8), given)
             if isEqual, candidate > used { found = found ?? candidate }

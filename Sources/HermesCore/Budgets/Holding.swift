@@ -4,7 +4,7 @@
 /// An owner's part of a bounded resource, such as the entries in an inbox or the queue of a session.
 package struct Holding: Sendable, Hashable {
     package var entries: Int
-    /// The bytes. In an inbox: those of the contents, and ``InboxBudget/entryBytes`` for each entry.
+    /// The bytes. In an inbox, these are the bytes of the contents plus ``InboxBudget/entryBytes`` for each entry.
     package var bytes: Int
 
     package init(entries: Int = 0, bytes: Int = 0) {

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The source of an inbox entry. It decides whose share of the inbox the entry counts for.
+/// The source of an inbox entry. The entry counts towards the share of its source in the inbox.
 public enum EntrySource: Hashable, Sendable {
     /// The server: contact and group events, read marks and pushes.
     case server
     /// The sender of a 1:1 message.
     case user(UserID)
-    /// A member that sends to a group; nil: all members of the group together.
+    /// A member that sends to a group; nil for all members of the group together.
     case group(GroupID, by: UserID?)
 
     package init(_ message: MessageAppend) {
@@ -19,15 +19,15 @@ public enum EntrySource: Hashable, Sendable {
             }
     }
 
-    /// The source of which this one is a part: the group for a member's messages, otherwise the source itself.
+    /// The source that includes this source: the group for a member's messages, otherwise the source itself.
     package var whole: EntrySource {
         if case .group(let group, _) = self { .group(group, by: nil) } else { self }
     }
 
-    /// The stored form: positive for users, negative for groups and their members.
+    /// The stored form. It is positive for users, and negative for groups and their members.
     package var number: Int64 { numbers.upperBound }
 
-    /// The stored forms of everything that belongs to the source.
+    /// The stored forms of the source and of all sources that it includes.
     package var numbers: ClosedRange<Int64> {
         switch self {
         case .server: return 0...0
@@ -41,23 +41,24 @@ public enum EntrySource: Hashable, Sendable {
     }
 }
 
-/// The limits of one inbox, and of the shares of its senders. They are the same for every store.
+/// The limits of one inbox, and of the shares of its senders. The limits are the same for every store.
 ///
-/// - One sender, or one group, holds at most a quarter of an inbox, so that it does not fill the inbox for all others.
+/// - One sender, or one group, holds at most a quarter of an inbox, so that it cannot fill the inbox for all other
+///   senders.
 /// - One member of a group may hold at most as much of the group's quarter as remains free, so that other members can
-///   still write. If no other member holds anything, this is half of the quarter. A member that holds nothing may
+///   still write. If no other member holds entries, this is half of the quarter. A member that holds no entries may
 ///   always add one message that fits into the rest of the quarter.
-/// - When an inbox is at least half full, it accepts only entries caused by its owner, by the owner's contacts or by
-///   back ends. This rule also applies to groups. Accounts and groups cost nothing, so without the rule, strangers
-///   together could fill the whole inbox.
-/// - Entries other than messages have a reserve of a further quarter.
-/// - If a group message, an entry other than a message, or the sender's own copy of a message finds no room, its seq in
-///   the inbox stays empty. Devices get the same notice as for an expired entry.
-/// - When at least an eighth of an inbox is used, an entry that one device has taken is no longer kept for the other
-///   devices (``InboxCursors``). A 1:1 message always finds room until a quarter is used, so there is time to delete
-///   such entries.
+/// - When an inbox is at least half full, it accepts only entries that its owner, the owner's contacts or back ends
+///   cause. This rule also applies to groups. Accounts and groups can be created without cost, so without the rule,
+///   strangers together could fill the whole inbox.
+/// - For entries that are not messages, there is a reserve of an additional quarter.
+/// - If a group message, an entry that is not a message, or the sender's own copy of a message finds no room, its seq
+///   in the inbox stays empty. Devices get the same notice as for an expired entry.
+/// - When at least an eighth of an inbox is used, an entry that one device has acknowledged is no longer kept for the
+///   other devices (``InboxCursors``). A 1:1 message always finds room until a quarter is used, so there is time to
+///   delete such entries.
 package struct InboxBudget: Hashable, Sendable {
-    /// The approximate size of an entry without its content.
+    /// The approximate size of an entry without its content, in bytes.
     package static let entryBytes = 128
 
     package var maxEntries: Int
@@ -79,7 +80,7 @@ package struct InboxBudget: Hashable, Sendable {
 
     /// Whether a message has room.
     ///
-    /// - Parameter share: returns the entries of a source that wait in the inbox; called only if needed.
+    /// - Parameter share: returns the entries of a source that wait in the inbox; called only if it is needed.
     package func hasRoom(
         in inbox: Holding,
         from source: EntrySource,
@@ -103,30 +104,31 @@ package struct InboxBudget: Hashable, Sendable {
         return own.entries <= limit.entries - all.entries && own.bytes <= limit.bytes - all.bytes
     }
 
-    /// Whether entries no longer wait for devices that stay away.
+    /// Whether the inbox is so full that each entry is kept only until one device has acknowledged it
+    /// (``InboxCursors``).
     package func isCrowded(_ inbox: Holding) -> Bool {
         inbox.entries >= maxEntries / 8 || inbox.bytes >= maxBytes / 8
     }
 
-    /// Whether the inbox has no more room for entries of strangers, which are accounts that are not contacts of its
-    /// owner.
+    /// Whether the inbox has no more room for entries of strangers. Strangers are accounts that are not contacts of the
+    /// inbox's owner.
     package func isClosedToStrangers(_ inbox: Holding, adding bytes: Int) -> Bool {
         inbox.entries >= maxEntries / 2 || inbox.bytes + bytes > maxBytes / 2
     }
 
-    /// Whether an entry other than a message has room.
+    /// Whether an entry that is not a message has room.
     package func hasReserve(in inbox: Holding, adding bytes: Int) -> Bool {
         inbox.entries < maxEntries + maxEntries / 4 && inbox.bytes + bytes <= maxBytes + maxBytes / 4
     }
 
     /// Whether a message to one receiver leaves enough of the sender's budget of unread messages for other receivers.
-    /// When half of the budget is used, one receiver may hold only one message or a 64th of the budget. So accounts
-    /// that read nothing cannot stop a sender's messages to others.
+    /// When half of the budget is used, one receiver's inbox may hold only one of the sender's messages or a 64th of
+    /// the budget. So accounts that read nothing cannot block a sender's messages to other accounts.
     ///
     /// - Parameters:
-    ///   - weight: the size of the message.
+    ///   - weight: the size of the message, in bytes.
     ///   - unread: the sender's unread bytes in all inboxes.
-    ///   - share: returns the sender's unread bytes in the receiver's inbox; called only if needed.
+    ///   - share: returns the sender's unread bytes in the receiver's inbox; called only if it is needed.
     package static func leavesOthers(
         _ weight: Int,
         unread: Int,
@@ -139,9 +141,9 @@ package struct InboxBudget: Hashable, Sendable {
         return held == 0 || held + weight <= limit / 64
     }
 
-    /// Whether only the sender would get a message, although the message is for others.
+    /// Whether only the sender would get a message, although the message is addressed to others.
     ///
-    /// - Parameter taking: the recipients that have room for it.
+    /// - Parameter taking: the recipients whose inboxes have room for the message.
     package static func reachesNobody(
         _ taking: some Collection<UserID>,
         of recipients: [UserID],

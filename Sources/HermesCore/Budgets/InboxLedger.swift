@@ -6,17 +6,17 @@ import Synchronization
 /// The entries of all inboxes together, and the number of entries that found no room. Each store has one ledger and
 /// keeps it up to date.
 ///
-/// State: a `Mutex` around a few numbers, taken once per commit; nothing is called under it.
+/// State: a `Mutex` around a few numbers. It is locked once per commit, and nothing is called while it is locked.
 package final class InboxLedger: Sendable {
     /// The effect of a commit.
     package struct Changes: Sendable, Hashable {
-        /// The added entries minus the removed ones.
+        /// The added entries minus the removed entries.
         package var holding: Holding
-        /// The most entries, and the most bytes, of an inbox that got an entry. The two numbers may be those of
-        /// different inboxes.
+        /// The largest number of entries, and the largest number of bytes, of the inboxes that got an entry. The two
+        /// numbers may belong to different inboxes.
         package private(set) var largest = Holding()
-        /// The number of inbox entries that were left out, and of messages that were refused, because there was no
-        /// room.
+        /// The number of inbox entries and messages for which there was no room. Such entries are left out, and such
+        /// messages are refused.
         package var refused = 0
         /// The number of messages that were refused because too many of the sender's messages are unread.
         package var refusedUnread = 0
@@ -68,7 +68,8 @@ package final class InboxLedger: Sendable {
     /// The sums of all changes since the store was opened, plus the entries that the store had at that time.
     package var now: Changes { sum.withLock { $0 } }
 
-    /// Returns the most entries, and the most bytes, of an inbox that got an entry since the last call.
+    /// Returns the largest number of entries, and the largest number of bytes, of the inboxes that got an entry since
+    /// the last call.
     package func takeLargest() -> Holding { sum.withLock { $0.takeLargest() } }
 
     /// Adds the effect of a commit that is complete.

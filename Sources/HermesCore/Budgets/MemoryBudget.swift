@@ -7,11 +7,11 @@ import Synchronization
 /// frames, and requests in progress.
 ///
 /// Event loops sum up plain numbers and report them in steps, so that reporting adds nothing to the cost of a delivery.
-/// Memory that several connections share counts at least once, so the budget never allows too much. A waiting frame
-/// counts for each of its connections. A large frame that is being written counts once for all connections of a loop
-/// that share it (`SharedFrames`).
+/// Memory that several connections share counts at least once, so the budget does not underestimate this memory. A
+/// waiting frame counts for each of its connections. A large frame that is being written counts once on each loop, even
+/// if several connections of the loop share the frame (`SharedFrames`).
 ///
-/// State: a few atomics. The sum contains everything but what the loops have not reported yet.
+/// State: a few atomics. The sum contains all memory that the loops have reported.
 package final class MemoryBudget: Sendable {
     /// The limit, in bytes.
     package let limit: Int
@@ -19,13 +19,13 @@ package final class MemoryBudget: Sendable {
     private let isReclaiming = Atomic(false)
     private let reclaimed = Atomic(0)
 
-    /// - Parameter limit: the limit, in bytes. By default there is none.
+    /// - Parameter limit: the limit, in bytes. By default, there is no limit.
     package init(limit: Int = .max) { self.limit = max(1, limit) }
 
     /// The reported memory, in bytes.
     package var used: Int { max(0, held.load(ordering: .relaxed)) }
 
-    /// The memory taken back from the largest consumers since the start, in bytes.
+    /// The memory that was taken back from the largest consumers since the start, in bytes.
     package var reclaimedBytes: Int { reclaimed.load(ordering: .relaxed) }
 
     /// The number of bytes to free. One eighth of the limit becomes free, so that the next byte does not exceed the
@@ -34,30 +34,30 @@ package final class MemoryBudget: Sendable {
 
     /// Reports a change of the held memory.
     ///
-    /// - Returns: whether the limit is exceeded and the caller must free memory and then call ``reclaimEnded()``. Only
-    ///   one caller at a time gets true.
+    /// - Returns: true if the limit is exceeded. The caller must then free memory and call ``reclaimEnded()``. Only one
+    ///   caller at a time gets true.
     package func change(by bytes: Int) -> Bool {
         guard held.add(bytes, ordering: .relaxed).newValue > limit else { return false }
         return !isReclaiming.exchange(true, ordering: .acquiringAndReleasing)
     }
 
-    /// Allows the next reclaim, after the largest consumers have freed memory or were told to free it.
+    /// Allows the next reclaim. Call this after the largest consumers have freed memory or were told to free it.
     package func reclaimEnded() { isReclaiming.store(false, ordering: .releasing) }
 
-    /// Counts bytes that a consumer has freed because it was told to.
+    /// Counts bytes that a consumer has freed because it was told to do so.
     package func gaveBack(_ bytes: Int) { reclaimed.add(bytes, ordering: .relaxed) }
 }
 
-/// Decides which consumers must free memory when too much is held.
+/// Decides which consumers must free memory when too much memory is held.
 package enum MemoryReclaim {
     /// Chooses the holdings to free, so that the largest consumers are the first to free memory.
     ///
-    /// All consumers have the same limit, the level. It is the highest level above which there are enough bytes to
-    /// free. A consumer above the level frees its largest holdings until it is no longer above the level. Other
-    /// consumers free nothing.
+    /// All consumers have the same limit, called the level. This is the highest level above which there are enough
+    /// bytes to free. A consumer above the level frees its largest holdings until it is no longer above the level.
+    /// Other consumers free nothing.
     ///
     /// - Parameters:
-    ///   - holdings: the bytes of each holding and its consumer; a consumer may have any number of them.
+    ///   - holdings: the bytes of each holding and its consumer; a consumer may have any number of holdings.
     ///   - bytes: the number of bytes to free.
     /// - Returns: the indices of the `holdings` to free.
     package static func victims<Consumer: Hashable>(
@@ -91,7 +91,7 @@ package enum MemoryReclaim {
             above += total
             let count = index + 1
             let next = count < sorted.count ? sorted[count] : 0
-            // With the level at `next`, the consumers above it free `above - count * next` bytes.
+            // With the level at `next`, the consumers above the level free `above - count * next` bytes.
             if above - count * next >= bytes { return max(0, (above - bytes) / count) }
         }
         return 0

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A limit that owners share: the most that all owners together, one account, and one address without an account may
-/// have.
+/// A limit that owners share. It limits the amount of all owners together, of one account, and of one address without
+/// an account.
 ///
 /// No owner can use up the total for the other owners: an owner may get more only if its new amount is at most the
 /// amount that was free before the addition. All addresses without an account together have at most half of the total.
@@ -10,7 +10,7 @@
 package struct SharedLimit: Sendable, Hashable {
     package var total: Int
     package var perAccount: Int
-    /// The limit of one address. An IPv6 network of 64 bits counts as one address.
+    /// The limit of one address. An IPv6 /64 network counts as one address.
     package var perAddress: Int
 
     package init(_ total: Int, perAccount: Int = .max, perAddress: Int = .max) {
@@ -28,12 +28,12 @@ package struct SharedLimit: Sendable, Hashable {
         }
     }
 
-    /// Whether an owner may have `adding` more, given the present shares.
+    /// Whether an owner may have `adding` more, given the current shares.
     fileprivate func allows(_ adding: Int, of owner: CommitSource, own: Int, anonymous: Int, total used: Int) -> Bool {
         adding <= 0 || adding <= left(of: owner.kind, own: own, anonymous: anonymous, total: used)
     }
 
-    /// Returns the remaining room for an owner; it may be below 0.
+    /// Returns the remaining room for an owner; the result may be negative.
     fileprivate func left(of kind: CommitSource.Kind, own: Int, anonymous: Int, total used: Int) -> Int {
         let left = total - used
         return switch kind {
@@ -74,7 +74,7 @@ package struct OwnerTally: Sendable {
     }
 }
 
-/// The parts that owners have of a bounded resource. Decides whether an owner may have more. Does no I/O.
+/// The parts of a bounded resource that owners have. This type decides whether an owner may have more. Does no I/O.
 package struct OwnerShares: Sendable {
     package let entries: SharedLimit
     package let bytes: SharedLimit
@@ -89,7 +89,7 @@ package struct OwnerShares: Sendable {
     ///
     /// - Parameters:
     ///   - changes: the changes that ``tally`` does not include yet.
-    ///   - old: the holding that the new one replaces.
+    ///   - old: the holding that the new holding replaces.
     ///   - payer: the owner of the replaced holding.
     package func hasRoom(
         for holding: Holding,
@@ -131,7 +131,8 @@ package struct OwnerShares: Sendable {
             )
     }
 
-    /// Returns how many more holdings, each of one entry and `weight` bytes, an owner may have; at most `count`.
+    /// Returns the number of further holdings that an owner may have, at most `count`. Each of these holdings has one
+    /// entry and `weight` bytes.
     package func room(for count: Int, bytes weight: Int, of owner: CommitSource) -> Int {
         let (own, anonymous, total) = (tally[owner], tally.anonymous, tally.total)
         let entries = entries.left(
@@ -146,7 +147,7 @@ package struct OwnerShares: Sendable {
 
     /// Counts a holding of an owner, if there is room for it.
     ///
-    /// - Returns: false if there is no room; then nothing was counted.
+    /// - Returns: false if there is no room; in this case, nothing is counted.
     package mutating func take(_ holding: Holding, of owner: CommitSource) -> Bool {
         guard hasRoom(for: holding, of: owner) else { return false }
         tally.add(holding, of: owner)

@@ -6,8 +6,8 @@ import Synchronization
 /// The queues of kept sessions, counted by owner. Each store has one budget and keeps it up to date; the rules are the
 /// same for every store.
 ///
-/// State: a `Mutex` around ``OwnerShares``, taken once for each publication in a queue and once per commit; nothing is
-/// called under it.
+/// State: a `Mutex` around ``OwnerShares``. It is locked once for each publication in a queue and once per commit.
+/// Nothing is called while it is locked.
 package final class QueueBudget: Sendable {
     /// The room in use, and the number of publications that found no room.
     package struct Statistics: Sendable, Hashable {
@@ -23,7 +23,7 @@ package final class QueueBudget: Sendable {
         var refused: UInt64 = 0
     }
 
-    /// The most publications that may wait for one session.
+    /// The maximum number of publications that may wait for one session.
     package let maxEntriesPerQueue: Int
     private let state: Mutex<State>
 

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits a rate: each request takes tokens for its cost, and tokens return with time. The cost of a request is known
+/// Limits a rate: each request takes tokens for its cost, and tokens return over time. The cost of a request is known
 /// only after the request, so the number of tokens may become negative. Later requests then wait.
 package struct TokenBucket: Sendable, Hashable {
     private var tokens: Double
@@ -17,7 +17,7 @@ package struct TokenBucket: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - rate: the tokens that return per second.
-    ///   - burst: the most tokens in the bucket.
+    ///   - burst: the maximum number of tokens in the bucket.
     ///   - now: the time of a clock that never goes back.
     package mutating func hasToken(rate: Int, burst: Int, now: Duration) -> Bool {
         if now > filledAt {
@@ -29,7 +29,7 @@ package struct TokenBucket: Sendable, Hashable {
 
     /// Takes tokens, even if they are not available; called after ``hasToken(rate:burst:now:)``.
     ///
-    /// - Parameter debt: the most tokens that may be missing afterwards, so that no wait is endless.
+    /// - Parameter debt: the maximum number of tokens that may be missing afterwards, so that no wait is endless.
     package mutating func take(_ count: Int = 1, debt: Int = .max) {
         tokens = max(tokens - Double(count), min(tokens, -Double(debt)))
     }

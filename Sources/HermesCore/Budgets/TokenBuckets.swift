@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The rate at which a payer's tokens return, and the most tokens that it may have.
+/// The rate at which a payer's tokens return, and the maximum number of its tokens.
 package struct TokenRate: Sendable {
     package let perSecond: Int
     package let burst: Int
@@ -19,8 +19,8 @@ package struct TokenRate: Sendable {
 
 /// The token buckets of many payers. Does no I/O.
 ///
-/// The number of buckets is bounded. If there is no room for a new one, full buckets are forgotten first, then buckets
-/// that are at least half full, and then all buckets.
+/// The number of buckets is bounded. If there is no room for a new bucket, full buckets are forgotten first, then
+/// buckets that are at least half full, and then all buckets.
 package struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
     package typealias Rate = TokenRate
 
@@ -37,7 +37,7 @@ package struct TokenBuckets<Payer: Hashable & Sendable>: Sendable {
     /// - Parameters:
     ///   - now: the time of a clock that never goes back.
     ///   - rate: returns the rate of a payer.
-    ///   - body: gets the bucket as it is now.
+    ///   - body: gets the updated bucket.
     package mutating func change<Result>(
         _ payer: Payer,
         now: Duration,

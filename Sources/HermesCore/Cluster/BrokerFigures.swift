@@ -8,7 +8,7 @@ package struct BrokerFigures: Sendable, Hashable {
     package var connected = 0
     /// The connections that have a kept session.
     package var online = 0
-    /// The connections since the start of the node. The figures below are also counted since then.
+    /// The connections that were opened since the start of the node. The figures below are also counted since then.
     package var connections = 0
     package var framesReceived = 0
     package var framesSent = 0

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The changes of one kind that a node has published, kept for nodes that have missed some of them. Does no I/O.
+/// The changes of one kind that a node has published. They are kept for nodes that have not received all of them. Does
+/// no I/O.
 struct ChangeLog<Change: Sendable>: Sendable {
     /// The number of changes that are kept. This number is enough, because changes of accounts and devices are rare
     /// compared with everything else.
@@ -9,7 +10,7 @@ struct ChangeLog<Change: Sendable>: Sendable {
 
     private let limit: Int
     private var changes: [Change] = []
-    /// The number of the last change; numbers begin with 1.
+    /// The number of the last change. Numbers begin with 1.
     private(set) var last: UInt64 = 0
 
     init(limit: Int = Self.defaultLimit) { self.limit = max(2, limit) }

@@ -3,13 +3,14 @@
 
 import Synchronization
 
-/// Numbered publications: one node numbers all such publications of a topic, so that the topic's numbers are
+/// Numbered publications. One node numbers all such publications of a topic, so that the topic's numbers are
 /// consecutive.
 extension ClusterMember {
     /// Publishes on this node. Returns whether the publication is retained, or nil if retaining was not requested.
     package typealias Publisher = @Sendable (NumberedPublication) async -> Result<Bool?, HermesError>
 
-    /// Sets the function that publishes at the request of other nodes; called once, before the first connection.
+    /// Sets the function that publishes at the request of other nodes. This is called once, before the first
+    /// connection.
     package func publishNumbered(_ publisher: @escaping Publisher) {
         numbered.withLock { $0 = NumberedPublisher(publish: publisher) }
     }
@@ -17,7 +18,7 @@ extension ClusterMember {
     /// Publishes on the node that numbers the topic.
     ///
     /// - Returns: nil if this node numbers the topic, or is not a member of the cluster; `.overloaded` if the node that
-    ///   numbers the topic does not answer, although that node may have published.
+    ///   numbers the topic does not answer. Even then, that node may have published.
     package func publishElsewhere(_ publication: NumberedPublication) async -> Result<Bool?, HermesError>? {
         let owner = owner(of: publication.topic)
         guard isMember, !isThis(owner) else { return nil }
@@ -35,9 +36,9 @@ extension ClusterMember {
         return await publisher.publish(publication)
     }
 
-    /// Returns the node that numbers a topic: the node with the highest weight for it. So if a node joins or leaves,
-    /// only the topics of that node get another owner. While nodes disagree about the members, two nodes may number the
-    /// same topic; their numbers have different epochs.
+    /// Returns the node that numbers a topic: the node with the highest weight for the topic. So if a node joins or
+    /// leaves, only the topics of that node get another owner. While nodes disagree about the members, two nodes may
+    /// number the same topic. Then their numbers have different epochs.
     private func owner(of topic: TopicName) -> NodeID {
         var hash = StableHash()
         for byte in topic.rawValue.utf8 { hash.combine(byte) }

@@ -41,8 +41,8 @@ extension ClusterMember {
         }
     }
 
-    /// Asks a node for the ends (``AccountEnd``) that this node has missed. A node that does not answer is asked again
-    /// later, and also each time the record is read.
+    /// Asks a node for the ``AccountEnd``s that did not arrive here. A node that does not answer is asked again later.
+    /// Each time, the record is also read.
     private func askForEnds(_ peer: Peer) async {
         guard case .ends(let ends, let last)? = await bus.ask(.ends(after: peer.ends), of: peer.node.id) else {
             return mustAskAgain(peer)
@@ -69,13 +69,14 @@ extension ClusterMember {
         }
     }
 
-    /// Handles devices of whose push tokens this node has learned too late: until now, this node has committed entries
-    /// without regard to these devices. A node that is starting has committed no entries.
+    /// Handles devices if this node has learned of their push tokens too late: until now, this node has committed
+    /// entries without regard to these devices. If the node is starting, it has committed no entries, so there is
+    /// nothing to do.
     private func heardLate(_ devices: [DeviceKey]) {
         if !devices.isEmpty, !state.withLock({ $0.isStarting }) { tokens.overlooked(devices) }
     }
 
-    /// Sets a count of a node (of its ends or of its push tokens) to the number up to which the node has answered.
+    /// Sets a node's count of ``AccountEnd``s or of push tokens to the number up to which the node has answered.
     ///
     /// - Returns: false if the next numbered message arrived meanwhile, so that it is not known whether the answer
     ///   contains that message.
@@ -146,10 +147,11 @@ extension ClusterMember {
 
     /// Ends the connections of accounts that are disabled or deleted, and the connections whose password or token is no
     /// longer valid. Gives connections the present names of their accounts. This is needed because a node that has gone
-    /// cannot be asked for its last ends.
+    /// cannot be asked for its last ``AccountEnd``s.
     private func checkAccounts() async throws(HermesError) {
         for (user, held) in roster.held {
-            // Read before the record, so that nothing newer than the record is compared with it.
+            // The proofs are read before the record, so that no proof that is newer than the record is compared with
+            // the record.
             let shown = Set(devices.attachments(of: user).map(\.principal.shown))
             guard let stored = try await present(user, { devices.endHere(user, $0, .all) }) else { continue }
             let name = stored.account.nickName
@@ -172,7 +174,7 @@ extension ClusterMember {
         }
     }
 
-    /// Returns those of an account's proofs that are no longer valid, because the password was changed or the token was
+    /// Returns the proofs in `shown` that are no longer valid, because the password was changed or the token was
     /// revoked.
     private func invalid(
         _ shown: Set<ShownProof>,

@@ -4,9 +4,9 @@
 extension ClusterMember {
     struct Peer: Sendable {
         let node: NodeIdentity
-        /// The number of the node's last end (``AccountEnd``) that was carried out here; nil: unknown.
+        /// The number of the node's last ``AccountEnd`` that was carried out here; nil if it is unknown.
         var ends: UInt64?
-        /// The number of the node's last push token that is known here; nil: unknown.
+        /// The number of the node's last push token that is known here; nil if it is unknown.
         var tokens: UInt64?
         var mustAsk = true
         /// The uptime until which the node is not asked again, because it did not answer.
@@ -20,7 +20,7 @@ extension ClusterMember {
 
     struct State: Sendable {
         var peers: [NodeID: Peer] = [:]
-        /// The epoch of the last process of each node that has gone.
+        /// For each node, the epoch of the last of its processes that has gone.
         var gone: [NodeID: UInt64] = [:]
         var isStarting = true
         /// Whether this process was removed from the record, or has left.
@@ -29,9 +29,9 @@ extension ClusterMember {
         var mustReload = true
         /// Whether all devices with push tokens must be read.
         var mustLoadTokens = false
-        /// Whether a node has gone whose last ends may be lost, so that the accounts must be read.
+        /// Whether the accounts must be read, because a node has gone and its last ``AccountEnd``s may be lost.
         var mustCheckAccounts = false
-        /// The last number of renewals of each node, and when this process first saw that number.
+        /// The last number of renewals of each node, and the uptime at which this process first saw that number.
         var leases: [NodeID: SeenLease] = [:]
         var renewedAt = Duration.zero
         var nextRenewal = Duration.zero
@@ -54,7 +54,8 @@ extension ClusterMember {
             return .zero
         }
 
-        /// Takes note that a process has gone. Nobody can be asked what it published last, so the record must be read.
+        /// Records that a process has gone. The process can no longer be asked for its last messages, so the record
+        /// must be read.
         mutating func lost(_ node: NodeIdentity) {
             gone[node.id] = max(gone[node.id] ?? 0, node.epoch)
             mustCheckAccounts = true
@@ -63,12 +64,12 @@ extension ClusterMember {
         }
     }
 
-    /// The functions for the clients that have no inbox: those of MQTT.
+    /// The functions for the clients that have no inbox: the MQTT clients.
     struct TopicClients: Sendable {
         let end: AccountService.EndOfTopicClients
         /// Ends all connections, because this process has left the cluster.
         let endAll: @Sendable () -> Void
-        /// Ends the connections of an account that showed one of these proofs.
+        /// Ends those connections of an account for which the client showed one of these proofs.
         let endHaving: @Sendable (UserID, Set<ShownProof>) -> Void
         /// The accounts with connections.
         let logins: @Sendable () -> [UserID: DurableSessions.Logins]

@@ -3,12 +3,12 @@
 
 import Synchronization
 
-/// Keeps the wills of clients in the record, where each will is held by one process.
+/// Keeps the wills of clients in the record. One process holds each will.
 extension ClusterMember {
-    /// The most transactions of one call of ``recordWills()``. After them, the caller does its other work.
+    /// The largest number of transactions in one call of ``recordWills()``. After them, the caller does its other work.
     private static let batchesPerCall = 16
-    /// The number of times that a process which leaves the cluster checks whether the wills of its last connections are
-    /// done, and the time between two checks.
+    /// A process that leaves the cluster checks whether the wills of its last connections are done. This is the number
+    /// of the checks; ``lookInterval`` is the time between two checks.
     private static let lastLooks = 100
     private static let lookInterval = Duration.milliseconds(20)
 
@@ -39,7 +39,8 @@ extension ClusterMember {
     func recordLastWills() async {
         await recordWills()
         for _ in 0..<Self.lastLooks where wills.isBusy {
-            // The event loops publish the wills; the store and the ticks of the loops take a moment.
+            // The event loops publish the wills. This takes a moment, because it needs the store and ticks of the
+            // loops.
             guard (try? await Task.sleep(for: Self.lookInterval)) != nil else { return }
             await recordWills()
         }
@@ -66,12 +67,12 @@ extension ClusterMember {
         return account?.nickName.key == identity.userName ? .publish : .publishLeavingNothing
     }
 
-    /// Takes over the wills of a node that has gone. Stops at `end`; the remaining wills are taken over after the next
+    /// Takes over the wills of a node that has gone. Stops at `end`. The remaining wills are taken over after the next
     /// renewal of the lease.
     ///
     /// - Parameter end: the uptime at which the lease must be renewed.
     func inheritWills(of node: NodeID, until end: Duration) async {
-        // A process that is starting takes no wills over, because nothing in it could publish them yet.
+        // A process that is starting takes over no wills, because it cannot publish them yet.
         while isMember, !state.withLock({ $0.isStarting }), time.uptime() < end,
             let wills = try? await stores.places.inheritWills(of: node, by: roster.node, limit: Self.batch),
             !wills.isEmpty

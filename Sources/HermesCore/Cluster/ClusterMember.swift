@@ -3,15 +3,16 @@
 
 import Synchronization
 
-/// This process as a member of the cluster: renews its lease, records the places of its devices, learns of the other
+/// This process as a member of the cluster. It renews its lease, records the places of its devices, learns of the other
 /// nodes, and repairs the effects of lost messages. "The record" is the content of the stores that all nodes share.
 ///
-/// After a gap in the messages of another node, this process asks that node for its ends (``AccountEnd``). From the
-/// record, it reads the places and inbox heads of its own users, and which accounts are online. Repetitions that this
-/// causes are recognized: entries by their seqs (``InboxFeed``), presence by versions, ends by numbers.
+/// After a gap in the messages of another node, this process asks that node for its ``AccountEnd``s. From the record,
+/// it reads the places and inbox heads of its own users, and which accounts are online. Repetitions that this causes
+/// are recognized: entries by their seqs (``InboxFeed``), presence by its versions, and ``AccountEnd``s by their
+/// numbers.
 ///
-/// State: a `Mutex` around a struct; nothing is called under it but the atomic of the ``ClusterRoster``. One task at a
-/// time renews the lease, and one task at a time does all other work.
+/// State: a `Mutex` around a struct. While it is locked, only the atomic of the ``ClusterRoster`` is used. One task at
+/// a time renews the lease, and one task at a time does all other work.
 package final class ClusterMember: BusReceiver {
     /// The interval at which the lease is renewed.
     package static let renewal = Duration.seconds(1)
@@ -20,7 +21,7 @@ package final class ClusterMember: BusReceiver {
     /// The time after which the other nodes remove a node that has not renewed its lease. It is longer than
     /// ``patience``, so that no device has two connections.
     package static let expulsion = Duration.seconds(8)
-    /// The number of rows in one transaction.
+    /// The largest number of rows in one transaction.
     static let batch = 256
 
     let roster: ClusterRoster
@@ -42,15 +43,16 @@ package final class ClusterMember: BusReceiver {
     /// Called when nodes have joined or left, or when messages were lost. ``owner(of:)`` may be another node now, and
     /// that node may not have heard of work that it must do.
     package let repaired = Hook<Void>()
-    /// After ``repaired`` is called on one node, every other node also calls it within this time, or is expelled.
+    /// After ``repaired`` is called on one node, every other node also calls ``repaired`` within this time, or is
+    /// expelled.
     static let agreement = expulsion + renewal + renewal
-    /// Called when another node has stored webhooks, which this node must post.
+    /// Called when another node has stored webhooks that this node must post.
     let webhooksStored = Hook<Void>()
     /// Called when another node has committed entries that this node hands off to push services.
     let handOffArrived = Hook<[HandOffDue]>()
     /// Called when a failed login or a registration on another node counts against the limits.
     let attemptCounted = Hook<AccountService.CountedAttempt>()
-    /// Called when another node has changed an administrator, whose sessions on this node end.
+    /// Called when another node has changed an administrator. The administrator's sessions on this node end.
     let administratorChanged = Hook<AdministratorName>()
     /// Called when a login to the console of another node has failed.
     let administratorFailed = Hook<LoginThrottle.Charge>()
@@ -83,32 +85,32 @@ package final class ClusterMember: BusReceiver {
 
     private var durable: DurableSessions { sessions.copy.sessions }
 
-    /// Whether this process is a member according to the record. A process that was removed is not added again: its
+    /// Whether this process is a member according to the record. A process that was removed is not added again. Its
     /// node joins again with another process.
     package var isMember: Bool { state.withLock { !$0.isOut } }
 
     /// Returns the node that does a user's shared work: work that any node could do, and that exactly one node must do.
-    /// While nodes join and leave, they may disagree about the owner. So each node looks for its own work after
+    /// While nodes join or leave, the nodes may disagree about the owner. So each node looks for its own work after
     /// ``repaired``, and again after ``agreement``.
     func owner(of user: UserID) -> NodeID {
         let members = members
         return members[Int(user.rawValue) % members.count]
     }
 
-    /// This node and the other nodes, ascending.
+    /// This node and the other nodes, in ascending order.
     var members: [NodeID] { roster.peers.union(NodeSet(roster.node.id)).nodes }
 
-    /// Whether this node is the ``owner(of:)`` of a user. A process that is not a member owns nobody.
+    /// Whether this node is the ``owner(of:)`` of a user. A process that is not a member owns no user.
     func owns(_ user: UserID) -> Bool { isMember && isThis(owner(of: user)) }
 
-    /// The node that does the work that one node must do for all nodes. While nodes join and leave, two nodes or none
-    /// may do it. So each node looks for its own work after ``repaired``.
+    /// The node that does the work that one node must do for all nodes. While nodes join or leave, two nodes or no node
+    /// may do this work. So each node looks for its own work after ``repaired``.
     private var nodeOnDuty: NodeID { members[0] }
 
     /// Whether this node does the work that one node must do for all nodes.
     package var isOnDuty: Bool { isMember && isThis(nodeOnDuty) }
 
-    /// Tells the node on duty of webhooks to post.
+    /// Tells the node on duty that there are webhooks to post.
     func tellWebhooks() { bus.hint(.webhooksStored, to: NodeSet(nodeOnDuty)) }
 
     func isThis(_ node: NodeID) -> Bool { node == roster.node.id }
@@ -116,10 +118,10 @@ package final class ClusterMember: BusReceiver {
     /// Tells another node which entries it must hand off to push services.
     func tell(_ dues: [HandOffDue], to node: NodeID) { bus.publish(.handOff(dues), to: NodeSet(node)) }
 
-    /// Claims keys in the record (``PlaceStore/claim(_:number:on:)``). While nodes join and leave, two nodes may both
-    /// own a user.
+    /// Claims keys in the record (``PlaceStore/claim(_:number:on:)``). While nodes join or leave, two nodes may own the
+    /// same user.
     ///
-    /// - Returns: the claimed keys; none if this process has been removed.
+    /// - Returns: the claimed keys; no keys if this process has been removed.
     func claim(_ keys: [HandOffKey], number: UInt64) async throws(HermesError) -> Set<HandOffKey> {
         try await stores.places.claim(keys, number: number, on: roster.node) ?? []
     }
@@ -135,7 +137,7 @@ package final class ClusterMember: BusReceiver {
 
     // MARK: Working
 
-    /// Begins to receive messages, and learns of the other nodes; called once, before the first connection.
+    /// Begins to receive messages, and learns of the other nodes. This is called once, before the first connection.
     package func start() async {
         let now = time.uptime()
         state.withLock { $0.renewedAt = now }
@@ -149,7 +151,7 @@ package final class ClusterMember: BusReceiver {
         state.withLock { $0.isStarting = false }
     }
 
-    /// Until the task is cancelled, renews the lease and does the work that is due, again and again.
+    /// Renews the lease and does the work that is due, again and again, until the task is cancelled.
     package func run() async {
         await renewing {
             while !Task.isCancelled {
@@ -175,9 +177,9 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Until the task is cancelled, ends the connections while the last renewal of the lease is longer ago than
-    /// ``patience``, even if the record gives no answer at all. Looks twice, with ``renewal`` in between, so that a
-    /// process that was frozen for a moment can renew its lease first.
+    /// Ends the connections if the last renewal of the lease is longer ago than ``patience``, even if the record gives
+    /// no answer at all. Checks this until the task is cancelled. Ends the connections only after two such checks in a
+    /// row, with ``renewal`` in between, so that a process that was frozen for a moment can renew its lease first.
     private func watchRenewal() async {
         let pause = WakeUp()
         var wasLate = false
@@ -201,7 +203,7 @@ package final class ClusterMember: BusReceiver {
         await recordWills()
         await repair()
         tellChanges()
-        // What cannot be read now is read the next time.
+        // Items that cannot be read now are read the next time.
         try? await sessions.read()
         try? await retained.read()
     }
@@ -211,7 +213,7 @@ package final class ClusterMember: BusReceiver {
         retained.tell()
     }
 
-    /// Leaves the cluster; called after ``run()`` and after the last connection.
+    /// Leaves the cluster. This is called after ``run()`` has returned and the last connection has ended.
     ///
     /// - Parameter work: commits the operations that wait. This node remains a member while `work` runs.
     package func leave(after work: () async -> Void = {}) async {
@@ -251,7 +253,8 @@ package final class ClusterMember: BusReceiver {
                     unclear.append((lease.node, .no))
                 }
             }
-            // One time is for all of them, so that this node's own lease is renewed soon, however many there are.
+            // All these nodes share one time limit, so that this node's own lease is renewed soon, however many nodes
+            // there are.
             let end = seenAt + Self.renewal
             for (node, removal) in silent + unclear where time.uptime() < end {
                 _ = await clear(node, removal, until: end)
@@ -263,7 +266,7 @@ package final class ClusterMember: BusReceiver {
         roster.forget()
     }
 
-    /// Clears the places of a process that is gone, or those of its node's earlier processes.
+    /// Clears the places of a process that is gone, or the places of its node's earlier processes.
     ///
     /// - Parameter end: the uptime at which the lease must be renewed.
     /// - Returns: false if some places remain, because it is time to renew this node's lease. A later call, by this
@@ -301,13 +304,13 @@ package final class ClusterMember: BusReceiver {
         endAll()
     }
 
-    /// Ends all connections. Their clients log in again, on another node or on this one.
+    /// Ends all connections. The clients log in again, on another node or on this node.
     func endAll() {
         for held in roster.held.values.joined() { devices.end(held.attachment, .shuttingDown) }
         topicClients.endAll()
     }
 
-    /// Takes over the membership of nodes from the leases in the record.
+    /// Updates the members that this process knows, according to the leases in the record.
     private func view(_ leases: [NodeLease]) {
         for lease in leases where lease.isIn { _ = know(lease.node) }
         let gone = state.withLock { state in
@@ -340,8 +343,8 @@ package final class ClusterMember: BusReceiver {
                 state.lost(peer.node)
             }
             // While this process starts, other processes have already published messages that this process does not
-            // count: the effects of these messages are in the record. A process that joins later is counted from its
-            // first message.
+            // count: the effects of these messages are in the record. The messages of a process that joins later are
+            // counted from the first message.
             let first: UInt64? = state.isStarting ? nil : 0
             state.peers[node.id] = Peer(node: node, ends: first, tokens: first)
             roster.setPeers(state.nodes)
@@ -397,7 +400,7 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Shows the newest entry to attachments; they load the missing entries before that one.
+    /// Passes the newest entry to attachments. The attachments load the missing entries before this entry.
     func show(upTo head: UInt64, of user: UserID, to attachments: [any Attachment]) async throws(HermesError) {
         guard head > 0, !attachments.isEmpty else { return }
         let page = try await stores.messages.entries(of: user, after: head - 1, limit: 1)
@@ -445,8 +448,8 @@ package final class ClusterMember: BusReceiver {
         }
     }
 
-    /// Whether a message's number is the next one in a count of a node (of its ends or of its push tokens). If messages
-    /// are missing, the node is asked for them.
+    /// Whether a message's number is the next number in a node's count of ``AccountEnd``s or of push tokens. If
+    /// messages are missing, the node is asked for them.
     private func isNext(
         _ number: UInt64,
         in count: WritableKeyPath<Peer, UInt64?>,
@@ -505,7 +508,7 @@ package final class ClusterMember: BusReceiver {
     package func hinted(_ hint: ClusterHint, from node: NodeIdentity) {
         guard know(node) else { return }
         switch hint {
-        // The number of receivers is not needed: the other node has already answered its caller.
+        // The number of receivers is not needed, because the other node has already answered its caller.
         case .ephemeral(let user, let event): _ = devices.notifyHere(user, event)
         case .publications(let publications, let loop, let number):
             topics.received(publications, loop: loop, number: number, from: node)
@@ -522,7 +525,7 @@ package final class ClusterMember: BusReceiver {
     }
 
     package func answer(to question: ClusterQuestion, from node: NodeIdentity) async -> ClusterAnswer {
-        // From now on, the asking node is told everything.
+        // From now on, the asking node gets all messages of this node.
         _ = know(node)
         switch question {
         case .ends(let number): return roster.ends(after: number)

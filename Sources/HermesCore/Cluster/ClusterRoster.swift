@@ -5,21 +5,22 @@ import Crypto
 import Foundation
 import Synchronization
 
-/// What this node has recorded about its connections and the other nodes: the places of its devices, which accounts are
-/// online on any node, and the ends of connections that it has published. The ``DeviceRegistry`` and the
-/// ``InboxCommitter`` call it; the ``ClusterMember`` does the work that takes time. A process that is alone has no
-/// roster.
+/// The data that this node keeps about its connections and the other nodes: the places of its devices, the accounts
+/// that are online on any node, and the ``AccountEnd``s that it has published. The ``DeviceRegistry`` and the
+/// ``InboxCommitter`` call the roster; the ``ClusterMember`` does the work that takes time. A process that is alone has
+/// no roster.
 ///
 /// "The record" is the content of the stores that all nodes share.
 ///
-/// State: a `Mutex` around each struct, none of which is taken inside another; the set of the other nodes is an atomic.
+/// State: a `Mutex` around each struct, and an atomic for the set of the other nodes. No mutex is locked while another
+/// mutex is locked.
 package final class ClusterRoster: Sendable {
     /// A connection of this node.
     struct Held: Sendable {
         let key: DeviceKey
         let attachment: any Attachment
         let connection: UInt64
-        /// Whether its place was claimed in the record.
+        /// Whether the connection's place was claimed in the record.
         var isClaimed = false
     }
 
@@ -54,8 +55,8 @@ package final class ClusterRoster: Sendable {
     // MARK: Places
 
     /// Returns the key of an attachment's place in the record. An attachment that takes no events is not a device of
-    /// the account, whatever device id it has, so it has a place of its own. The key of this place has a valid device
-    /// id, too, which no device has by chance.
+    /// the account, whatever device id it has, so it has a separate place. The key of this place also has a valid
+    /// device id, but no device has this id by chance.
     private static func placeKey(of attachment: any Attachment) -> DeviceKey {
         let (user, device) = (attachment.principal.user, attachment.principal.device)
         guard !attachment.takesEvents else { return DeviceKey(user, device) }
@@ -63,10 +64,10 @@ package final class ClusterRoster: Sendable {
         return DeviceKey(user, DeviceID("viewer:\(hash)") ?? device)
     }
 
-    /// Takes note that a device is connected.
+    /// Records that a device is connected.
     ///
-    /// - Parameter connection: the number of the connection, which is higher than those of the device's earlier
-    ///   connections. A call with a lower number is too late: that connection has been replaced.
+    /// - Parameter connection: the number of the connection. It is higher than the numbers of the device's earlier
+    ///   connections. A call with a lower number is too late, because its connection has been replaced.
     func attached(_ attachment: any Attachment, connection: UInt64) {
         let key = Self.placeKey(of: attachment)
         places.withLock { places in
@@ -77,7 +78,7 @@ package final class ClusterRoster: Sendable {
         wakeUp.signal()
     }
 
-    /// Takes note that a device is no longer connected; has no effect if another connection has its place.
+    /// Records that a device is no longer connected. Has no effect if another connection has the device's place.
     func detached(_ attachment: any Attachment) {
         let key = Self.placeKey(of: attachment)
         let isHeld = places.withLock { places in
@@ -104,7 +105,7 @@ package final class ClusterRoster: Sendable {
         }
     }
 
-    /// Takes note that the place of a connection is now in the record.
+    /// Records that the place of a connection is now in the record.
     ///
     /// - Returns: the connection, if it still exists.
     func claimed(_ key: DeviceKey, connection: UInt64) -> (any Attachment)? {
@@ -169,7 +170,7 @@ package final class ClusterRoster: Sendable {
             var entries: [UserID: [InboxEntry]] = [:]
             for delivery in outcomes.lazy.flatMap(\.deliveries) where delivery.nodes.contains(target) {
                 var entry = delivery.entry
-                // This time is in the uptime of this process, which other nodes cannot use.
+                // This time is an uptime of this process. Other nodes cannot use it.
                 entry.acceptedAt = nil
                 entries[delivery.user, default: []].append(entry)
             }
@@ -177,7 +178,7 @@ package final class ClusterRoster: Sendable {
         }
     }
 
-    /// Tells the other nodes of a change of an account, which affects the connections of every node.
+    /// Tells the other nodes of a change of an account. The change affects the connections of every node.
     func tell(_ end: AccountEnd) {
         let end = end.elsewhere
         let number = ends.withLock { $0.append(end) }

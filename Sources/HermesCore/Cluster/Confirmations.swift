@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// Holds completions until all other nodes have read what this node has changed in a session. From then on, those nodes
-/// queue for the session the publications that they accept. The completions of one session run in the order of its
-/// changes. A process that is alone has no confirmations.
+/// Holds completions until all other nodes have read the changes that this node has made to a session. From then on,
+/// those nodes queue the publications for this session that they accept. The completions of one session run in the
+/// order of the session's changes. A process that is alone has no confirmations.
 ///
-/// State: a `Mutex` around a dictionary; nothing is called under it.
+/// State: a `Mutex` around a dictionary. No other code is called while it is locked.
 final class Confirmations: Sendable {
     private struct Waiting: Sendable {
         let completion: @Sendable () -> Void
@@ -18,8 +18,8 @@ final class Confirmations: Sendable {
 
     init(_ roster: ClusterRoster) { self.roster = roster }
 
-    /// - Parameter completion: called after the other nodes have read the session, or have not answered in time. Runs
-    ///   at once if there are no other nodes and nothing waits.
+    /// - Parameter completion: called after the other nodes have read the session, or have not answered in time. It is
+    ///   called at once if there are no other nodes and no completion waits.
     func wait(for id: DurableSessionID, _ completion: @escaping @Sendable () -> Void) {
         let isAlone = roster.peers.isEmpty
         let (mustWait, isFirst) = waiting.withLock { waiting in
@@ -28,7 +28,7 @@ final class Confirmations: Sendable {
             return (true, waiting[id]?.count == 1)
         }
         guard mustWait else { return completion() }
-        // This needs a task of its own, because the caller is the committer's thread. The task ends with the last
+        // A separate task is needed, because the caller is the committer's thread. The task ends with the last
         // completion that waits.
         if isFirst { Task { await run(id) } }
     }

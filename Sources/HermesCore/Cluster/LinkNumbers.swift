@@ -5,11 +5,11 @@
 /// I/O.
 package struct LinkNumbers: Sendable {
     package enum Arrival: Sendable, Hashable {
-        /// The message is the next one.
+        /// The message has the next number.
         case next
-        /// The message is a later one, and the messages between are lost.
+        /// The message has a later number, and the messages in between are lost.
         case afterGap
-        /// The message was delivered before, or was counted as lost.
+        /// The message was already delivered, or was counted as lost.
         case late
     }
 
@@ -18,14 +18,14 @@ package struct LinkNumbers: Sendable {
 
     package init() {}
 
-    /// Takes note that a message has arrived; numbers begin with 1.
+    /// Records that a message has arrived. Numbers begin with 1.
     package mutating func received(_ number: UInt64) -> Arrival {
         guard number > last else { return .late }
         defer { last = number }
         return number - last == 1 ? .next : .afterGap
     }
 
-    /// Takes note of the number of the last message that the other end has sent.
+    /// Records the number of the last message that the other end has sent.
     ///
     /// - Returns: whether messages are lost.
     package mutating func beat(_ number: UInt64) -> Bool {

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The number of a node, 0 … 63, which is its bit in a ``NodeSet``. The operator assigns it. A process that takes the
-/// place of another process has the same number.
+/// The number of a node, from 0 to 63. It is also the node's bit in a ``NodeSet``. The operator assigns it. A process
+/// that replaces another process has the same number.
 package struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
     package let rawValue: UInt8
 
@@ -43,7 +43,7 @@ package struct NodeSet: OptionSet, Hashable, Sendable {
 
     package func contains(_ node: NodeID) -> Bool { rawValue & (1 << UInt64(node.rawValue)) != 0 }
 
-    /// The nodes, ascending.
+    /// The nodes, in ascending order.
     package var nodes: [NodeID] {
         var (nodes, rest): ([NodeID], UInt64) = ([], rawValue)
         while rest != 0 {

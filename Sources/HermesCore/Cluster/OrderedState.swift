@@ -4,9 +4,9 @@
 import Synchronization
 
 /// A value whose changes have consequences outside of its lock. These consequences are called steps. One thread at a
-/// time carries out the steps, in the order of the changes. Other threads do not wait for it.
+/// time carries out the steps, in the order of the changes. Other threads do not wait for this.
 ///
-/// State: a `Mutex` around a struct; nothing is called under it.
+/// State: a `Mutex` around a struct. No other code is called while it is locked.
 final class OrderedState<Value: Sendable, Step: Sendable>: Sendable {
     private struct State: Sendable {
         var value: Value
@@ -20,9 +20,9 @@ final class OrderedState<Value: Sendable, Step: Sendable>: Sendable {
 
     var value: Value { state.withLock { $0.value } }
 
-    /// Changes the value; `change` may add steps.
+    /// Changes the value. `change` may add steps.
     ///
-    /// - Parameter carryOut: carries out a step of this change or of another one.
+    /// - Parameter carryOut: carries out a step of this change or of another change.
     func change<Result: Sendable>(
         _ change: (inout Value, inout [Step]) -> Result,
         carryOut: (Step) -> Void

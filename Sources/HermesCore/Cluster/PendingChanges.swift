@@ -4,7 +4,7 @@
 /// The name of an item of which each node has a copy. The items themselves are in the record (the content of the stores
 /// that all nodes share).
 package protocol ReplicaName: Hashable, Sendable {
-    /// Its approximate length in a message between nodes.
+    /// The approximate length of the name in a message between nodes, in bytes.
     var messageBytes: Int { get }
 }
 
@@ -19,16 +19,16 @@ extension DurableSessionID: ReplicaName {
 /// The names of the items that a node has changed.
 package enum ChangedNames<Name: ReplicaName>: Sendable, Hashable {
     case some([Name])
-    /// There are too many to name them.
+    /// There are too many names to list them.
     case all
 }
 
-/// The names of items that wait to be told to other nodes, or to be read from the record. If they exceed the limits,
-/// the value stands for all names. Does no I/O.
+/// The names of items that must be reported to other nodes or read from the record. If they exceed the limits, the
+/// value stands for all names. Does no I/O.
 struct PendingChanges<Name: ReplicaName>: Sendable {
     static var limit: Int { 65_536 }
     static var maxBytes: Int { 4 << 20 }
-    /// The limits of what ``take()`` returns at once.
+    /// The limits for the result of one call of ``take()``.
     static var partLimit: Int { 256 }
     static var maxPartBytes: Int { 256 << 10 }
 

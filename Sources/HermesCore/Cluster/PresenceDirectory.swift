@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The accounts that are online on any node, as far as this node has heard. Each change has a version, so it does not
+/// The accounts that are online on any node, as far as this node knows. Each change has a version, so it does not
 /// matter in which order different links deliver changes. Does no I/O.
 struct PresenceDirectory: Sendable {
     private struct Entry: Sendable {
@@ -11,14 +11,14 @@ struct PresenceDirectory: Sendable {
         var since: Duration
     }
 
-    /// The time for which the directory remembers that an account went offline; no message is under way for longer.
+    /// The time for which the directory remembers that an account went offline. No message is under way for longer.
     static let memory = Duration.seconds(60)
 
     private var entries: [UserID: Entry] = [:]
     /// The number of changes.
     private(set) var changes: UInt64 = 0
 
-    /// Returns the version of an account's presence; 0: the account was never heard of.
+    /// Returns the version of an account's presence; 0 if the account is not known here.
     func version(of user: UserID) -> UInt64 { entries[user]?.version ?? 0 }
 
     func isOnline(_ user: UserID) -> Bool { version(of: user) & 1 == 1 }
@@ -45,7 +45,7 @@ struct PresenceDirectory: Sendable {
             entry.version & 1 == 1 && entry.notedAt <= changesBefore && !listed.contains(user)
         }
         for (user, entry) in gone {
-            // The record has this version or a later one.
+            // The record has this version or a later version.
             _ = note(PresenceChange(user: user, version: entry.version + 1), now: now)
             turned.append(user)
         }

@@ -4,26 +4,26 @@
 import Synchronization
 
 /// A part of the record of which each node has a copy. The record is the content of the stores that all nodes share.
-/// One task at a time reads it.
+/// One task at a time reads the record.
 protocol Replica: Sendable {
     associatedtype Name: ReplicaName
 
     /// The names of everything in this node's copy.
     var names: Set<Name> { get }
 
-    /// Begins a reading of the record. One task at a time reads it, and ``endReading()`` follows.
+    /// Begins a reading of the record. One task at a time reads it, and calls ``endReading()`` afterwards.
     func beginReading()
 
     func endReading()
 
-    /// Reads the items with these names from the record, and takes over what it finds.
+    /// Reads the items with these names from the record, and updates the copy.
     ///
-    /// - Returns: the names of items that cannot be taken over now; a later call reads them again.
+    /// - Returns: the names of items that cannot be put into the copy now. A later call reads them again.
     func read(_ names: [Name]) async throws(HermesError) -> [Name]
 
-    /// Reads a page of all items in the record, and takes over what it finds.
+    /// Reads a page of all items in the record, and updates the copy.
     ///
-    /// - Parameter name: the end of the previous page; nil: the first page is read.
+    /// - Parameter name: the end of the previous page; nil for the first page.
     func readPage(after name: Name?) async throws(HermesError) -> ReplicaPage<Name>
 
     /// Returns the message that tells other nodes of changes.
@@ -33,22 +33,23 @@ protocol Replica: Sendable {
 /// The result of reading a page.
 struct ReplicaPage<Name: ReplicaName>: Sendable {
     let names: [Name]
-    /// The names of items that cannot be taken over now.
+    /// The names of items that cannot be put into the copy now.
     let later: [Name]
-    /// The end of the page; nil if it is the last one.
+    /// The end of the page; nil if it is the last page.
     let next: Name?
 }
 
-/// Keeps this node's copy of a part of the record up to date. A node tells the other nodes what it has changed in the
-/// record, and they read these items from the record. If messages are lost, they read everything. A process that is
-/// alone has no such links.
+/// Keeps this node's copy of a part of the record up to date. A node tells the other nodes which items it has changed
+/// in the record, and the other nodes read these items from the record. If messages are lost, they read everything. A
+/// process that is alone has no such links.
 ///
-/// State: a `Mutex` around a struct; nothing is called under it. One task at a time calls ``tell()`` and ``read()``.
+/// State: a `Mutex` around a struct. No other code is called while it is locked. One task at a time calls ``tell()``
+/// and ``read()``.
 final class ReplicaLinks<Copy: Replica>: Sendable {
     typealias Name = Copy.Name
 
     private struct State: Sendable {
-        /// Changes of this node that the other nodes have not been told of yet.
+        /// Changes of this node that have not been reported to the other nodes yet.
         var changed = PendingChanges<Name>()
         /// The names that must be read from the record.
         var due = PendingChanges<Name>()
@@ -56,10 +57,10 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         var later: Set<Name> = []
         /// The names that callers of ``readNow(_:)`` wait for.
         var urgent: Set<Name> = []
-        /// The reading of everything, if one is under way; otherwise nil.
+        /// The present reading of everything; nil if none is under way.
         var scan: Scan?
 
-        /// - Returns: this name and some other urgent names; none if another reading has taken this name meanwhile.
+        /// - Returns: this name and some other urgent names; no names if another reading has taken this name meanwhile.
         mutating func takeUrgent(_ name: Name) -> [Name] {
             guard urgent.remove(name) != nil else { return [] }
             var part = [name]
@@ -68,27 +69,28 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         }
     }
 
-    /// A reading of everything. It reads all pages of the record, and after that the names that this node's copy has
-    /// and that none of the pages contained.
+    /// A reading of everything. It reads all pages of the record. After that, it reads the names that are in this
+    /// node's copy but were not on any page.
     private struct Scan: Sendable {
-        /// The last name that was read; nil: none yet.
+        /// The last name that was read; nil if no name was read yet.
         var place: Name?
         var isAtEnd = false
         var missing: Set<Name>
-        /// Whether messages were lost since the scan began, so that it must be repeated. The scan still continues to
-        /// its end: while a link is bad, a scan that began anew each time would never end.
+        /// Whether messages were lost since the scan began, so that the scan must be repeated. The scan still continues
+        /// to its end: while a link is bad, a scan that began anew each time would never end.
         var mustRepeat = false
     }
 
-    /// The most parts that one call reads. After them, the caller does its other work.
+    /// The largest number of parts that one call reads. After them, the caller does its other work.
     private static var partsPerCall: Int { 16 }
-    /// The most names that are read at once.
+    /// The largest number of names that are read at once.
     private static var slice: Int { 500 }
 
     private let roster: ClusterRoster
     let copy: Copy
     private let state = Mutex(State())
-    /// Allows one reading at a time, so that the results of an earlier reading do not overwrite those of a later one.
+    /// Allows one reading at a time, so that the results of an earlier reading do not overwrite the results of a later
+    /// reading.
     private let turns = ReadGate(maxRunning: 1, maxWaiting: .max)
 
     init(_ roster: ClusterRoster, _ copy: Copy) {
@@ -96,19 +98,19 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         self.copy = copy
     }
 
-    /// Takes note that this node has changed an item in the record.
+    /// Records that this node has changed an item in the record.
     func changed(_ name: Name) {
         state.withLock { $0.changed.add([name]) }
         roster.wakeUp.signal()
     }
 
-    /// Takes note that another node has changed these items, or that this node's copy of them may be old.
+    /// Records that another node has changed these items, or that this node's copy of them may be out of date.
     func told(_ names: ChangedNames<Name>) {
         due(names)
         roster.wakeUp.signal()
     }
 
-    /// Takes note that messages of other nodes may be lost, so that everything must be read.
+    /// Records that messages of other nodes may be lost, so that everything must be read.
     func missed() { due(.all) }
 
     private func due(_ names: ChangedNames<Name>) {
@@ -120,14 +122,15 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         }
     }
 
-    /// Tells the other nodes what this node has changed.
+    /// Tells the other nodes which items this node has changed.
     func tell() {
         while let names = state.withLock({ $0.changed.take() }) {
             roster.bus.publish(copy.message(names), to: roster.peers)
         }
     }
 
-    /// Reads a part of what has changed. If more remains to be read, wakes up the ``ClusterMember``, which reads it.
+    /// Reads a part of the items that must be read. If more items remain, wakes up the ``ClusterMember``, which calls
+    /// this function again.
     ///
     /// - Throws: `.storageUnavailable`; the next call continues.
     func read() async throws(HermesError) {
@@ -219,7 +222,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         later(try await reading { () async throws(HermesError) in try await copy.read(names) })
     }
 
-    /// Takes note that this node's copy of these items may be old, so that the next ``read()`` reads them.
+    /// Records that this node's copy of these items may be out of date, so that the next ``read()`` reads them.
     func later(_ names: [Name]) {
         if !names.isEmpty { state.withLock { $0.later.formUnion(names) } }
     }

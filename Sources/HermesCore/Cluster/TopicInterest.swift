@@ -5,7 +5,7 @@
 package struct TopicInterest: Sendable, Hashable {
     package struct Key: Sendable, Hashable {
         package let filter: TopicFilter
-        /// The shared subscription to the filter (``SharedGroups/key(group:filter:)``); nil: ordinary subscriptions.
+        /// The shared subscription to the filter (``SharedGroups/key(group:filter:)``); nil for ordinary subscriptions.
         package let share: TopicFilter?
 
         package init(filter: TopicFilter, share: TopicFilter? = nil) {
@@ -15,8 +15,8 @@ package struct TopicInterest: Sendable, Hashable {
     }
 
     package let key: Key
-    /// The number of subscribers. For ordinary subscriptions it is 0 or 1, because it matters only whether there are
-    /// any.
+    /// The number of subscribers. For ordinary subscriptions, the number is 0 or 1, because it matters only whether
+    /// there are any subscribers.
     package let subscribers: Int
 
     package init(_ key: Key, subscribers: Int) {
@@ -29,7 +29,7 @@ package struct TopicInterest: Sendable, Hashable {
 struct OwnInterest: Sendable {
     private var subscribers: [TopicInterest.Key: Int] = [:]
     private var changed: Set<TopicInterest.Key> = []
-    /// The number of the last message; numbers begin with 1.
+    /// The number of the last message. Numbers begin with 1.
     private(set) var last: UInt64 = 0
 
     mutating func change(_ key: TopicInterest.Key, by count: Int) {
@@ -52,18 +52,18 @@ struct OwnInterest: Sendable {
 
 /// The subscribers of another node, as that node has reported them. Does no I/O.
 struct PeerInterest: Sendable {
-    /// The most messages that wait for a missing message or for an answer.
+    /// The largest number of messages that wait for a missing message or for an answer.
     private static let maxEarly = 1_024
 
     private var subscribers: [TopicInterest.Key: Int] = [:]
-    /// The number of the last message that is taken into account; nil: the node has not answered yet.
+    /// The number of the last message that is taken into account; nil if the node has not answered yet.
     private var last: UInt64?
     /// The messages that arrived after a gap, by number.
     private var early: [UInt64: [TopicInterest]] = [:]
 
     var all: [TopicInterest] { subscribers.map { TopicInterest($0.key, subscribers: $0.value) } }
 
-    /// The changes that the shards get after the node has gone: no filter has subscribers there.
+    /// The changes that the shards get after the node has gone: no filter has subscribers on that node any more.
     var none: [TopicInterest] { subscribers.keys.map { TopicInterest($0, subscribers: 0) } }
 
     /// Handles a message in which the node reports changes.
@@ -82,7 +82,7 @@ struct PeerInterest: Sendable {
     /// - Parameter number: the number of the last message before the answer.
     /// - Returns: the changes that now take effect, and whether the node must be asked again.
     mutating func answered(_ all: [TopicInterest], upTo number: UInt64) -> (new: [TopicInterest], mustAsk: Bool) {
-        // A later answer has overtaken this one.
+        // A later answer has overtaken this answer.
         if let last, number < last { return ([], !early.isEmpty) }
         let now = Dictionary(all.map { ($0.key, $0.subscribers) }) { _, later in later }
         var new = subscribers.keys.filter { now[$0] == nil }.map { TopicInterest($0, subscribers: 0) }

@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// Links the topics of this node with those of the other nodes: each node has recorded which filters have subscribers
-/// on which nodes, and sends its publications to these nodes. A process that is alone has no such links.
+/// Links the topics of this node with the topics of the other nodes: each node has recorded which filters have
+/// subscribers on which nodes, and sends its publications to these nodes. A process that is alone has no such links.
 ///
 /// State: two ``OrderedState``s, one for the changes of the event loops and one for the changes of the other nodes, and
-/// a `Mutex` around the plane. Nothing is called under a lock.
+/// a `Mutex` around the plane. No other code is called while a lock is held.
 package final class TopicLinks: Sendable {
     /// A message that tells the other nodes of this node's subscribers.
     private struct Telling: Sendable {
@@ -31,8 +31,8 @@ package final class TopicLinks: Sendable {
     /// Removes connections of this node from a room, and returns their number.
     package typealias RoomRemover = @Sendable (RoomExpulsion) async -> Int
 
-    /// This is a struct and not a tuple: each time a tuple is read from a lock, its function is wrapped once more
-    /// (``Hook``).
+    /// This is a struct and not a tuple: each time a tuple is read from a lock, the function in the tuple is wrapped
+    /// once more (``Hook``).
     private struct Connected: Sendable {
         let plane: TopicPlane
         let remove: RoomRemover
@@ -63,11 +63,11 @@ package final class TopicLinks: Sendable {
         peers.change(change) { plane?.learn($0.interest, of: $0.node) }
     }
 
-    /// Connects the topics of this process; called once, before the first subscription.
+    /// Connects the topics of this process. This is called once, before the first subscription.
     package func connect(to plane: TopicPlane, remove: @escaping RoomRemover) {
         plane.connect(to: self)
         connected.withLock { $0 = Connected(plane: plane, remove: remove) }
-        // The plane gets what was learned before it was connected.
+        // The plane gets the subscribers that were reported before the plane was connected.
         changePeers { peers, steps in
             for (id, peer) in peers { steps.append(Learning(interest: peer.interest.all, node: id)) }
         }
@@ -75,8 +75,8 @@ package final class TopicLinks: Sendable {
 
     // MARK: From the shards
 
-    /// Takes note that subscriptions were added or removed. ``tellChanges()`` reports this to the other nodes, unless
-    /// the filter begins with `$`: topics that begin with `$` concern a single node.
+    /// Records that subscriptions were added or removed. ``tellChanges()`` reports this to the other nodes. A filter
+    /// that begins with `$` is ignored, because topics that begin with `$` concern a single node.
     func change(_ key: TopicInterest.Key, by count: Int) {
         guard key.filter.rawValue.utf8.first != UInt8(ascii: "$") else { return }
         changeOwn { own, _ in own.change(key, by: count) }
@@ -89,16 +89,16 @@ package final class TopicLinks: Sendable {
         }
     }
 
-    /// Sends publications of an event loop to a node, as a hint. The loss of a hint is not repaired. So it must not
-    /// look like the loss of a message, which is repaired.
+    /// Sends publications of an event loop to a node. They are sent as a hint and not as a message, because the loss of
+    /// a message would cause a repair.
     func send(_ publications: [NodePublication], loop: Int, number: UInt64, to node: NodeID) {
         roster.bus.hint(.publications(publications, loop: loop, number: number), to: NodeSet(node))
     }
 
     // MARK: From the other nodes
 
-    /// Takes note that a process has joined, perhaps in the place of an earlier one. The process must be asked for its
-    /// subscribers.
+    /// Records that a process has joined, perhaps in the place of an earlier process. The new process must be asked for
+    /// its subscribers.
     func joined(_ node: NodeIdentity) {
         changePeers { peers, steps in
             if let known = peers[node.id] {
@@ -150,16 +150,16 @@ package final class TopicLinks: Sendable {
         return .topics(own.all, upTo: own.last)
     }
 
-    /// Changes what is known of a process.
+    /// Changes the data about a process.
     ///
-    /// - Returns: nil if it has gone, or has not joined yet (``joined(_:)``).
+    /// - Returns: nil if the process has gone, or has not joined yet (``joined(_:)``).
     private func learn<Value: Sendable>(
         _ node: NodeIdentity,
         _ change: (inout Peer) -> (new: [TopicInterest], Value)
     ) -> Value? {
         changePeers { peers, steps in
             guard peers[node.id]?.node == node else { return nil }
-            // Changed in place: a copy would copy all filters of the node.
+            // The value is changed in place, because a copy would copy all filters of the node.
             let (new, value) = change(&peers[node.id, default: Peer(node: node)])
             if !new.isEmpty { steps.append(Learning(interest: new, node: node.id)) }
             return value
@@ -168,8 +168,8 @@ package final class TopicLinks: Sendable {
 
     // MARK: Asking
 
-    /// Returns the number of subscribers of a topic on the other nodes. A node that does not answer counts as having
-    /// none.
+    /// Returns the number of subscribers of a topic on the other nodes. A node that does not answer counts as a node
+    /// without subscribers.
     func subscriberCount(of topic: TopicName) async -> Int {
         await roster.askAll(.subscriberCount(topic)).reduce(0) { sum, answer in
             if case .subscriberCount(let count)? = answer { sum + count } else { sum }
@@ -186,7 +186,7 @@ package final class TopicLinks: Sendable {
 
     /// Removes connections of the other nodes from a room.
     ///
-    /// - Returns: the number of these connections; nil if a node does not answer, so that some may be left.
+    /// - Returns: the number of these connections; nil if a node does not answer, so that some connections may be left.
     package func remove(_ expulsion: RoomExpulsion) async -> Int? {
         let answers = await roster.askAll(.remove(expulsion))
         return answers.reduce(0 as Int?) { sum, answer in

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The allowance of each account for actions that burden other users or the server: an amount per period, which may be
-/// used all at once. Does no I/O; the times come from a clock that never goes back.
+/// The allowance of each account for actions that burden other users or the server. The allowance is an amount per
+/// period, which may be used all at once. Does no I/O; the times come from a clock that never goes back.
 ///
 /// An action needs room for its cost. A cost that is larger than the whole amount needs a full allowance, and leaves a
 /// debt. A part of a cost may be known only after the work is done, so this part can leave a debt, too. An account with
@@ -13,14 +13,14 @@ struct AccountAllowance {
         var at: Duration
     }
 
-    /// The most accounts that are remembered. 100,000 accounts take about 5 MiB.
+    /// The maximum number of accounts that are remembered. 100,000 accounts need about 5 MiB.
     static let maxRemembered = 100_000
-    /// The most accounts that ``trim(_:)`` leaves.
+    /// The maximum number of accounts that ``trim(_:)`` leaves.
     private static let remembered = 50_000
-    /// An action is allowed if no more than this is missing, so that rounding delays nobody. What is missing becomes a
-    /// debt, so no account gets more in the long run.
+    /// An action is allowed if the allowance lacks at most this amount, so that rounding errors delay nobody. The
+    /// lacking amount becomes a debt, so no account gets more in the long run.
     private static let roundingError = 1e-6
-    /// The same for large amounts, as a part of the amount.
+    /// The same limit for large amounts, as a fraction of the amount.
     private static let relativeError = 1e-12
 
     private let amount: Double
@@ -28,19 +28,19 @@ struct AccountAllowance {
     private var buckets: [UserID: Bucket] = [:]
     private var trimAt = Self.remembered
 
-    /// - Parameter perHour: at least 1.
+    /// - Parameter perHour: the amount per hour; at least 1.
     init(perHour: Int) { self.init(perHour, each: .seconds(3_600)) }
 
     /// - Parameters:
-    ///   - amount: at least 1.
+    ///   - amount: the amount per period; at least 1.
     ///   - period: the time in which an empty allowance becomes full again.
     init(_ amount: Int, each period: Duration) {
         self.amount = Double(max(1, amount))
         self.period = period
     }
 
-    /// The allowance for changes that an account makes to itself, such as to its profile. Such changes are limited
-    /// because each of them is a transaction of its own.
+    /// The allowance for changes of an account's own data, such as its profile. Such changes are limited because each
+    /// of them is a transaction of its own.
     static var changes: Self { Self(60, each: .seconds(60)) }
 
     /// Charges one change.
@@ -58,10 +58,10 @@ struct AccountAllowance {
     /// The number of remembered accounts.
     var count: Int { buckets.count }
 
-    /// Charges an account's allowance, unless it has no room for the cost.
+    /// Charges an account's allowance, if the allowance has room for the cost.
     ///
-    /// - Returns: nil if it was charged. Otherwise nothing was charged, and the result is the time until it can be
-    ///   charged again.
+    /// - Returns: nil if the allowance was charged. Otherwise nothing was charged, and the result is the time until the
+    ///   cost can be charged.
     mutating func take(_ cost: Int, of user: UserID, now: Duration) -> Duration? {
         var bucket = refilled(user, now)
         let missing = min(Double(cost), amount) - bucket.left
@@ -81,7 +81,7 @@ struct AccountAllowance {
         remember(bucket, of: user, now)
     }
 
-    /// Gives back the charge for something that did not happen.
+    /// Gives back the charge for an action that did not happen.
     mutating func giveBack(_ cost: Int, to user: UserID) {
         guard cost > 0, let index = buckets.index(forKey: user) else { return }
         buckets.values[index].left = min(amount, buckets.values[index].left + Double(cost))
@@ -136,8 +136,8 @@ struct AccountAllowance {
 }
 
 extension HermesError {
-    /// Whether the server could not do what was asked, for a reason that does not lie in the request. If so, the charge
-    /// for the request is given back.
+    /// Whether the request failed for a reason that does not lie in the request itself. If so, the charge for the
+    /// request is given back.
     var isFailureOfServer: Bool {
         switch code {
         case .overloaded, .storageUnavailable, .shuttingDown, .internalError: true

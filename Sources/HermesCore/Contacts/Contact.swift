@@ -9,7 +9,7 @@ package enum ContactState: Sendable, Hashable, CaseIterable {
     case requested
     /// The other account asked for contact.
     case incoming
-    /// This account blocked the other.
+    /// This account blocked the other account.
     case blocked
 }
 
@@ -29,11 +29,11 @@ package struct Contact: Sendable, Hashable {
 package enum ContactCommand: Sendable, Hashable, CaseIterable {
     /// Asks for contact.
     case request
-    /// Accepts the other's request.
+    /// Accepts the other account's request.
     case accept
-    /// Declines the other's request.
+    /// Declines the other account's request.
     case decline
-    /// Ends the contact for both accounts, withdraws this account's request, or declines the other's.
+    /// Ends the contact for both accounts, withdraws this account's request, or declines the other account's request.
     case remove
     /// Blocks the other account: 1:1 messages and requests from that account are refused from now on.
     case block
@@ -55,10 +55,10 @@ package struct ContactEvent: Sendable, Hashable {
     package let user: UserID
     /// The name of the acting account at that time.
     package let nickName: String
-    /// The text of the request or the answer, at most ``maxMessageBytes``.
+    /// The text of the request or the answer. It has at most ``maxMessageBytes`` bytes.
     package let message: String
 
-    /// The longest text of a request or an answer, in bytes.
+    /// The maximum length of the text of a request or an answer, in bytes.
     package static let maxMessageBytes = 256
 
     package init(kind: Kind, user: UserID, nickName: String, message: String) {

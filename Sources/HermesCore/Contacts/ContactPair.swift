@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// One account's wishes about another: one stored row.
+/// The wishes of one account about another account, as one stored row.
 package struct ContactRow: Sendable, Hashable {
     /// Whether the account wants the contact: it has sent or accepted a request.
     package var wants: Bool
@@ -15,7 +15,7 @@ package struct ContactRow: Sendable, Hashable {
 
 /// The relation of two accounts, with the rules of contacts. Does no I/O; the stores apply it inside a commit.
 ///
-/// Everything follows from the two rows. A block clears both sides' ``ContactRow/wants``, so that nothing of the
+/// The two rows determine the relation. A block clears ``ContactRow/wants`` in both rows, so that no part of the
 /// relation returns when the block ends.
 package struct ContactPair: Sendable, Hashable {
     /// The row of the acting account.
@@ -42,9 +42,9 @@ package struct ContactPair: Sendable, Hashable {
 
     /// Applies an action of the acting account.
     ///
-    /// - Returns: the event for the other account; nil if nothing changed for it.
-    /// - Throws: `.forbidden` for a request if one of the two accounts blocks the other; `.notFound` if there is
-    ///   nothing to answer or end.
+    /// - Returns: the event for the other account; nil if nothing changed for that account.
+    /// - Throws: `.forbidden` for a request if one of the two accounts blocks the other; `.notFound` if there is no
+    ///   request to answer, or no relation to end.
     package mutating func apply(_ command: ContactCommand) throws(HermesError) -> ContactEvent.Kind? {
         switch command {
         case .request: try request()
@@ -63,7 +63,7 @@ package struct ContactPair: Sendable, Hashable {
         case .accepted, .requested, .blocked:
             return nil
         case .incoming:
-            // Both accounts have asked, which counts as acceptance.
+            // Both accounts have asked. This counts as acceptance.
             own.wants = true
             return .accepted
         case nil:
@@ -107,7 +107,7 @@ package struct ContactPair: Sendable, Hashable {
         }
     }
 
-    /// The event for the other account when the acting account is deleted; nil if the other account need not be told.
+    /// The event for the other account when the acting account is deleted; nil if the other account needs no event.
     package var farewell: ContactEvent.Kind? {
         switch state {
         case .accepted, .requested: .removed
@@ -133,8 +133,8 @@ package struct ContactPair: Sendable, Hashable {
         return nil
     }
 
-    /// The error if the other account has blocked this one: for a contact request, a message, or an addition to a
-    /// group.
+    /// The error for a contact request, a message, or an addition to a group, if the other account has blocked the
+    /// acting account.
     package static let blockedByOther = HermesError(.forbidden, "this account does not accept anything from you")
     /// The error for an account that is not a contact, on a server where only contacts may write to each other.
     package static let notAContact = HermesError(

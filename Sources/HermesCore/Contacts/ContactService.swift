@@ -5,9 +5,10 @@ import Synchronization
 
 /// Applies contact requests, answers and blocks, and reads contact lists. Thread-safe.
 ///
-/// Changes go through the same committer as messages: an acknowledged change applies to every message sent after it.
+/// Changes go through the same committer as messages. So an acknowledged change applies to every message that is sent
+/// later.
 ///
-/// State: a `Mutex` around the allowances; nothing is called under it.
+/// State: a `Mutex` around the allowances; nothing is called while it is locked.
 package final class ContactService: Sendable {
     private let store: any SocialStore
     private let reads: ReadGate
@@ -18,10 +19,10 @@ package final class ContactService: Sendable {
     private let allowance: Mutex<AccountAllowance>
     private let blocks = Mutex(AccountAllowance(perHour: ContactService.blocksPerHour))
 
-    /// The most accounts that an account may block within an hour. The number is limited because each blocked account
-    /// stays in the contact list.
+    /// The maximum number of accounts that an account may block within an hour. The number is limited because each
+    /// blocked account stays in the contact list.
     package static let blocksPerHour = 600
-    /// The most rows of a contact list that one call of ``accepted(of:skipped:limit:)`` looks at.
+    /// The maximum number of rows of a contact list that one call of ``accepted(of:skipped:limit:)`` looks at.
     package static let maxLookedAt = 10_000
 
     init(
@@ -47,10 +48,11 @@ package final class ContactService: Sendable {
     /// - Parameters:
     ///   - command: the action.
     ///   - peer: the other account.
-    ///   - message: the text of a request or an answer, at most ``ContactEvent/maxMessageBytes``.
+    ///   - message: the text of a request or an answer, at most ``ContactEvent/maxMessageBytes`` bytes.
     ///   - principal: the acting account.
-    /// - Throws: `.notFound` (no such account, nothing to answer or end), `.forbidden`, `.invalidArgument`,
-    ///   `.tooLarge`, `.rateLimited` (too many requests or blocks), and the errors of the store and the committer.
+    /// - Throws: `.notFound` (there is no such account, no request to answer, or no relation to end), `.forbidden`,
+    ///   `.invalidArgument`, `.tooLarge`, `.rateLimited` (too many requests or blocks), and the errors of the store and
+    ///   the committer.
     package func apply(
         _ command: ContactCommand,
         to peer: UserID,
@@ -77,7 +79,7 @@ package final class ContactService: Sendable {
             if error.isFailureOfServer { giveBack(command, to: principal.user) }
             throw error
         }
-        // This is done after the commit, so that every later read finds the block.
+        // The account is hidden after the commit, so that every later read finds the block.
         if command == .block { devices.hide(principal.user, from: peer) }
     }
 
@@ -111,7 +113,7 @@ package final class ContactService: Sendable {
         }
     }
 
-    /// Returns those of the other accounts that block `user`. The read takes a turn of `user`.
+    /// Returns the accounts among `others` that block `user`. The read waits for a turn of `user`.
     private func blockers(of user: UserID, among others: [UserID]) async throws(HermesError) -> Set<UserID> {
         if others.isEmpty { return [] }
         return try await reads.turn(of: .account(user)) { () async throws(HermesError) in
@@ -124,8 +126,8 @@ package final class ContactService: Sendable {
         try await !blockers(of: user, among: [peer]).isEmpty
     }
 
-    /// Whether `user` may write to `peer`. For events that are not stored. For messages, the store makes this check
-    /// within the commit.
+    /// Whether `user` may write to `peer`. Use this for events that are not stored. For messages, the store makes this
+    /// check within the commit.
     package func mayWrite(_ user: UserID, to peer: UserID) async throws(HermesError) -> Bool {
         switch acceptedFrom {
         case .everyone:
@@ -151,10 +153,10 @@ package final class ContactService: Sendable {
         return online.subtracting(try await blockers(of: viewer, among: Array(online)))
     }
 
-    /// From now on, sends presence events of these accounts to an attachment. Accounts that block the attachment's user
+    /// Sends presence events of these accounts to an attachment from now on. Accounts that block the attachment's user
     /// are left out.
     ///
-    /// - Returns: the accounts among them that are connected and do not block the attachment's user.
+    /// - Returns: the accounts among `users` that are connected and do not block the attachment's user.
     package func watch(_ users: [UserID], by attachment: any Attachment) async throws(HermesError) -> Set<UserID> {
         let viewer = attachment.principal.user
         let hidden = try await blockers(of: viewer, among: users)
@@ -174,11 +176,11 @@ package final class ContactService: Sendable {
         return Set(online).subtracting(late)
     }
 
-    /// Returns a page of the contacts on which both accounts agreed, ascending by id.
+    /// Returns a page of the contacts to which both accounts agreed, ascending by id.
     ///
     /// - Parameter skipped: the number of contacts to skip at the start.
-    /// - Returns: the contacts, and the number of rows that were read for them, at most ``maxLookedAt``. This number
-    ///   may be higher than the number of contacts, because the list also holds requests and blocks.
+    /// - Returns: the contacts, and the number of rows that were read to find them, at most ``maxLookedAt``. This
+    ///   number may be higher than the number of contacts, because the list also contains requests and blocks.
     package func accepted(
         of user: UserID,
         skipped: Int,

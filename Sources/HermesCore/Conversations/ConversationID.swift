@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A group's number: 1 … 2³¹−1.
+/// The number of a group, from 1 to 2³¹−1.
 public struct GroupID: RawRepresentable, Hashable, Sendable {
     /// The number.
     public let rawValue: Int32
 
-    /// - Returns: nil for 0 and below.
+    /// - Returns: nil for 0 and for negative numbers.
     public init?(rawValue: Int32) {
         guard rawValue > 0 else { return nil }
         self.rawValue = rawValue
@@ -25,8 +25,8 @@ public enum ConversationID: Hashable, Sendable {
         one < other ? .direct(one, other) : .direct(other, one)
     }
 
-    /// Creates a conversation from its stored form: the kind, and the two accounts or the group. Nil if the numbers are
-    /// damaged.
+    /// Creates a conversation from its stored form: the kind, and the two accounts or the group. The result is nil if
+    /// the numbers are damaged.
     package init?(kind: Int64, a: Int64, b: Int64) {
         switch kind {
         case 1:
@@ -47,8 +47,8 @@ public enum ConversationID: Hashable, Sendable {
         return user == high ? low : nil
     }
 
-    /// Returns the account that gets a read mark of `user`, apart from `user` itself: the other side of a 1:1
-    /// conversation. Nil for a group and for a conversation with oneself.
+    /// Returns the other account that gets a read mark of `user`: the other side of a 1:1 conversation. Returns nil for
+    /// a group, and for a conversation of an account with itself.
     ///
     /// - Throws: `.forbidden` if `user` is neither of the two accounts.
     package func reader(_ user: UserID) throws(HermesError) -> UserID? {
@@ -59,8 +59,8 @@ public enum ConversationID: Hashable, Sendable {
         return peer == user ? nil : peer
     }
 
-    /// Returns the accounts that get a message of `user`, the sender first. Empty for a group: the commit determines
-    /// its recipients, because commits also change its members.
+    /// Returns the accounts that get a message of `user`. The sender comes first. The list is empty for a group: the
+    /// commit determines the recipients, because commits also change the members of the group.
     ///
     /// - Throws: `.forbidden` if `user` is neither of the two accounts of a 1:1 conversation.
     func recipients(for user: UserID) throws(HermesError) -> [UserID] {

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The place of a conversation in an account's list, given by the other account or the group. Accounts come before
-/// groups, and both are in the order of their numbers.
+/// The place of a conversation in an account's list. The other account or the group determines the place. Accounts come
+/// before groups, and both are in the order of their numbers.
 package enum ConversationPlace: Sendable, Hashable, Comparable {
     case user(UserID)
     case group(GroupID)
 
-    /// The place of a conversation that `user` takes part in; nil for an outsider.
+    /// Creates the place of a conversation in the list of `user`; nil for an outsider of a 1:1 conversation.
     package init?(_ conversation: ConversationID, of user: UserID) {
         switch conversation {
         case .direct:
@@ -57,17 +57,17 @@ package enum ConversationPlace: Sendable, Hashable, Comparable {
 /// A conversation as one of its participants sees it in a list.
 package struct ConversationSummary: Sendable, Hashable {
     package let place: ConversationPlace
-    /// The present name of the other account or the group; empty if the account is deleted.
+    /// The current name of the other account or the group; empty if the account is deleted.
     package let name: String
     /// The conversation seq of the last message; 0 in a group without messages.
     package let lastSeq: UInt64
-    /// The time at which the last message was sent; nil: there is no message, or it was sent before servers kept this
-    /// time.
+    /// The time at which the last message was sent; nil if there is no message, or if an old version of the server,
+    /// which did not store this time, committed the message.
     package let lastAt: Timestamp?
     /// The conversation seq up to which the participant has read.
     package let readUpTo: UInt64
-    /// The number of messages of others after ``readUpTo`` that were not recalled. In a group, only messages since the
-    /// participant joined count.
+    /// The number of messages of other accounts after ``readUpTo`` that were not recalled. In a group, this includes
+    /// only messages that were sent after the participant joined.
     ///
     /// The number is exact if ``readUpTo`` is among the last ``RecentSeqs/window`` messages. Otherwise, messages before
     /// that window also count if they are the participant's own or were recalled.
@@ -93,7 +93,7 @@ package struct ConversationSummary: Sendable, Hashable {
 /// A page of an account's conversations.
 package struct ConversationPage: Sendable, Hashable {
     package let conversations: [ConversationSummary]
-    /// The place after which the next page begins; nil: this is the last page.
+    /// The place after which the next page begins; nil if this is the last page.
     package let next: ConversationPlace?
 
     package init(conversations: [ConversationSummary], next: ConversationPlace?) {

@@ -6,10 +6,10 @@ import Synchronization
 /// Groups the write operations of many connections into transactions of the ``MessageStore``.
 ///
 /// The committer's own thread runs one transaction after another. A transaction takes one waiting operation after
-/// another. The sources take turns of one operation each (``InboxSubmission/source``: for a message, the sender's
-/// account), and the operations of one source keep their order. If several sources wait at once, each may from then on
-/// use at most a sixteenth of the transaction's bytes, but always gets one operation; small operations do not count
-/// (``FairQueue``). The transaction ends when
+/// another. The sources (``InboxSubmission/source``) take turns of one operation each, and the operations of one source
+/// keep their order. The source of a message is the sender's account. After several sources have waited at once, each
+/// source may use at most a sixteenth of the transaction's bytes. But each source gets at least one operation, and
+/// small operations do not count (``FairQueue``). The transaction ends when
 /// - nothing waits, or
 /// - it is full (``CommitLimits/maxBatch``, ``CommitLimits/maxBatchBytes``), or
 /// - it has used its usual time, and somebody waits: another writer of the store, or a source that has nothing else
@@ -17,13 +17,14 @@ import Synchronization
 /// - it has used the longest time that the store allows.
 ///
 /// After the transaction has been committed, the thread completes its operations in order: for a message, the sender's
-/// connection gets its receipt. Then the thread passes the entries to the attachments, with one call for each
-/// attachment and batch. A connection's attachment only posts them to the mailbox of the connection's loop. If the
-/// transaction fails, all its operations fail, and so do the waiting operations that would have fitted into it. If the
-/// reason is a full disk, they fail with `.storageUnavailable` and a `retryAfter` of 5 s.
+/// connection gets the receipt. Then the thread passes the entries to the attachments, with one call for each
+/// attachment and batch. A connection's attachment only posts the entries to the mailbox of the connection's event
+/// loop. If the transaction fails, all its operations fail. The waiting operations that would have fitted into the
+/// transaction also fail. If the reason is a full disk, the operations fail with `.storageUnavailable` and a
+/// `retryAfter` of 5 s.
 ///
-/// The implementations of the store apply the operations: `MemoryState`, and `BatchWriter` of HermesSQLite.
-/// `BatchWriter` documents what is checked and which rows are written.
+/// The implementations of the store apply the operations. They are `MemoryState`, and `BatchWriter` of HermesSQLite.
+/// `BatchWriter` documents the checks and the rows that are written.
 ///
 /// State: a ``CommitQueue``.
 package final class InboxCommitter: Sendable {
@@ -37,7 +38,7 @@ package final class InboxCommitter: Sendable {
     private struct DeviceKey: Sendable, Hashable {
         let user: UserID
         let device: DeviceID
-        /// Whether the device has proved that it belongs to the account; false: it was merely claimed.
+        /// Whether the device has proved that it belongs to the account; false if it was merely claimed.
         let isProven: Bool
     }
 
@@ -62,7 +63,7 @@ package final class InboxCommitter: Sendable {
     var acknowledgementCommits: UInt64 { acknowledgementCounter.load(ordering: .acquiring) }
     /// The hooks for everything that is committed and acknowledged.
     let watch = DeliveryWatch()
-    /// The record of where the last messages went.
+    /// The traces of the last messages.
     let traces: MessageTraces
 
     /// Creates the committer and starts its thread, which ends with ``shutdown()``.
@@ -95,7 +96,7 @@ package final class InboxCommitter: Sendable {
         }
     }
 
-    /// Notes the cursor of a device, which is committed with the next operation, or after a short while.
+    /// Notes the cursor of a device. The cursor is committed with the next operation, or after a short time.
     func acknowledge(_ user: UserID, _ device: DeviceID, upTo seq: UInt64, isProven: Bool = true) {
         watch.acknowledged(user, device, upTo: seq, isProven: isProven)
         traces.acknowledged(user, device, upTo: seq)
@@ -105,8 +106,8 @@ package final class InboxCommitter: Sendable {
                 if seq > known { noted.seqs[key] = seq }
                 return false
             }
-            // Without room, the acknowledgement is lost. This causes a repetition, which costs less than unbounded
-            // memory.
+            // If there is no room, the acknowledgement is lost. This causes a repetition, which costs less than
+            // unbounded memory.
             guard noted.seqs.count < limits.maxWaiting else { return false }
             noted.seqs[key] = seq
             return true
@@ -119,7 +120,7 @@ package final class InboxCommitter: Sendable {
     ///   a proof also count.
     func acknowledged(_ user: UserID, _ device: DeviceID, by proof: DeviceProof) -> UInt64? {
         queue.withRiders { waiting, inProgress in
-            // The newer cursor is the higher one.
+            // The higher cursor is the newer cursor.
             func seq(isProven: Bool) -> UInt64? {
                 let key = DeviceKey(user: user, device: device, isProven: isProven)
                 return waiting.seqs[key] ?? inProgress.seqs[key]
@@ -162,7 +163,7 @@ package final class InboxCommitter: Sendable {
 
     private func committed(_ batch: [Queue.Entry], _ outcomes: [WriteOutcome]) {
         let (now, clock) = (time.uptime(), time.latest())
-        // Record the messages before anybody hears of them, so that a search finds every message that was confirmed.
+        // Record the messages before anybody learns of them, so that a search finds every message that was confirmed.
         traces.committed(
             zip(batch, outcomes).compactMap { entry, outcome in
                 TracedMessage(
@@ -180,7 +181,7 @@ package final class InboxCommitter: Sendable {
             }
         }
         var deliveries: [UserID: [InboxEntry]] = [:]
-        // A device that attaches after this lookup of its user's attachments reads the entries from the store.
+        // If a device attaches after its user's attachments were looked up, it reads the entries from the store.
         var attachments: [UserID: [any Attachment]] = [:]
         var nodes = NodeSet()
         for (entry, outcome) in zip(batch, outcomes) {

@@ -7,11 +7,11 @@ struct InboxSubmission: Sendable {
     typealias Completion<Value> = @Sendable (Result<Value, HermesError>) -> Void
 
     let operation: WriteOperation
-    /// The function that gets the outcome, and the number of connected devices that the outcome's entries are for.
+    /// The function that gets the outcome. Its second argument is the number of connected devices that get the entries.
     let complete: @Sendable (Result<WriteOutcome, HermesError>, Int) -> Void
 
-    /// - Parameter value: makes the caller's value from an outcome and the number of devices; returns nil if the
-    ///   outcome is not of this kind of operation.
+    /// - Parameter value: converts an outcome and the number of devices to the caller's value; returns nil if the
+    ///   outcome does not belong to this kind of operation.
     private init<Value>(
         _ operation: WriteOperation,
         _ completion: @escaping Completion<Value>,
@@ -103,7 +103,7 @@ struct InboxSubmission: Sendable {
         }
     }
 
-    /// - Parameter completion: is told whether the deletion is complete.
+    /// - Parameter completion: gets true if the deletion is complete.
     static func deleteAccount(_ user: UserID, _ completion: @escaping Completion<Bool>) -> Self {
         Self(.deleteAccount(user), completion) { outcome, _ in
             if case .deleted(_, let isDone) = outcome { isDone } else { nil }

@@ -4,11 +4,11 @@
 /// A message to be sent.
 package struct MessageDraft: Sendable, Hashable {
     package var conversation: ConversationID
-    /// The id that makes it safe to send a message again. It is unique per sender, and has 1 to 64 bytes. Nil: every
-    /// send is a new message.
+    /// The id that makes it safe to send a message again. The id is unique per sender, and has 1 to 64 bytes. If the id
+    /// is nil, every send is a new message.
     package var clientID: String?
     package var content: MessageContent
-    /// The time between the sending of the message and its expiry; nil: the server's retention.
+    /// The time between the sending of the message and its expiry; nil means the server's retention time.
     package var expiresAfter: Duration?
 
     package init(
@@ -28,7 +28,7 @@ package struct MessageDraft: Sendable, Hashable {
 package struct Message: Sendable, Hashable {
     package let id: MessageID
     package let conversation: ConversationID
-    /// The number of the message in its conversation. The numbers are contiguous, from 1.
+    /// The number of the message in its conversation. The numbers are contiguous and begin at 1.
     package let conversationSeq: UInt64
     package let sender: UserID
     package let senderName: String
@@ -76,9 +76,9 @@ package struct SendReceipt: Sendable, Hashable {
     /// The seq of the entry in the sender's own inbox.
     package let inboxSeq: UInt64
     package let sentAt: Timestamp
-    /// Whether this client id had been committed before, so that nothing was sent.
+    /// Whether a message with this client id was already committed. If so, nothing was sent.
     package let isDuplicate: Bool
-    /// The number of inboxes that got the message, as far as known. The sender is charged for them.
+    /// The number of inboxes that got the message, as far as this number is known. The sender is charged for them.
     package var recipientCount = 1
     /// The number of connected devices of these inboxes.
     package var deviceCount = 0

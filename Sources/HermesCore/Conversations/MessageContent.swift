@@ -6,8 +6,8 @@ import Synchronization
 /// The content of a message: the canonical encoding of `hermes.v1.Content`, which the gateways' translations write and
 /// read. The core passes on the bytes, limits their number and stores them, but does not interpret them.
 ///
-/// All entries of a message share one content, and with it the parsed form (``reading(_:)``). So the content is parsed
-/// once, however many devices and protocols get it.
+/// All entries of a message share one content, and so also the parsed form (``reading(_:)``). So the content is parsed
+/// only once, even if many devices and protocols get it.
 ///
 /// State: immutable except for the parsed form, which is set once.
 package struct MessageContent: Sendable, Hashable {
@@ -32,14 +32,14 @@ package struct MessageContent: Sendable, Hashable {
 
     /// Returns the bytes in the form that the gateways parsed.
     ///
-    /// - Parameter read: parses the bytes; called if they are not parsed yet. Two callers at the same time may both
-    ///   call their functions, but all callers get the same result.
+    /// - Parameter read: parses the bytes; called if they are not parsed yet. If two callers need the bytes at the same
+    ///   time, both may parse them, but all callers get the same result.
     package func reading(_ read: ([UInt8]) -> any ContentReading) -> any ContentReading {
         let kept = shared.kept.load() ?? shared.kept.storeIfNil(Kept(read(bytes)))
         return kept.reading
     }
 
-    /// A content with the same bytes and without the parsed form, for holders that keep it for long.
+    /// A content with the same bytes and without the parsed form, for holders that keep it for a long time.
     package var unread: MessageContent { MessageContent(bytes: bytes) }
 
     package static func == (left: Self, right: Self) -> Bool {

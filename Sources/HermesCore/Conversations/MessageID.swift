@@ -3,8 +3,8 @@
 
 /// The id of a message: 16 bytes, sortable by time and unguessable.
 ///
-/// An id has 48 bits of milliseconds, 16 bits that count within a millisecond from a random number, and 64 random bits.
-/// Its text has 26 characters of Crockford's base 32, like a ULID.
+/// An id has 48 bits for the time in milliseconds, 16 bits for a count within the millisecond, and 64 random bits. The
+/// count begins at a random number. The text of an id has 26 characters of Crockford's base 32, like a ULID.
 public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let high: UInt64
     package let low: UInt64
@@ -39,7 +39,7 @@ public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible
         self.init(high: high, low: low)
     }
 
-    /// The 16 bytes, most significant first.
+    /// The 16 bytes, with the most significant byte first.
     package var bytes: [UInt8] {
         [high, low].flatMap { word in
             stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> $0) }
@@ -74,7 +74,7 @@ public struct MessageID: Sendable, Hashable, Comparable, CustomStringConvertible
     }
 }
 
-/// Generates ascending message ids, even within one millisecond and when the clock goes back.
+/// Generates ascending message ids. They ascend even within one millisecond, and even if the clock goes back.
 package struct MessageIDGenerator: Sendable {
     private var last = MessageID(high: 0, low: 0)
     private var random = SystemRandomNumberGenerator()

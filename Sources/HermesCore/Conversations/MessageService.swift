@@ -7,10 +7,10 @@ import Synchronization
 ///
 /// A send takes a completion instead of being `async`: thousands of sends share one commit and are completed together,
 /// without a task for each. Completions run on the committer's thread, or at once on the caller's thread if the call is
-/// refused. They must not block; a gateway posts the result to its loop's mailbox. Operations of one caller are
-/// committed and completed in the order of its calls.
+/// refused. Completions must not block; a gateway posts the result to the mailbox of its event loop. Operations of one
+/// caller are committed and completed in the order of its calls.
 package final class MessageService: Sendable {
-    /// The longest client id, in bytes.
+    /// The maximum length of a client id, in bytes.
     package static let maxClientIDBytes = 64
 
     private let store: any MessageStore
@@ -38,29 +38,30 @@ package final class MessageService: Sendable {
         reads = ReadGate(maxRunning: settings.maxConcurrentReads, maxWaiting: settings.maxWaitingReads)
     }
 
-    /// Commits waiting operations and refuses further ones.
+    /// Commits waiting operations and refuses further operations.
     package func shutdown() async { await committer.shutdown() }
 
     /// The committer's counts since the start.
     package var statistics: CommitStatistics { committer.statistics }
 
-    /// The number of messages that were refused because their senders had stored as much as they may.
+    /// The number of messages that were refused because their senders had used up their allowance of stored bytes.
     package var refusedStored: UInt64 { stored.withLock { $0.refused } }
 
     // MARK: Writing
 
     /// Validates the draft, commits it and delivers it to all attached devices of all recipients.
     ///
-    /// Checks that the sender is one of the two accounts of a 1:1 conversation, the length of the content and of the
-    /// client id, that the message does not expire before it is sent, and the bytes that the sender may store in a day.
-    /// The store checks all that can change: accounts, blocks, contacts, members, repetitions and the room in inboxes.
+    /// Checks four rules. The sender must be one of the two accounts of a 1:1 conversation. The content and the client
+    /// id must have an allowed length. The message must not expire before it is sent. The sender must not exceed its
+    /// daily allowance of stored bytes. The store checks everything that can change: accounts, blocks, contacts,
+    /// members, repetitions and the room in inboxes.
     ///
     /// - Parameters:
     ///   - draft: the message.
     ///   - sender: the sender.
-    ///   - completion: called exactly once. Success means committed. Errors: `.invalidArgument`, `.notFound`,
-    ///     `.forbidden`, `.clientIDConflict`, `.tooLarge`, `.rateLimited`, `.overloaded`, `.storageUnavailable`,
-    ///     `.shuttingDown`.
+    ///   - completion: called exactly once. Success means that the message is committed. Errors: `.invalidArgument`,
+    ///     `.notFound`, `.forbidden`, `.clientIDConflict`, `.tooLarge`, `.rateLimited`, `.overloaded`,
+    ///     `.storageUnavailable`, `.shuttingDown`.
     package func send(
         _ draft: MessageDraft,
         from sender: Principal,
@@ -70,7 +71,7 @@ package final class MessageService: Sendable {
             let append = try complete(draft, from: sender)
             let cost: Int
             do throws(HermesError) {
-                // The bytes that the sender may store in a day; throws `.rateLimited`.
+                // Charge the bytes that the sender may store in a day. This throws `.rateLimited`.
                 cost = try stored.withLock { stored throws(HermesError) in try stored.take(append, now: time.uptime()) }
             } catch {
                 return try repeated(append, or: error, completion: completion)
@@ -87,8 +88,8 @@ package final class MessageService: Sendable {
         }
     }
 
-    /// Lets a message get the receipt of the first one if it is a repetition, which stores nothing. Any other message
-    /// is refused.
+    /// Answers a message that exceeds the sender's allowance. If the message is a repetition, it gets the receipt of
+    /// the first message, and nothing is stored. Any other message is refused.
     private func repeated(
         _ append: MessageAppend,
         or refusal: HermesError,
@@ -124,8 +125,8 @@ package final class MessageService: Sendable {
     // MARK: Rules
 
     private func complete(_ draft: MessageDraft, from sender: Principal) throws(HermesError) -> MessageAppend {
-        // For a 1:1 conversation both accounts, of which the sender must be one; for a group nobody, because the store
-        // finds the members.
+        // For a 1:1 conversation, the recipients are both accounts, and the sender must be one of them. For a group,
+        // the list is empty, because the store finds the members.
         let recipients = try draft.conversation.recipients(for: sender.user)
         guard !draft.content.bytes.isEmpty else { throw HermesError(.invalidArgument, "the message has no content") }
         guard draft.content.bytes.count <= settings.maxContentBytes else {

@@ -7,32 +7,32 @@ package struct MessageSettings: Sendable, Hashable {
     package enum Senders: String, CaseIterable, Sendable {
         /// All accounts.
         case everyone
-        /// Only the account's contacts: both accounts agreed to the contact.
+        /// Only the account's contacts. Both accounts have agreed to a contact.
         case contacts
     }
 
-    /// The largest content of one message.
+    /// The maximum size of the content of one message, in bytes.
     package var maxContentBytes: Int
-    /// The time that a message waits for devices that do not fetch it.
+    /// The time for which a message waits for devices that do not fetch it.
     package var retention: Duration
     /// The time after sending within which a message can be recalled.
     package var recallWindow: Duration
     /// The accounts that may write to an account, unless that account blocks them.
     package var acceptedFrom: Senders
-    /// The largest number of contact requests of one account in an hour.
+    /// The maximum number of contact requests that one account may send in an hour.
     package var contactRequestsPerHour: Int
     /// The number of inbox entries that one account may cause in an hour by creating and changing groups.
     package var groupEntriesPerHour: Int
     /// The bytes that one account's messages may add to the store in ``storedPeriod`` (``StoredAllowance``).
     package var maxStoredBytes: Int
-    /// The limits of the group commit.
+    /// The limits of the commits to inboxes.
     package var commit: CommitLimits
-    /// The most reads of the store at once.
+    /// The maximum number of reads of the store that run at once.
     package var maxConcurrentReads: Int
-    /// The most reads that may wait; a further read fails with `.overloaded`.
+    /// The maximum number of reads that may wait; a further read fails with `.overloaded`.
     package var maxWaitingReads: Int
 
-    /// The shortest time for which a message's record stays (``StoreSettings/recordPeriod``).
+    /// The minimum time for which the store keeps a message's record (``StoreSettings/recordPeriod``).
     package static let storedPeriod = Duration.seconds(24 * 3600)
 
     package init(

@@ -3,12 +3,12 @@
 
 import Synchronization
 
-/// Lets a bounded number of reads run at once and a bounded number wait. Waiting sources take turns, however many reads
-/// each of them has. One source may use an eighth of the room for waiting reads.
+/// Lets a bounded number of reads run at once, and a bounded number of reads wait. Waiting sources take turns,
+/// regardless of the number of their waiting reads. One source may use an eighth of the room for waiting reads.
 ///
 /// A read that runs must not wait for another turn: code that runs in a gate must not enter a gate.
 ///
-/// State: a `Mutex` around the queue; nothing is called under it.
+/// State: a `Mutex` around the queue; nothing is called while it is locked.
 package final class ReadGate: Sendable {
     /// A caller that waits for its turn.
     private enum Waiter: Sendable {
@@ -34,7 +34,7 @@ package final class ReadGate: Sendable {
 
     /// Waits for the turn of a source, reads, and then lets the next read run.
     ///
-    /// - Throws: `.overloaded` if too many reads wait already, in total or of this source; otherwise the error of the
+    /// - Throws: `.overloaded` if too many reads wait already, in total or for this source; otherwise the error of the
     ///   read.
     func turn<Value: Sendable>(
         of source: CommitSource,
@@ -45,9 +45,9 @@ package final class ReadGate: Sendable {
         return try await read()
     }
 
-    /// Runs a read when it is its source's turn; the caller does not wait for it.
+    /// Runs a read when it is its source's turn; the caller does not wait for the read.
     ///
-    /// - Returns: false if too many reads wait already, in total or of this source; the read then does not run.
+    /// - Returns: false if too many reads wait already, in total or for this source; the read then does not run.
     func run(for source: CommitSource = .server, _ read: @escaping @Sendable () async -> Void) -> Bool {
         switch state.withLock({ ask(source, &$0, { .read(read) }) }) {
         case .go: start(read)
@@ -105,7 +105,7 @@ package final class ReadGate: Sendable {
         return !isRefused.withLock(\.self)
     }
 
-    /// Runs a read, and then the reads that wait behind it.
+    /// Runs a read, and then the reads that wait after it.
     private func start(_ read: @escaping @Sendable () async -> Void) {
         // The reads run in a task of their own, because the callers are event loops. At most `maxRunning` such tasks
         // exist. A task ends when nothing waits, or when the next waiter has a task of its own.
@@ -122,9 +122,9 @@ package final class ReadGate: Sendable {
         if let next = finishOne() { start(next) }
     }
 
-    /// Gives the place of a read that has ended to the next waiter.
+    /// Passes the place of a finished read to the next waiter.
     ///
-    /// - Returns: the next read, if the caller has to run it.
+    /// - Returns: the next read if the caller must run it; otherwise nil.
     private func finishOne() -> (@Sendable () async -> Void)? {
         let next = state.withLock { state -> Waiter? in
             if let next = state.waiting.takeOne() { return next }
@@ -142,7 +142,7 @@ package final class ReadGate: Sendable {
     private func hasRoom(for source: CommitSource, _ state: State) -> Bool {
         let own = source == .server ? 0 : state.waiting.waiting(of: source).count
         guard own < max(1, maxWaiting / 8) else { return false }
-        // A source with few waiting reads is not refused because of others.
+        // A source with few waiting reads is not refused because of other sources.
         return state.waiting.count < maxWaiting
             || (source != .server && own < 4 && state.waiting.count / 2 < maxWaiting)
     }

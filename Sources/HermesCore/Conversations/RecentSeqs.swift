@@ -1,15 +1,15 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A set of seqs of one conversation that remembers only the seqs in a window up to the newest one. Such a set shows
-/// which recent messages an account sent, even if the messages are deleted.
+/// A set of seqs of one conversation that remembers only the seqs in a window. The window ends with the newest seq.
+/// Such a set shows which recent messages an account sent, even if the messages are deleted.
 package struct RecentSeqs: Sendable, Hashable {
-    /// The number of seqs in the window, including the newest one.
+    /// The number of seqs in the window, including the newest seq.
     package static let window: UInt64 = 64
 
     /// The last seq of the window.
     package private(set) var newest: UInt64
-    /// Bit n: whether `newest` - n is in the set.
+    /// The bits of the set. Bit n shows whether the seq `newest` - n is in the set.
     package private(set) var bits: UInt64
 
     package init(newest: UInt64 = 0, bits: UInt64 = 0) {

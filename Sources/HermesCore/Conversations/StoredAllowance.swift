@@ -3,14 +3,15 @@
 
 /// The bytes that each account's messages may add to the store in a period. Does no I/O.
 ///
-/// The budgets of inboxes bound the waiting entries. This allowance bounds the records that stay even if recipients
-/// acknowledge at once, because a message's record outlives its delivery (``StoreSettings/recordPeriod``). An account
-/// can use its whole allowance at once, and gets it back evenly. So the store holds at most twice the allowance for one
-/// account. Allowances are not stored: a new process begins with full allowances.
+/// The budgets of inboxes limit the waiting entries. This allowance limits the records of messages. A record outlives
+/// the delivery of its message (``StoreSettings/recordPeriod``), even if recipients acknowledge at once. An account can
+/// use its whole allowance at once, and regains it evenly over the period. So the store holds at most twice the
+/// allowance for one account. Allowances are not stored: a new process begins with full allowances.
 struct StoredAllowance {
-    /// The approximate size of a message's rows and their index entries in the store, without the content.
+    /// The approximate size of a message's rows and their index entries in the store, in bytes. The content is not
+    /// included.
     static let recordBytes = 256
-    /// The approximate size of one recipient's place in a record.
+    /// The approximate size of the data of one recipient in a record, in bytes.
     static let recipientBytes = 16
 
     private var allowance: AccountAllowance
@@ -35,8 +36,8 @@ struct StoredAllowance {
 
     mutating func countRefused() { refused += 1 }
 
-    /// Settles the charge for a message: if the message was stored, also charges for its recipients; otherwise gives
-    /// the charge back.
+    /// Settles the charge for a message. If the message was stored, this also charges the sender for the recipients.
+    /// Otherwise the sender gets the charge back.
     mutating func settle(_ cost: Int, of user: UserID, _ result: Result<SendReceipt, HermesError>, now: Duration) {
         guard case .success(let receipt) = result, !receipt.isDuplicate else {
             return allowance.giveBack(cost, to: user)

@@ -1,38 +1,38 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A live, authenticated connection of one device. Implemented by the gateways.
+/// A live, authenticated connection of one device. The gateways implement this protocol.
 ///
-/// The core calls these methods on any thread and never waits. The attachment hops to its own event loop (through its
-/// loop's mailbox, so that many calls cost one hop) and applies its own limits to its output.
+/// The core calls these methods on any thread and never waits. The attachment hops to its own event loop through the
+/// loop's mailbox, so that many calls cost only one hop. It applies its own limits to its output.
 package protocol Attachment: AnyObject, Sendable {
     var principal: Principal { get }
 
-    /// The place of the request with which the client became the device.
+    /// The place of the request in which the client asked for the device.
     var order: AttachmentOrder { get }
 
-    /// Whether the attachment takes entries and ephemeral events. An attachment that does not take them is registered
-    /// so that it ends with the account and counts for the account's presence.
+    /// Whether the attachment receives entries and ephemeral events. An attachment that does not receive them is
+    /// registered so that it ends with the account and counts for the account's presence.
     var takesEvents: Bool { get }
 
     /// Whether very much work waits for the attachment's event loop. If so, notices of presence are sent later.
     var isBehind: Bool { get }
 
-    /// Takes entries that were committed to the user's inbox. They are contiguous within one call; ``InboxFeed``
-    /// notices and fetches what is missing between calls.
+    /// Receives entries that were committed to the user's inbox. They are contiguous within one call. If entries are
+    /// missing between calls, ``InboxFeed`` notices this and fetches them.
     func inboxAdvanced(_ entries: [InboxEntry])
 
-    /// Takes an ephemeral event.
+    /// Receives an ephemeral event.
     ///
-    /// - Returns: whether the event was taken; false: it was dropped, because very much work waits for the attachment's
-    ///   event loop. Notices of presence are always taken.
+    /// - Returns: whether the event was accepted; false if it was dropped, because very much work waits for the
+    ///   attachment's event loop. Notices of presence are always accepted.
     func ephemeralArrived(_ event: EphemeralEvent) -> Bool
 
-    /// Notes that the account has a new name (``Principal/nickName``). The topic rules for the new name apply from now
+    /// Called when the account has a new name (``Principal/nickName``). The topic rules for the new name apply from now
     /// on.
     func renamed()
 
-    /// Ends the connection: tells the client the reason, then closes.
+    /// Ends the connection. The attachment tells the client the reason, and then closes the connection.
     func ended(_ reason: AttachmentEnd)
 }
 
@@ -45,8 +45,8 @@ extension Attachment {
 package enum EphemeralEvent: Sendable, Hashable {
     case typing(ConversationID, by: UserID, stopped: Bool)
     case presence(UserID, isOnline: Bool, lastSeen: Timestamp?)
-    /// Set-up data for peer-to-peer links and calls; opaque to the core (`hermes.v1.Signal`, or IMPB's p2p bodies
-    /// translated to it).
+    /// Set-up data for peer-to-peer links and calls: a `hermes.v1.Signal`. IMPB's p2p bodies are translated to it. The
+    /// data is opaque to the core.
     case signal(from: UserID, device: DeviceID, payload: [UInt8])
     /// A back end's command to the application, opaque to the server. Only IMPB carries it.
     case command([UInt8])
@@ -58,9 +58,9 @@ package enum AttachmentEnd: Sendable, Hashable {
     case replaced
     case accountDisabled
     case accountDeleted
-    /// The account was renamed. This ends the connections whose permissions depend on the name: those of MQTT.
+    /// The account was renamed. This ends the connections whose permissions depend on the name: the MQTT connections.
     case accountRenamed
-    /// The token was revoked, the password changed or the device removed.
+    /// The token was revoked, the password was changed, or the device was removed.
     case revoked
     case shuttingDown
 

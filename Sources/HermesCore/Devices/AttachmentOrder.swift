@@ -3,10 +3,10 @@
 
 import Synchronization
 
-/// The order in which clients asked for a device or a session. Of two connections that ask for the same one, the
-/// connection that asked later gets it, even if the check of its login ends first.
+/// The order in which clients asked for a device or a session. If two connections ask for the same device or session,
+/// the connection that asked later gets the device or session. This is so even if the check of its login ends first.
 ///
-/// The order is that of one process. It says nothing about connections to other nodes.
+/// The order exists only within one process. It says nothing about connections to other nodes.
 package struct AttachmentOrder: Comparable, Hashable, Sendable {
     private static let last = Atomic<UInt64>(0)
 

@@ -36,7 +36,7 @@ public struct DeviceID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { rawValue }
 }
 
-/// A client's description of its device at login. Longer texts are cut, not refused.
+/// A client's description of its device at login. Texts that are too long are cut, not refused.
 package struct DeviceDescription: Sendable, Hashable {
     package var id: DeviceID
     /// The device's name for people, at most 64 bytes.
@@ -56,7 +56,7 @@ package struct DeviceDescription: Sendable, Hashable {
         self.appVersion = appVersion
     }
 
-    /// The description cut to the limits, without control characters for terminals.
+    /// The description, cut to the limits. Control characters are removed, because they could control a terminal.
     var clamped: DeviceDescription {
         DeviceDescription(
             id: id,
@@ -100,27 +100,27 @@ package struct DeviceToken: Sendable, Hashable {
     }
 }
 
-/// The kind of proof by which a login shows that it is a certain device. The strongest proof that was ever shown for a
-/// device is stored, and no login with a weaker proof can open the device.
+/// The kind of proof by which a login shows that it belongs to a certain device. The strongest proof that was ever
+/// shown for a device is stored, and no login with a weaker proof can open the device.
 package enum DeviceProof: Int, Sendable, Hashable, Comparable, CaseIterable {
     /// A mere claim.
     case claim
-    /// A trusted third party: a JSON Web Token, a certificate.
+    /// The statement of a trusted third party: a JSON Web Token or a certificate.
     case voucher
-    /// The account's password, or a token of it.
+    /// The account's password, or a token of the account.
     case account
 
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// A device of an account. An entry waits in the inbox until each of the account's devices has taken it.
+/// A device of an account. An entry waits in the inbox until each of the account's devices has acknowledged it.
 package struct Device: Sendable, Hashable {
     package var description: DeviceDescription
     package var createdAt: Timestamp
     package var lastSeenAt: Timestamp
-    /// The last inbox entry that the device has taken.
+    /// The last inbox entry that the device has acknowledged.
     package var cursor: UInt64
-    /// The strongest proof that it ever showed.
+    /// The strongest proof that was ever shown for the device.
     package var proof: DeviceProof
 
     package init(

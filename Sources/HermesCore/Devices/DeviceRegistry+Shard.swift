@@ -10,19 +10,20 @@ extension DeviceRegistry {
             let isOnline: Bool
             let watchers: Dictionary<ObjectIdentifier, any Attachment>.Values
             let version: UInt64
-            /// The time of the last change; nil: not known.
+            /// The time of the last change; nil if it is not known.
             let changedAt: Timestamp?
-            /// The number of times that an attachment ceased to watch a user of the shard.
+            /// The number of times that an attachment has stopped watching a user of the shard.
             let removals: UInt64
         }
 
         private struct Record: Sendable {
             var attachments: [any Attachment] = []
-            /// The watchers by identity, so that removing one takes no longer if there are thousands.
+            /// The watchers by identity, so that the removal of a watcher takes no longer if there are thousands of
+            /// watchers.
             var watchers: [ObjectIdentifier: any Attachment] = [:]
             /// Devices whose apps are not in the foreground, as reported over their present connection.
             var resting: Set<DeviceID> = []
-            /// The version of the last change between online and offline, and its time.
+            /// The version of the last change between online and offline, and the time of this change.
             var version: UInt64 = 0
             var changedAt: Timestamp?
 
@@ -58,7 +59,7 @@ extension DeviceRegistry {
 
         /// - Returns: the attachment that was replaced, whether the user comes online, and the number of the
         ///   connection; the number is 0 if the attachment was already attached. If the device has an attachment whose
-        ///   client asked later, the new one counts as replaced, and is not attached.
+        ///   client asked later, the new attachment counts as replaced, and is not attached.
         func attach(
             _ attachment: any Attachment,
             _ principal: Principal,
@@ -108,8 +109,7 @@ extension DeviceRegistry {
             now: Timestamp,
             where matching: (Principal) -> Bool
         ) -> (removed: [any Attachment], isOffline: Bool) {
-            // The caller's closure runs outside the lock; attachments that are added meanwhile are left to the next
-            // call.
+            // The caller's closure runs outside the lock. Attachments that are added meanwhile are not removed.
             let candidates = attachments(of: user).filter { matching($0.principal) }
             guard !candidates.isEmpty else { return ([], false) }
             return state.withLock { state in
@@ -174,7 +174,7 @@ extension DeviceRegistry {
 
         /// Counts a change of a user's presence.
         ///
-        /// - Returns: whether the change may be told at once, and the number of watchers.
+        /// - Returns: whether the notices of the change may be sent at once, and the number of watchers.
         func countChange(of user: UserID, now: Duration) -> (mayTell: Bool, watchers: Int) {
             state.withLock { state in
                 let watchers = state.records[user]?.watchers.count ?? 0

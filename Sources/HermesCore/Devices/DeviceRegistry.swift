@@ -7,12 +7,13 @@ import Synchronization
 /// are online. If there are several nodes, the record that all nodes share determines this instead (``ClusterRoster``).
 ///
 /// State: ``Shard``s by user, each a `Mutex` around a struct; a ``PresenceBudget``; and the state that ``tellLate()``
-/// keeps between two calls. No attachment is called under a lock, and no lock is taken inside another.
+/// keeps between two calls. No attachment is called while a lock is held, and no lock is acquired while another lock is
+/// held.
 package final class DeviceRegistry: Sendable {
-    /// The most users that one attachment can watch.
+    /// The largest number of users that one attachment can watch.
     package static let maxWatchedUsers = 1000
-    /// The most changes of one user's presence that watchers are told of within a second. If there are more, watchers
-    /// are told only of the last one.
+    /// The largest number of changes of one user's presence of which watchers are told within a second. If there are
+    /// more changes, watchers are told only of the last change.
     package static let maxToldPerSecond = 4
     /// Waiting notices of presence are sent in parts. This is the time between two parts. Sending a part keeps the
     /// event loops busy for some milliseconds.
@@ -23,9 +24,9 @@ package final class DeviceRegistry: Sendable {
     private let time: any TimeSource
     private let budget: PresenceBudget
     private let late = Mutex(Late())
-    /// The other nodes; nil: there are none.
+    /// The other nodes; nil if there are none.
     let roster: ClusterRoster?
-    /// Called when an account has a new name, possibly only in another spelling.
+    /// Called when an account has a new name. The names may differ only in their spelling.
     let nameChanged = Hook<(user: UserID, name: NickName)>()
     /// Called when a user has come online or gone offline. If there are several nodes, the node that made the
     /// transition reports it.
@@ -34,7 +35,7 @@ package final class DeviceRegistry: Sendable {
     /// Creates an empty registry.
     ///
     /// - Parameters:
-    ///   - time: for the time a user was last seen, and for rates.
+    ///   - time: the source of the times at which users were last seen, and of the time for rates.
     ///   - shardCount: the number of locks over which users are spread.
     package convenience init(time: any TimeSource, shardCount: Int = 64) {
         self.init(time: time, shardCount: shardCount, roster: nil)
@@ -54,11 +55,12 @@ package final class DeviceRegistry: Sendable {
     /// Adds an attachment. Another attachment of the same user and device is ended with ``AttachmentEnd/replaced``. If
     /// the client of that other attachment asked later (``Attachment/order``), the new attachment is ended instead.
     ///
-    /// Watchers are told if the user was offline. If the server ended connections of the account or device after the
-    /// login began (for example because the device was removed), the attachment is ended for the same reason instead.
+    /// If the user was offline, watchers are told that the user is online. If the server ended connections of the
+    /// account or device after the login began (for example because the device was removed), the attachment is ended
+    /// for the same reason instead.
     ///
-    /// - Parameter source: the source that pays for the notices that watchers get at once.
-    /// - Returns: the number of watchers that are told, at once or later; 0 where there are several nodes.
+    /// - Parameter source: the source that is charged for the notices that watchers get at once.
+    /// - Returns: the number of watchers that are told, at once or later; 0 if there are several nodes.
     @discardableResult
     package func attach(_ attachment: any Attachment, by source: @autoclosure () -> CommitSource = .server) -> Int {
         let principal = attachment.principal
@@ -70,7 +72,7 @@ package final class DeviceRegistry: Sendable {
             replaced.ended(.replaced)
             if replaced === attachment { return 0 }
         }
-        // This is checked after the addition: a later end finds the attachment, and an earlier end is found here.
+        // This is checked after the addition. A later end finds the attachment, and an earlier end is found here.
         if let reason = reason(toEnd: principal) {
             let told = detach(attachment, by: source())
             attachment.ended(reason)
@@ -79,7 +81,7 @@ package final class DeviceRegistry: Sendable {
         return isFirst ? tellOwnPresence(of: principal.user, by: source()) : 0
     }
 
-    /// Removes an attachment; does nothing if it was replaced.
+    /// Removes an attachment. Does nothing if the attachment was replaced.
     ///
     /// - Returns: the number of watchers that are told, at once or later.
     @discardableResult
@@ -89,8 +91,8 @@ package final class DeviceRegistry: Sendable {
         return told
     }
 
-    /// Removes an attachment as ``detach(_:by:)`` does, but leaves the users that it watched to the caller, who passes
-    /// them to ``unwatch(_:by:)``, some at a time.
+    /// Removes an attachment like ``detach(_:by:)``, but does not remove the attachment from the users that it watched.
+    /// The caller must pass these users to ``unwatch(_:by:)``, all at once or in parts.
     ///
     /// - Returns: the number of watchers that are told, at once or later, and the users that the attachment watched.
     package func leave(
@@ -99,7 +101,7 @@ package final class DeviceRegistry: Sendable {
     ) -> (told: Int, watched: [UserID]) {
         let user = attachment.principal.user
         let isOffline = shard(of: user).detach(attachment, user, now: time.now())
-        // A detached attachment watches nobody anew, so nothing is left behind.
+        // A detached attachment cannot watch further users, so nothing is left behind.
         let watched = shard(of: user).takeWatched(by: attachment)
         roster?.detached(attachment)
         return (isOffline ? tellOwnPresence(of: user, by: source()) : 0, Array(watched))
@@ -122,13 +124,13 @@ package final class DeviceRegistry: Sendable {
     /// Returns the devices of the user that are connected to this node.
     package func attachedDevices(of user: UserID) -> [DeviceID] { attachments(of: user).map(\.principal.device) }
 
-    /// Records whether the app behind an attachment is in the foreground; initially it is.
+    /// Records whether the app of an attachment is in the foreground. Initially, it is.
     package func setResting(_ isResting: Bool, _ attachment: any Attachment) {
         let principal = attachment.principal
         shard(of: principal.user).setResting(isResting, attachment, principal)
     }
 
-    /// Returns the connected devices of the user whose apps are in the foreground.
+    /// Returns those connected devices of the user whose apps are in the foreground.
     package func awakeDevices(of user: UserID) -> [DeviceID] { shard(of: user).awakeDevices(of: user) }
 
     /// Whether a device of the user may be connected to another node.
@@ -139,11 +141,11 @@ package final class DeviceRegistry: Sendable {
     /// Returns all connections of the user to this node.
     package func attachments(of user: UserID) -> [any Attachment] { shard(of: user).attachments(of: user) }
 
-    /// Returns the connections of the user to this node that take entries and events.
+    /// Returns those connections of the user to this node that receive entries and events.
     package func takers(of user: UserID) -> [any Attachment] { attachments(of: user).filter(\.takesEvents) }
 
-    /// Whether the account may have another connection to this node that takes no events. There is a limit, because
-    /// every call that ends or reads the account's connections looks at all of them.
+    /// Whether the account may have another connection to this node if the connection receives no events. There is a
+    /// limit, because every call that ends or reads the account's connections looks at all of them.
     package func mayWatch(_ principal: Principal, limit: Int) -> Bool {
         let others = attachments(of: principal.user).filter { !$0.takesEvents }
         return others.count < limit || others.contains { $0.principal.device == principal.device }
@@ -162,7 +164,8 @@ package final class DeviceRegistry: Sendable {
             roster?.detached(attachment)
             attachment.ended(reason)
         }
-        // The server pays: an operator ends connections, or an account that is charged for it in another way.
+        // The server is charged: connections are ended by an operator, or by an account that is charged for this in
+        // another way.
         if isOffline { _ = tellOwnPresence(of: user, by: .server) }
     }
 
@@ -172,29 +175,29 @@ package final class DeviceRegistry: Sendable {
         attachment.ended(reason)
     }
 
-    /// Ends connections of a user on all nodes, including logins under way.
+    /// Ends connections of a user on all nodes, including logins that are under way.
     ///
-    /// - Parameter kept: the login whose own connection to this node stays, because that connection ends itself; nil:
-    ///   none stays. Other connections of the same device are ended, because they may be somebody else's.
+    /// - Parameter kept: the login whose own connection to this node stays, because that connection ends itself; nil if
+    ///   no connection stays. Other connections of the same device are ended, because they may belong to somebody else.
     func end(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: LoginNumber? = nil) {
         endHere(user, reason, devices, but: kept)
         roster?.tell(.devices(user, reason, devices))
     }
 
-    /// Does what ``end(_:_:_:but:)`` does, but only on this node.
+    /// Works like ``end(_:_:_:but:)``, but only on this node.
     func endHere(_ user: UserID, _ reason: AttachmentEnd, _ devices: EndedDevices, but kept: LoginNumber? = nil) {
         ends.record(user, reason, devices)
         end(user, reason) { (kept == nil || $0.login != kept) && devices.contains($0) }
     }
 
-    /// Gives the connections of an account on all nodes its new name. Ends logins under way, which may have read the
-    /// old name.
+    /// Gives the account's new name to the account's connections on all nodes. Ends logins that are under way, because
+    /// they may have read the old name.
     func rename(_ user: UserID, to name: NickName) {
         renameHere(user, to: name)
         roster?.tell(.renamed(user, name))
     }
 
-    /// Does what ``rename(_:to:)`` does, but only on this node.
+    /// Works like ``rename(_:to:)``, but only on this node.
     func renameHere(_ user: UserID, to name: NickName) {
         ends.record(user, .accountRenamed, .all)
         for attachment in attachments(of: user) {
@@ -216,8 +219,8 @@ package final class DeviceRegistry: Sendable {
 
     /// Passes an ephemeral event to all attachments of a user, on every node.
     ///
-    /// - Returns: the number of attachments on this node that took it; 1 if the event went only to other nodes, where
-    ///   it may get lost.
+    /// - Returns: the number of attachments on this node that accepted the event; 1 if the event went only to other
+    ///   nodes, where the event may get lost.
     package func notify(_ user: UserID, _ event: EphemeralEvent) -> Int {
         let count = notifyHere(user, event)
         guard let roster, roster.hint(user, event) else { return count }
@@ -226,23 +229,23 @@ package final class DeviceRegistry: Sendable {
 
     /// Passes an ephemeral event to all attachments of a user on this node.
     ///
-    /// - Returns: the number of attachments that took it.
+    /// - Returns: the number of attachments that accepted the event.
     func notifyHere(_ user: UserID, _ event: EphemeralEvent) -> Int {
         takers(of: user).count { $0.ephemeralArrived(event) }
     }
 
-    /// Makes the attachment a watcher of these users: it gets their presence events from now on. One attachment can
-    /// watch at most ``maxWatchedUsers`` users.
+    /// Makes the attachment a watcher of these users. From now on, the attachment gets the presence events of these
+    /// users. One attachment can watch at most ``maxWatchedUsers`` users.
     ///
-    /// Further users are left out. The present states are not sent: call ``isOnline(_:)`` afterwards.
+    /// Further users are left out. The present states are not sent. To get them, call ``isOnline(_:)`` afterwards.
     ///
-    /// - Returns: the users among them that the attachment did not watch before.
+    /// - Returns: those of the users that the attachment did not watch before.
     @discardableResult
     package func watch(_ users: [UserID], by attachment: any Attachment) -> [UserID] {
         let own = attachment.principal.user
         let added = shard(of: own).addWatched(users, by: attachment, own, limit: Self.maxWatchedUsers)
         for user in added { shard(of: user).addWatcher(attachment, of: user) }
-        // The attachment was detached meanwhile: nothing else would remove it from the lists.
+        // If the attachment was detached meanwhile, nothing else removes it from the lists.
         if !attachments(of: own).contains(where: { $0 === attachment }) {
             unwatchAll(attachment)
             for user in added { shard(of: user).removeWatcher(attachment, of: user) }
@@ -255,7 +258,7 @@ package final class DeviceRegistry: Sendable {
         shard(of: attachment.principal.user).watchedCount(by: attachment)
     }
 
-    /// The approximate memory of one watched user.
+    /// The approximate memory for one watched user, in bytes.
     package static let bytesOfWatched = 240
 
     /// Ends the presence events of these users for an attachment.
@@ -264,14 +267,14 @@ package final class DeviceRegistry: Sendable {
         for user in users { shard(of: user).removeWatcher(attachment, of: user) }
     }
 
-    /// Hides the user's presence from another user. The last event that the other user gets is that the user is
+    /// Hides a user's presence from another user. The last event that the other user gets says that the user is
     /// offline.
     package func hide(_ user: UserID, from viewer: UserID) {
         hideHere(user, from: viewer)
         roster?.tell(.hidden(user, from: viewer))
     }
 
-    /// Does what ``hide(_:from:)`` does, but only on this node.
+    /// Works like ``hide(_:from:)``, but only on this node.
     func hideHere(_ user: UserID, from viewer: UserID) {
         for attachment in attachments(of: viewer) where shard(of: viewer).watches(user, attachment) {
             unwatch([user], by: attachment)
@@ -285,10 +288,10 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// Tells watchers and observers about users of whom they were not told at once, as far as the rate allows. One
-    /// caller calls this every ``lateInterval`` while any such users wait.
+    /// Sends the notices that were not sent to watchers and observers at once, as far as the rate allows. One caller
+    /// calls this every ``lateInterval`` while users wait for such notices.
     ///
-    /// - Returns: whether any such users still wait.
+    /// - Returns: whether any users still wait.
     @discardableResult
     package func tellLate() -> Bool {
         forgetChanges()
@@ -299,7 +302,8 @@ package final class DeviceRegistry: Sendable {
         }
         tellSome(of: &crowd)
         while let user = budget.next(.fewestWatchers) { tellLate(user, .fewestWatchers, &crowd) }
-        // One crowd is told after another: a crowd (a user's very many watchers) has the turn until all of it is told.
+        // If a user has very many watchers, these watchers are a crowd. Crowds are told one after the other: a crowd
+        // keeps the turn until all its watchers are told.
         while crowd == nil, let user = budget.next(.turns) { tellLate(user, .turns, &crowd) }
         return late.withLock { late in
             late.crowd = crowd
@@ -307,20 +311,21 @@ package final class DeviceRegistry: Sendable {
         } || budget.isWaiting
     }
 
-    /// Tells observers at once about all users of whom they were to be told later. This is for the end of the process,
-    /// after all connections were closed.
+    /// Sends at once all notices that were to be sent to observers later. This is for the end of the process, after all
+    /// connections were closed.
     package func tellObservers() {
         while let user = budget.nextReport(isEarly: true) { tell(user, isTold: false, isReported: true) }
     }
 
-    /// What ``tellLate()`` remembers between two calls.
+    /// The state that ``tellLate()`` keeps between two calls.
     private struct Late: Sendable {
         var crowd: Crowd?
-        /// When old changes were last forgotten.
+        /// The time at which old changes were last forgotten.
         var forgotAt: Duration?
     }
 
-    /// A user with very many watchers, and the watchers that are still to be told, some of them in each part.
+    /// A user with very many watchers, and the watchers that are still to be told. Each part of the notices goes to
+    /// some of them.
     private struct Crowd: Sendable {
         let user: UserID
         var watchers: ArraySlice<any Attachment>
@@ -368,14 +373,14 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// Tells the user's watchers again, a second later at the earliest.
+    /// Tells the user's watchers the user's presence again, a second later at the earliest.
     private func tellAgain(_ user: UserID, _ watchers: Int) {
         budget.tellLater(of: user, watchers: watchers, isReported: false, by: .server)
     }
 
     /// Tells watchers and observers that the user came online or went offline because of a connection to this node. If
-    /// there are several nodes, it does nothing: the record of all nodes decides, and
-    /// ``presenceTurned(of:isTold:isReported:)`` follows.
+    /// there are several nodes, this does nothing. Then the record of all nodes decides, and
+    /// ``presenceTurned(of:isTold:isReported:)`` is called.
     ///
     /// - Returns: the number of watchers that are told, at once or later.
     private func tellOwnPresence(of user: UserID, by source: @autoclosure () -> CommitSource) -> Int {
@@ -407,7 +412,7 @@ package final class DeviceRegistry: Sendable {
 
     /// Tells watchers and observers of a change, at once if the rates allow it.
     ///
-    /// - Parameter source: the source that causes the notices; it is evaluated only if there are any.
+    /// - Parameter source: the source that causes the notices. It is evaluated only if there are notices.
     /// - Returns: the number of watchers that are told, at once or later.
     private func tellPresence(
         of user: UserID,
@@ -417,8 +422,8 @@ package final class DeviceRegistry: Sendable {
     ) -> Int {
         let change = shard(of: user).countChange(of: user, now: time.uptime())
         let watchers = isTold ? change.watchers : 0
-        // A change may go to many watchers and into a queue. So of too many changes within a second, only the last
-        // state is told.
+        // A change may cause notices to many watchers and an event in a queue. So if there are too many changes within
+        // a second, only the last state is told.
         guard change.mayTell else {
             let source = watchers > 0 ? source() : .server
             budget.tellLater(of: user, watchers: watchers, isReported: isReported, by: source)
@@ -430,14 +435,15 @@ package final class DeviceRegistry: Sendable {
             return 0
         }
         let source = source()
-        // All watchers are told at once, or none, because it is not remembered which of them were told.
+        // Either all watchers are told at once or none of them, because the registry does not remember which of them
+        // were told.
         let isNow =
             watchers <= PresenceBudget.maxAtOnce
             && !shard(of: user).presence(of: user).watchers.contains(where: \.isBehind)
             && budget.tellsAtOnce(watchers, by: source)
         tell(user, isTold: isNow, isReported: isReported)
-        // The user is added to the line after the change, so whoever takes it from the line reads this state or a later
-        // one.
+        // The user is added to the line after the change. So the call that removes the user from the line reads this
+        // state or a later state.
         if !isNow { budget.tellLater(of: user, watchers: watchers, isReported: false, by: source) }
         return watchers
     }
@@ -450,7 +456,7 @@ package final class DeviceRegistry: Sendable {
     /// Tells watchers and observers the user's state. If the state changed meanwhile, tells them again, so that their
     /// last notice is right.
     ///
-    /// - Parameter some: the watchers to be told; nil: all.
+    /// - Parameter some: the watchers to be told; nil if all are to be told.
     private func tell(
         _ user: UserID,
         _ some: ArraySlice<any Attachment>? = nil,

@@ -6,20 +6,22 @@
 ///
 /// Each change of a user's presence goes to everybody who watches the user, and anybody may watch any user. So one
 /// change can cause notices to thousands of connections, but the user is charged for only a part of these notices.
-/// Therefore the notices that are sent at once have a rate limit. One source can use at most an eighth of this rate,
+/// Therefore, the notices that are sent at once have a rate limit. One source can use at most an eighth of this rate,
 /// and the last quarter of the burst is reserved for sources that have used little of their share. Watchers that get no
-/// notice at once get one later, with only the user's last state. Half of the later notices are for the users with the
-/// fewest watchers. For the other half, the sources of the changes take turns.
+/// notice at once get a notice later. It contains only the user's last state. Half of the later notices are for the
+/// users with the fewest watchers. For the other half, the sources of the changes take turns.
 ///
-/// State: a ``Locked`` struct; its lock is taken once for each change of a watched user. Nothing is called under it.
+/// State: a ``Locked`` struct. Its lock is acquired once for each change of a watched user. No other code is called
+/// while the lock is held.
 final class PresenceBudget: Sendable {
-    /// The number of notices per second that are sent without delay. Each takes some 5 µs, its output included.
+    /// The number of notices per second that are sent without delay. Each notice takes about 5 µs, including its
+    /// output.
     static let rate = 50_000
     static let burst = 100_000
     /// One source can use at most ``rate`` and ``burst`` divided by this number.
     static let sourceParts = 8
-    /// The most watchers that are told in one go: by the event loop on which the change happened, or in one part of the
-    /// later notices.
+    /// The largest number of watchers that are told at once: by the event loop on which the change happened, or in one
+    /// part of the later notices.
     static let maxAtOnce = 1_000
     /// The rate of later notices in each ``Order``, per second.
     static let lateRate = 12_500
@@ -79,7 +81,7 @@ final class PresenceBudget: Sendable {
         }
     }
 
-    /// Adds a user of whom watchers, observers or both are told later.
+    /// Adds a user of whom watchers or observers are told later.
     func tellLater(of user: UserID, watchers: Int, isReported: Bool, by source: CommitSource) {
         let now = time.uptime()
         state.withLock { state in
@@ -90,16 +92,16 @@ final class PresenceBudget: Sendable {
 
     /// Removes and returns the next user of whom observers are told now.
     ///
-    /// - Parameter isEarly: whether the user's second need not be over.
+    /// - Parameter isEarly: whether the user is returned even if its second of waiting is not over.
     func nextReport(isEarly: Bool = false) -> UserID? {
         let now = isEarly ? nil : time.uptime()
         return state.withLock { $0.line.nextReport(now: now) }
     }
 
     /// Returns the next user, in this order, whose watchers may be told now, and removes the user from both orders. If
-    /// the watchers are told, ``charge(_:to:)`` must follow.
+    /// the watchers are told, ``charge(_:to:)`` must be called.
     ///
-    /// Users with more watchers than ``maxAtOnce`` (roughly) are returned only in the order ``Order/turns``.
+    /// Users with more than about ``maxAtOnce`` watchers are returned only in the order ``Order/turns``.
     func next(_ order: Order) -> UserID? {
         let now = time.uptime()
         return state.withLock { state in

@@ -6,8 +6,8 @@ import DequeModule
 /// The users of whom watchers or observers are told later. Each user is in the line at most once. Does no I/O.
 ///
 /// Each user waits for a second, in which its presence may change again. After that second, observers are told of the
-/// user, and watchers are told when it is the user's turn. There are two orders. In one of them, the users with the
-/// fewest watchers come first. In the other one, the sources of the changes take turns. A user has places in both
+/// user, and watchers are told when it is the user's turn. There are two orders. In one order, the users with the
+/// fewest watchers come first. In the other order, the sources of the changes take turns. A user has places in both
 /// orders.
 struct PresenceLine: Sendable {
     /// A place in one of the orders: a user, and the number of its entry. If the user waits again after its watchers
@@ -19,16 +19,16 @@ struct PresenceLine: Sendable {
 
     private struct Entry: Sendable {
         let number: UInt64
-        /// The sources of the user's changes. The user has a place among the users of each source, so that no source
-        /// makes the change of another source wait behind its own changes.
+        /// The sources of the user's changes. The user has a place among the users of each source, so that a source
+        /// with many changes does not delay the changes of other sources.
         var sources: [CommitSource]
         let watchers: Int
         var isAwake = false
     }
 
-    /// The time for which a user waits at least.
+    /// The shortest time for which a user waits.
     static let rest = Duration.seconds(1)
-    /// The most sources with a place for the same user.
+    /// The largest number of sources with a place for the same user.
     private static let maxSources = 16
 
     private var entries: [UserID: Entry] = [:]
@@ -38,16 +38,16 @@ struct PresenceLine: Sendable {
     /// The places of the users that are awake (whose second is over), by the number of bits in the number of their
     /// watchers.
     private var classes = Array(repeating: Deque<Place>(), count: Int.bitWidth)
-    /// The number of places that are not in use any more, because the user's watchers were told when another of its
-    /// places had its turn.
+    /// The number of places that are not in use any more, because the user's watchers were told when another place of
+    /// the user had its turn.
     private(set) var stale = 0
     private var reports: Set<UserID> = []
     private var restingReports = Deque<(user: UserID, until: Duration)>()
 
     var isEmpty: Bool { entries.isEmpty && reports.isEmpty }
 
-    /// Adds a user whose watchers are told later. A user that waits already keeps its places, and gets another place if
-    /// the source is a new one.
+    /// Adds a user whose watchers are told later. A user that already waits keeps its places. It gets another place if
+    /// the source is new.
     mutating func append(_ user: UserID, watchers: Int, by source: CommitSource, now: Duration) {
         guard var entry = entries[user] else {
             lastEntry += 1
@@ -71,14 +71,15 @@ struct PresenceLine: Sendable {
 
     /// Removes and returns the next user of whom observers are told.
     ///
-    /// - Parameter now: the time, so that only a user whose second is over is returned; nil: any user.
+    /// - Parameter now: the present time, so that only a user whose second is over is returned; nil if any user may be
+    ///   returned.
     mutating func nextReport(now: Duration?) -> UserID? {
         guard let first = restingReports.first, now.map({ first.until <= $0 }) ?? true else { return nil }
         restingReports.removeFirst()
         return reports.remove(first.user)
     }
 
-    /// Gives the users whose second is over their places in both orders.
+    /// Adds the users whose second is over to both orders.
     mutating func wake(now: Duration) {
         while let first = resting.first, first.until <= now {
             resting.removeFirst()
@@ -101,7 +102,7 @@ struct PresenceLine: Sendable {
 
     /// Removes and returns the next awake user of the source whose turn it is.
     mutating func nextInTurn() -> UserID? {
-        // The table is moved out of `self`, because the entries are read while it is changed.
+        // The table is moved out of `self`, because the entries are read while the table is changed.
         var turns = TurnTable<CommitSource, Deque<Place>>()
         swap(&turns, &self.turns)
         var found: Place?

@@ -3,14 +3,14 @@
 
 import Synchronization
 
-/// The devices of a user whose connections are ended.
+/// A selection of a user's connections that are ended.
 package enum EndedDevices: Sendable, Hashable {
     case all
     case only(DeviceID)
-    /// The logins of this device except this one.
+    /// The logins of this device except this login.
     case onlyBut(DeviceID, LoginNumber)
-    /// All logins except this one. Other logins with the same device id are ended, too, because they may be somebody
-    /// else's.
+    /// All logins except this login. Other logins with the same device id are ended, too, because they may belong to
+    /// somebody else.
     case allBut(LoginNumber)
 
     func contains(_ principal: Principal) -> Bool {
@@ -21,7 +21,7 @@ package enum EndedDevices: Sendable, Hashable {
     ///   - clientID: the client id, which need not be a device id.
     ///   - tokenOwner: the device whose token the client showed. If that device is ended, the client is ended, whatever
     ///     its client id is.
-    ///   - login: the client's login; nil: it is not known, and not spared.
+    ///   - login: the client's login; nil if it is not known. An unknown login is not spared.
     func contains(clientID: String, tokenOwner: DeviceID?, login: LoginNumber?) -> Bool {
         switch self {
         case .all: true
@@ -35,7 +35,8 @@ package enum EndedDevices: Sendable, Hashable {
 /// The recent ends of connections, by user or by owner of MQTT sessions. With them, the server also ends a login that
 /// began before such an end and attaches after it.
 ///
-/// State: a `Mutex` around a bounded list; a login that is older than the list is ended to be safe.
+/// State: a `Mutex` around a bounded list. A login that is older than the list is always ended, because such an end may
+/// be missing from the list.
 final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
     private struct End: Sendable {
         let stamp: UInt64
@@ -50,7 +51,8 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
         var ends: [End] = []
     }
 
-    /// The most ends in the list. Renames cause many ends; even half of this number do not occur during one login.
+    /// The largest number of ends in the list. Renames cause many ends, but fewer than half of this number occur during
+    /// one login.
     private static var maxEnds: Int { 65_536 }
 
     private let state = Mutex(State())
@@ -69,7 +71,7 @@ final class RecentEnds<Subject: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Returns the reason why a newly attached login must end; nil: it can stay.
+    /// Returns the reason why a newly attached login must end; nil if it can stay.
     ///
     /// - Parameters:
     ///   - subject: the login's user or owner.

@@ -4,28 +4,28 @@
 import Crypto
 import Foundation
 
-/// Creates and checks the tickets that a stopping server gives to its clients, so that it recognizes them when they
-/// return.
+/// Creates and checks the tickets that a stopping server gives to its clients. With a ticket, a client is recognized
+/// when it returns.
 ///
-/// A ticket contains its expiry and its account, and an HMAC-SHA-256 of these, cut to 16 bytes. Nothing is stored. Any
-/// server with the same key can check the ticket: the same server after a restart, or another node.
+/// A ticket contains its expiry, its account, and an HMAC-SHA-256 of these two values, cut to 16 bytes. Nothing is
+/// stored. Any server with the same key can check the ticket: the same server after a restart, or another node.
 package struct ReconnectTickets: Sendable {
     /// The size of a key, in bytes. If ``init(key:)`` generates the key, its tickets are valid only until the process
     /// ends.
     package static let keyBytes = 32
-    /// The time that a ticket is valid.
+    /// The time for which a ticket is valid.
     package static let lifetime = Duration.seconds(3600)
     /// The size of a ticket, in bytes.
     package static let bytes = 8 + 4 + 16
 
     private let key: SymmetricKey
 
-    /// - Parameter key: the secret, of 32 bytes; nil: a random one.
+    /// - Parameter key: the secret key, 32 bytes; nil for a random key.
     package init(key: [UInt8]? = nil) {
         self.key = key.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256)
     }
 
-    /// Creates the tickets of all nodes that share a store; their key is a secret in that store.
+    /// Creates an instance whose tickets are valid on all nodes that share a store. The key is a secret in that store.
     package init(sharedIn store: any PlaceStore) async throws(HermesError) {
         self.init(key: try await store.secret("reconnect tickets", proposal: Self.randomKey()))
     }

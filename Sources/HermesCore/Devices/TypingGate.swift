@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits the typing signals of one sender in one conversation: it lets the first signal pass, then one signal in each
-/// interval. A later stop signal passes only after a start signal. A suppressed signal is not sent later, because the
-/// client repeats it.
+/// Limits the typing signals of one sender in one conversation: it lets the first signal pass, and then one signal in
+/// each interval. A later stop signal passes only after a start signal. A suppressed signal is not sent later, because
+/// the client repeats it.
 ///
-/// State: a ``Locked`` around a table, bounded by ``maxEntries``.
+/// State: a ``Locked`` around a table of at most ``maxEntries`` entries.
 package final class TypingGate: Sendable {
     /// The interval between two typing signals of one user in one 1:1 conversation.
     package static let directInterval = Duration.seconds(1)
@@ -35,7 +35,7 @@ package final class TypingGate: Sendable {
     ///
     /// - Parameters:
     ///   - isStopped: whether the user stopped typing.
-    ///   - now: the wall clock; if it went back since the last signal, the signal passes.
+    ///   - now: the time of the wall clock. If the clock was set back since the last signal, the signal passes.
     package func admits(
         _ conversation: ConversationID,
         by user: UserID,
@@ -66,8 +66,8 @@ package final class TypingGate: Sendable {
         signs.withLock { $0[key] = nil }
     }
 
-    /// Forgets signals that no longer suppress others; if too many remain, forgets all, because an additional signal
-    /// does no harm.
+    /// Forgets signals that no longer suppress other signals. If too many remain, forgets all signals, because an
+    /// additional signal does no harm.
     private static func makeRoom(in signs: inout [Key: Sign], now: Timestamp) {
         guard signs.count >= maxEntries else { return }
         let end = now.advanced(by: .zero - groupInterval)

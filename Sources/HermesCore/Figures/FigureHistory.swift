@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The values of figures (metrics) over time: those of the last hour in full, and those of the last 30 days as the mean
-/// and the maximum of each half hour. Does no I/O; the number of figures determines the size.
+/// The values of figures (metrics) over time. The history has all values of the last hour, and the mean and the maximum
+/// of each half hour of the last 30 days. Does no I/O; the number of figures determines the size.
 package struct FigureHistory: Sendable, Hashable {
     /// The interval of a row of the last hour, in milliseconds.
     package static let interval: Int64 = 10_000
@@ -19,7 +19,7 @@ package struct FigureHistory: Sendable, Hashable {
     /// For each figure, the number of values in the mean of the newest half hour.
     private(set) var counts: [Float]
 
-    /// - Parameter names: at most ``maxFigures``; further ones are left out.
+    /// - Parameter names: the names of at most ``maxFigures`` figures; further names are left out.
     package init(names: [String]) {
         self.names = Array(names.filter { $0.utf8.count <= Self.maxNameBytes }.prefix(Self.maxFigures))
         let columns = self.names.count
@@ -31,14 +31,14 @@ package struct FigureHistory: Sendable, Hashable {
 
     /// Adds the values of an interval.
     ///
-    /// - Parameter values: in the order of ``names``; nil: the value is unknown.
+    /// - Parameter values: the values, in the order of ``names``. A value is nil if it is unknown.
     package mutating func add(_ values: [Float?], at time: Timestamp) {
         guard values.count == names.count else { return }
         recent.set(values.map { $0 ?? .nan }, number: recent.number(at: time))
         let number = means.number(at: time)
         if means.newest != number {
-            // If the clock was set back, the half hour may already have values. How many is not known, so it counts as
-            // complete.
+            // If the clock was set back, the half hour may already have values. The number of these values is not
+            // known, so the half hour counts as complete.
             counts = names.indices.map { column in
                 means.value(column, number: number) == nil ? 0 : Float(Self.thinInterval / Self.interval)
             }
@@ -106,11 +106,11 @@ extension FigureHistory {
         return bytes
     }
 
-    /// The largest size of ``bytes``.
+    /// The maximum number of ``bytes``.
     package static let maxBytes =
         5 + maxFigures * (1 + maxNameBytes + 4) + 3 * 8 + maxFigures * 4 * (rows + 2 * thinRows)
 
-    /// - Returns: nil if the bytes are not those of a history.
+    /// - Returns: nil if the bytes do not encode a history.
     package init?(bytes: [UInt8]) {
         var rest = bytes[...]
         guard bytes.count <= Self.maxBytes, rest.starts(with: Self.mark) else { return nil }
@@ -139,7 +139,7 @@ extension FigureHistory {
                 let value = float()
                 return value.isFinite ? value : .nan
             }
-            // The row's time must be within ``Timestamp``, so that no arithmetic on it overflows.
+            // The row's time must be in the range of ``Timestamp``, so that no arithmetic on it overflows.
             guard newest >= -1, newest <= Int64.max / empty.interval - 1 else { return nil }
             return FigureRing(
                 interval: empty.interval,

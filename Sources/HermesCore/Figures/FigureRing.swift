@@ -3,13 +3,13 @@
 
 /// The last values of a fixed set of figures, one row for each interval. Does no I/O; the size is fixed.
 ///
-/// Rows have numbers: the time since 1970 divided by the interval. A row without values holds NaN.
+/// The number of a row is the time since 1970 divided by the interval. A row without values contains NaN.
 package struct FigureRing: Sendable, Hashable {
     /// The interval, in milliseconds.
     package let interval: Int64
     package let rows: Int
     package let columns: Int
-    /// The number of the newest row; nil: there is none.
+    /// The number of the newest row; nil if there is no row.
     package private(set) var newest: Int64?
     private(set) var values: [Float]
 
@@ -30,8 +30,8 @@ package struct FigureRing: Sendable, Hashable {
 
     package func number(at time: Timestamp) -> Int64 { time.rawValue / interval }
 
-    /// Writes a row, which is then the newest one. Rows between the previous newest row and this one get no values. If
-    /// the clock was set back, later rows lose their values, and earlier rows keep theirs.
+    /// Writes a row, which becomes the newest row. Rows between the previous newest row and the new row get no values.
+    /// If the clock was set back, later rows lose their values, and earlier rows keep theirs.
     package mutating func set(_ row: some Collection<Float>, number: Int64) {
         guard row.count == columns, number >= 0 else { return }
         if let newest {

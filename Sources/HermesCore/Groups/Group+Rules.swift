@@ -58,8 +58,8 @@ extension Group {
     /// Applies a command to this group.
     ///
     /// - Parameter lastSeq: the last conversation seq of the group's messages.
-    /// - Throws: `.forbidden` (not a member, or the role does not allow it), `.notFound` (no such member), `.tooLarge`,
-    ///   `.invalidArgument`. If it throws, nothing is changed.
+    /// - Throws: `.forbidden` (the user is not a member, or the user's role does not allow the command), `.notFound` (a
+    ///   named account is not a member), `.tooLarge`, `.invalidArgument`. If an error is thrown, nothing is changed.
     package func applying(
         _ command: GroupCommand,
         by user: UserID,
@@ -131,7 +131,7 @@ extension Group {
         }
         let role = change.role ?? member.role
         guard role != member.role || change.mutedUntil != member.mutedUntil else { return }
-        // The actor's present role counts: an owner who transferred the group in the same request is no longer the
+        // The actor's current role counts: an owner who transferred the group in the same request is no longer the
         // owner.
         let actor = try check(actor.user, is: .administrator)
         if member.user == actor.user {
@@ -203,7 +203,7 @@ extension Group {
 
     // MARK: Checks
 
-    /// Throws unless the user has this role or a higher one.
+    /// Throws an error if the user has neither this role nor a higher role.
     @discardableResult
     private func check(_ user: UserID, is role: GroupRole) throws(HermesError) -> GroupMember {
         guard let member = member(user) else { throw Self.notAMember }
@@ -226,6 +226,6 @@ extension Group {
         throw HermesError(.tooLarge, "a group has at most \(maxMembers) members")
     }
 
-    /// The error for outsiders. It is the same as for a group that does not exist, so that outsiders learn nothing.
+    /// The error for outsiders. A group that does not exist causes the same error, so that outsiders learn nothing.
     package static let notAMember = HermesError(.forbidden, "you are not a member of this group")
 }

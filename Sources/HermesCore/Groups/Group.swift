@@ -5,9 +5,9 @@
 package enum GroupRole: UInt8, Sendable, Hashable, Comparable, CaseIterable {
     /// May send messages.
     case member = 1
-    /// Adds, removes and mutes members and changes the group.
+    /// May also add, remove and mute members, and change the group.
     case administrator = 2
-    /// Changes roles and dissolves the group. Every group has exactly one owner.
+    /// May also change roles, and dissolve the group. Every group has exactly one owner.
     case owner = 3
 
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
@@ -17,9 +17,9 @@ package enum GroupRole: UInt8, Sendable, Hashable, Comparable, CaseIterable {
 package struct GroupMember: Sendable, Hashable {
     package let user: UserID
     package var role: GroupRole
-    /// The time until which the member may not send messages; 0: not muted.
+    /// The time until which the member may not send messages; 0 if the member is not muted.
     package var mutedUntil: Timestamp
-    /// The conversation seq of the group's last message before this member joined; 0: there was none.
+    /// The conversation seq of the group's last message before this member joined; 0 if there was no message.
     package var joinedAfter: UInt64
 
     package init(
@@ -40,11 +40,11 @@ package struct GroupSummary: Sendable, Hashable {
     package let id: GroupID
     /// The name, of 1 to ``Group/maxNameCharacters`` characters.
     package var name: String
-    /// The URL of the picture, at most ``Account/maxAvatarURLBytes``; empty if there is none.
+    /// The URL of the picture, of at most ``Account/maxAvatarURLBytes`` bytes; empty if there is no picture.
     package var avatarURL: String
     /// Whether only the owner and administrators may send messages.
     package var isMuted: Bool
-    /// Whether members may read the messages from before they joined.
+    /// Whether members may read the messages that were sent before they joined.
     package var isHistoryOpen: Bool
     package var memberCount: Int
     package let createdAt: Timestamp
@@ -75,12 +75,12 @@ package struct Group: Sendable, Hashable {
     /// The members, ascending by user. Each user occurs only once.
     package private(set) var members: [GroupMember]
 
-    /// The most members of a group. The number is limited because a message to a group takes one entry in the inbox of
-    /// each member.
+    /// The maximum number of members of a group. The number is limited because a message to a group takes one entry in
+    /// the inbox of each member.
     package static let maxMembers = 500
-    /// The longest name, in characters.
+    /// The maximum length of a name, in characters.
     package static let maxNameCharacters = 64
-    /// The longest name, in bytes.
+    /// The maximum length of a name, in bytes.
     package static let maxNameBytes = 256
 
     package init(_ summary: GroupSummary, members: [GroupMember]) {
@@ -108,8 +108,8 @@ package struct Group: Sendable, Hashable {
     /// Returns the member with this id; nil if the user is not a member.
     package func member(_ user: UserID) -> GroupMember? { index(of: user).map { members[$0] } }
 
-    /// Returns the conversation seq after which the user may read the group's history. 0: the user may read all of it;
-    /// nil: the user is not a member.
+    /// Returns the conversation seq after which the user may read the group's history. 0 means that the user may read
+    /// the whole history. Nil means that the user is not a member.
     package func readableAfter(_ user: UserID) -> UInt64? {
         member(user).map { summary.isHistoryOpen ? 0 : $0.joinedAfter }
     }

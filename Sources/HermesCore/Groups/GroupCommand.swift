@@ -3,14 +3,14 @@
 
 /// An action on a group.
 package enum GroupCommand: Sendable, Hashable {
-    /// Creates a group, whose owner is the creator.
+    /// Creates a group. The creator becomes its owner.
     case create(name: String, members: [UserID])
     case change(GroupID, GroupChange)
     case changeMembers(GroupID, MemberChanges)
     case leave(GroupID)
     case dissolve(GroupID)
 
-    /// The group that the action changes; nil if it creates one.
+    /// The group that the action changes; nil if the action creates a group.
     package var group: GroupID? {
         switch self {
         case .create: nil
@@ -48,14 +48,14 @@ package struct GroupChange: Sendable, Hashable {
     }
 }
 
-/// Changes to a group's members. Either all of them are made, or none.
+/// Changes to a group's members. Either all of the changes are made, or none of them.
 package struct MemberChanges: Sendable, Hashable {
     /// A change of a member's role or muting.
     package struct Role: Sendable, Hashable {
         package let user: UserID
-        /// The new role; nil: unchanged.
+        /// The new role; nil if the role stays unchanged.
         package let role: GroupRole?
-        /// The new time until which the member is muted; 0: not muted.
+        /// The new time until which the member is muted; 0 if the member is not muted.
         package let mutedUntil: Timestamp
 
         package init(user: UserID, role: GroupRole?, mutedUntil: Timestamp = Timestamp(rawValue: 0)) {
@@ -82,7 +82,8 @@ package struct MemberChanges: Sendable, Hashable {
 package struct GroupEvent: Sendable, Hashable {
     package enum Kind: UInt8, Sendable, Hashable {
         case created = 1
-        /// The name, the picture, the muting, the openness of the history, or a member's role or muting changed.
+        /// The name, the picture, the muting or the openness of the history has changed, or the role or the muting of a
+        /// member has changed.
         case changed = 2
         case membersAdded = 3
         case membersRemoved = 4

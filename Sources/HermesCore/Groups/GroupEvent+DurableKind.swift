@@ -9,7 +9,7 @@ extension GroupEvent: DurableKind {
         StoredForm.append(UInt64(group.id.rawValue), count: 4, to: &bytes)
         StoredForm.append(group.name, to: &bytes)
         StoredForm.append(group.avatarURL, to: &bytes)
-        // Bit 0: muted; bit 1: open history.
+        // Bit 0 means that the group is muted. Bit 1 means that the history is open.
         StoredForm.append((group.isMuted ? 1 : 0) | (group.isHistoryOpen ? 2 : 0), count: 1, to: &bytes)
         StoredForm.append(UInt64(group.memberCount), count: 4, to: &bytes)
         StoredForm.append(group.createdAt, to: &bytes)

@@ -7,7 +7,7 @@ package enum GroupAdministration: Sendable, Hashable {
     case setRole(GroupRole, of: UserID)
     case dissolve
 
-    /// Returns the command by which the owner would make this change; nil if there is nothing to do.
+    /// Returns the command with which the owner would make this change; nil if there is nothing to do.
     ///
     /// - Throws: `.notFound` if the account is not a member, `.invalidArgument` if the group would have no owner.
     package func command(for group: Group) throws(HermesError) -> GroupCommand? {
@@ -38,14 +38,14 @@ package enum GroupAdministration: Sendable, Hashable {
 
 /// The administration of groups by an operator of the server.
 extension GroupService {
-    /// The most attempts at a change. An attempt fails if the group gets another owner during it.
+    /// The maximum number of attempts at a change. An attempt fails if the group gets another owner meanwhile.
     private static let maxTries = 3
     private static let noSuchGroup = HermesError(.notFound, "there is no such group")
 
-    /// Finds the groups whose names contain a text, regardless of the case of ASCII letters, ascending by id. One call
-    /// examines a limited number of groups, and does not delay commits.
+    /// Finds the groups whose names contain a text. The case of ASCII letters does not matter. The groups are ascending
+    /// by id. One call examines a limited number of groups, and does not delay commits.
     ///
-    /// - Returns: the groups found, and the id after which to continue; nil if there are no more groups to examine.
+    /// - Returns: the groups, and the id after which to continue. The id is nil if there are no more groups to examine.
     package func groups(
         named text: String,
         after id: GroupID?,
@@ -68,13 +68,13 @@ extension GroupService {
         }
     }
 
-    /// Changes a group with the rights of its owner. Nobody is charged for the change.
+    /// Changes a group with the rights of its owner. No account is charged for the change.
     ///
     /// The notice to the members says that the owner made the change, because a notice must name an account.
     ///
     /// - Returns: the group after the change, without members if it is dissolved.
-    /// - Throws: `.notFound` (no such group or member), `.invalidArgument` if the group would have no owner, and the
-    ///   errors of the committer.
+    /// - Throws: `.notFound` (there is no such group or member), `.invalidArgument` if the group would have no owner,
+    ///   and the errors of the committer.
     @discardableResult
     package func administer(_ change: GroupAdministration, in id: GroupID) async throws(HermesError) -> Group {
         var tries = 0
@@ -90,7 +90,7 @@ extension GroupService {
             do throws(HermesError) {
                 return try await commit(command, by: owner.user).group
             } catch {
-                // The group may have another owner by now, or may be gone.
+                // The group may have another owner by now, or may no longer exist.
                 guard error.code == .forbidden, tries < Self.maxTries else { throw error }
             }
         }

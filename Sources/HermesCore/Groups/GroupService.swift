@@ -5,9 +5,10 @@ import Synchronization
 
 /// Creates, changes and lists groups. Thread-safe.
 ///
-/// Changes go through the same committer as messages: after a removal is acknowledged, the removed member cannot send.
+/// Changes go through the same committer as messages. So a removed member cannot send after the removal is
+/// acknowledged.
 ///
-/// State: a `Mutex` around the allowances; nothing is called under it.
+/// State: a `Mutex` around the allowances; nothing is called while it is locked.
 package final class GroupService: Sendable {
     let store: any SocialStore
     let reads: ReadGate
@@ -34,17 +35,18 @@ package final class GroupService: Sendable {
 
     /// Applies an action to a group, and notifies its members.
     ///
-    /// - Returns: the group after the action, without members if it is dissolved; and the reach of the change, for
-    ///   which the acting account pays.
-    /// - Throws: `.invalidArgument`, `.notFound` (no such account), `.forbidden` (the account is not a member, its role
-    ///   does not allow the action, or an account to be added blocks it or accepts only contacts), `.tooLarge`,
-    ///   `.rateLimited`, and the errors of the committer.
+    /// - Returns: the group after the action, and the reach of the change. A dissolved group has no members. The acting
+    ///   account is charged for the reach.
+    /// - Throws: `.invalidArgument`, `.notFound` (there is no such account), `.forbidden` (the acting account is not a
+    ///   member, its role does not allow the action, or an account to be added blocks it or accepts only contacts),
+    ///   `.tooLarge`, `.rateLimited`, and the errors of the committer.
     package func answer(
         _ command: GroupCommand,
         by principal: Principal
     ) async throws(HermesError) -> (group: Group, reach: ChangeReach) {
         try Self.check(command)
-        // At least the caller and the added members are told. How many others are told is known only after the commit.
+        // At least the caller and the added members get an entry. The number of all entries is known only after the
+        // commit.
         let known = 1 + command.added.count
         if let wait = allowance.withLock({ $0.take(known, of: principal.user, now: time.uptime()) }) {
             throw HermesError(.rateLimited, "you have made too many changes to groups this hour", retryAfter: wait)
@@ -81,7 +83,7 @@ package final class GroupService: Sendable {
         }.get()
     }
 
-    /// Returns a group that `reader` is a member of, with its members' names.
+    /// Returns a group of which `reader` is a member, with the names of its members.
     ///
     /// - Throws: `.forbidden`, `.storageUnavailable`.
     package func group(
@@ -94,8 +96,8 @@ package final class GroupService: Sendable {
         }
     }
 
-    /// Returns the members of a group who are told that an account is typing: all other members except those who block
-    /// the account.
+    /// Returns the members of a group that are notified when an account is typing. These are all other members except
+    /// the members that block the account.
     ///
     /// - Throws: `.forbidden` if the account may not send to the group now, `.storageUnavailable`.
     package func listeners(in id: GroupID, to user: UserID) async throws(HermesError) -> [UserID] {
@@ -143,8 +145,8 @@ package final class GroupService: Sendable {
         throw HermesError(.tooLarge, "name at most \(Group.maxMembers - 1) accounts at once")
     }
 
-    /// Whether a scalar is a control character, ends a line, or changes the direction of the text beside it. Joiners do
-    /// not count, because emoji need them.
+    /// Whether a scalar is a control character, ends a line, or changes the direction of the text next to it. Joiners
+    /// do not count, because emoji need them.
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true

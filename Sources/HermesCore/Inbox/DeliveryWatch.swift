@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Reports everything that is committed to inboxes, and everything that devices acknowledge. Without an observer, each
-/// batch and each acknowledgement costs one lock.
+/// batch and each acknowledgement only takes a lock once.
 package final class DeliveryWatch: Sendable {
     /// A device has acknowledged everything up to `seq`.
     package struct Acknowledgement: Sendable {
         package let user: UserID
         package let device: DeviceID
         package let seq: UInt64
-        /// Whether the device's login proved that the client is the account (``Principal/isProven``); false for a mere
-        /// claim.
+        /// Whether the device's login proved that the client belongs to the account (``Principal/isProven``); false if
+        /// the client only claimed to belong to the account.
         package let isProven: Bool
     }
 

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The cursors of an account's devices: each device has taken the account's inbox up to its cursor. The cursors decide
-/// which entries may be deleted. Does no I/O; all stores use this type.
+/// The cursors of an account's devices. Each device has acknowledged the account's inbox up to its cursor. The cursors
+/// decide which entries may be deleted. Does no I/O; all stores use this type.
 ///
-/// An entry is kept until all devices have taken it. In a crowded inbox (``InboxBudget/isCrowded(_:)``), an entry is
-/// kept only until one device has taken it. So a device that stays away does not keep senders out; the device is told
-/// about the hole when it returns. A device that was merely claimed (``DeviceProof/claim``) does not release entries:
-/// while an account has no other devices, its entries stay until they expire.
+/// An entry is kept until all devices have acknowledged it. In a crowded inbox (``InboxBudget/isCrowded(_:)``), an
+/// entry is kept only until one device has acknowledged it. So an absent device does not block the senders; the device
+/// gets an entry for the hole when it returns. A device that was merely claimed (``DeviceProof/claim``) does not
+/// release entries. If an account has only such devices, its entries stay until they expire.
 package struct InboxCursors: Sendable {
     package struct Cursor: Sendable, Hashable {
         package var seq: UInt64
@@ -42,10 +42,10 @@ package struct InboxCursors: Sendable {
         return isCrowded ? delivered : cursors.values.lazy.map(\.seq).min() ?? 0
     }
 
-    /// The seq of the last entry that has reached the account: a device of the account has taken it. Only devices that
-    /// have shown a proof count, because anybody may claim to be a device. 0 if no device has shown a proof.
+    /// The seq of the last entry that a device of the account has acknowledged. Only devices that have shown a proof
+    /// count, because anybody can claim to be a device. The seq is 0 if no device has shown a proof.
     package var delivered: UInt64 { lastTaken ?? 0 }
 
-    /// The highest seq that a device with a proof has taken; nil if no device has shown a proof.
+    /// The highest seq that a device with a proof has acknowledged; nil if no device has shown a proof.
     private var lastTaken: UInt64? { cursors.values.lazy.filter { $0.proof > .claim }.map(\.seq).max() }
 }

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// One entry of a user's inbox. Seqs are contiguous per user from 1, so they reveal gaps and duplicates.
+/// One entry of a user's inbox. The seqs of a user begin at 1 and are contiguous, so they reveal gaps and duplicates.
 package struct InboxEntry: Sendable, Hashable {
     package let seq: UInt64
     package let committedAt: Timestamp
     package let event: InboxEvent
-    /// The time (``TimeSource/uptime()``) at which the operation that caused the entry reached the core. It is set if
-    /// the entry was just committed, and nil if the entry was read from the store. Equality ignores it.
+    /// The time (``TimeSource/uptime()``) at which the operation that caused the entry reached the core. The time is
+    /// set if the entry was just committed, and nil if the entry was read from the store. Equality ignores this time.
     package var acceptedAt: Duration?
 
     package init(seq: UInt64, committedAt: Timestamp, event: InboxEvent) {
@@ -26,10 +26,10 @@ package struct InboxEntry: Sendable, Hashable {
         hasher.combine(event)
     }
 
-    /// Whether the entry is a hole: it stands for entries that are no longer stored.
+    /// Whether the entry is a hole, which represents entries that are no longer stored.
     package var isHole: Bool { hole != nil }
 
-    /// The last seq that the entry covers: its own, or the end of a hole.
+    /// The last seq that the entry covers: its own seq, or the end of a hole.
     package var lastSeq: UInt64 {
         guard case .expired(let through) = event else { return seq }
         return max(seq, through)
@@ -42,7 +42,7 @@ package struct InboxPosition: Sendable, Hashable {
     package let epoch: UInt64
     /// The newest seq; 0 before the first entry.
     package let head: UInt64
-    /// The oldest stored seq; `head + 1` if none is stored.
+    /// The oldest stored seq; `head + 1` if no entry is stored.
     package let oldest: UInt64
 
     package init(epoch: UInt64, head: UInt64, oldest: UInt64) {
@@ -54,7 +54,7 @@ package struct InboxPosition: Sendable, Hashable {
 
 /// A run of entries, and the position of the inbox when they were read.
 package struct InboxPage: Sendable, Hashable {
-    /// The entries, contiguous and ascending. A hole in the store (expired entries) is one
+    /// The entries, whose seqs are contiguous and ascending. Each hole in the store is one
     /// ``InboxEvent/expired(through:)`` entry.
     package let entries: [InboxEntry]
     package let position: InboxPosition

@@ -3,24 +3,24 @@
 
 /// The content of an inbox entry.
 package enum InboxEvent: Sendable, Hashable {
-    /// A message to the user, or from the user (for its other devices).
+    /// A message to the user, or a message from the user for the user's other devices.
     case message(Message)
     case readMark(ReadMark)
     case recalled(RecalledMessage)
-    /// A contact request, its answer or its end.
+    /// A contact request, the answer to a request, or the end of a contact.
     case contact(ContactEvent)
     /// A group changed.
     case group(GroupEvent)
     /// A push from a back end.
     case push(Push)
-    /// A hole: this entry and all up to `through` have expired or are no longer stored. If the time of the commit is
-    /// unknown, ``InboxEntry/committedAt`` is 0.
+    /// A hole: this entry and all entries up to `through` have expired or are no longer stored. If the time of the
+    /// commit is unknown, ``InboxEntry/committedAt`` is 0.
     case expired(through: UInt64)
 
     /// The kinds, with the numbers under which stores keep them. The number of a kind never changes, and is never used
     /// for another kind.
     package enum StoredKind: Int64, Sendable, CaseIterable {
-        // 0 is a message, of which the inbox holds only the key.
+        // The number 0 stands for a message. The inbox contains only the key of the message.
         case readMark = 1
         case recalled = 2
         case contact = 3
@@ -62,7 +62,7 @@ package enum InboxEvent: Sendable, Hashable {
 
 // MARK: - Small kinds
 
-/// `user` has read all messages of the conversation up to this conversation seq.
+/// `user` has read all messages of the conversation up to the conversation seq `upTo`.
 package struct ReadMark: DurableKind {
     package let conversation: ConversationID
     package let user: UserID
@@ -94,7 +94,7 @@ package struct ReadMark: DurableKind {
     package func alert(for user: UserID) -> EventAlert? { nil }
 }
 
-/// `user` has recalled a message that it sent.
+/// `user` has recalled one of its own messages.
 package struct RecalledMessage: DurableKind {
     package let conversation: ConversationID
     package let id: MessageID
@@ -130,7 +130,7 @@ package struct RecalledMessage: DurableKind {
     package func alert(for user: UserID) -> EventAlert? { nil }
 }
 
-// MARK: - What a kind answers
+// MARK: - Questions to a kind
 
 /// A question that each kind can answer. Its method is generic: with an existential parameter, each answer would cost
 /// an allocation.
@@ -155,7 +155,8 @@ extension InboxEvent {
         func ask(_ kind: some DurableKind) -> UserID? { kind.actor }
     }
 
-    /// The account that caused the event; nil: the server or a back end caused it, or the event is a message or a hole.
+    /// The account that caused the event; nil if the server or a back end caused it, or if the event is a message or a
+    /// hole.
     package var actor: UserID? { ask(Actor()) ?? nil }
 
     private struct Alert: KindQuestion {
@@ -163,14 +164,15 @@ extension InboxEvent {
         func ask(_ kind: some DurableKind) -> EventAlert? { kind.alert(for: user) }
     }
 
-    /// Returns the alert for a sleeping device of `user`; nil: no device is woken, or the event is a message or a hole.
+    /// Returns the alert for a sleeping device of `user`; nil if the event wakes no device, or if it is a message or a
+    /// hole.
     package func alert(for user: UserID) -> EventAlert? { ask(Alert(user: user)) ?? nil }
 
     private struct Bytes: KindQuestion {
         func ask(_ kind: some DurableKind) -> Int { kind.bytes }
     }
 
-    /// The size that the event adds to a page; 0 for events that are always small.
+    /// The size that the event adds to a page, in bytes; 0 for events that are always small.
     package var bytes: Int {
         if case .message(let message) = self { message.content.bytes.count } else { ask(Bytes()) ?? 0 }
     }
@@ -179,7 +181,7 @@ extension InboxEvent {
         func ask(_ kind: some DurableKind) -> Timestamp? { kind.expiry }
     }
 
-    /// The time after which the event is not delivered; nil: it is delivered while it is stored.
+    /// The time after which the event is not delivered; nil if it is delivered for as long as it is stored.
     package var expiry: Timestamp? {
         if case .message(let message) = self { message.expiresAt } else { ask(Expiry()) ?? nil }
     }
@@ -189,6 +191,6 @@ extension InboxEvent {
         func ask(_ kind: some DurableKind) -> Bool { kind.isFor(device) }
     }
 
-    /// Whether this device of the inbox's account shows the event.
+    /// Whether the given device of the inbox's account shows the event.
     package func isFor(_ device: DeviceID) -> Bool { ask(Audience(device: device)) ?? true }
 }

@@ -1,27 +1,29 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Decides which entries of the user's inbox a connection writes, and keeps the connection's cursors in the inbox. A
-/// connection writes only entries that its feed hands out. Does no I/O; owner: the connection's handler, on its loop.
+/// Decides which entries of the user's inbox a connection writes, and keeps track of the connection's cursors in the
+/// inbox. A connection writes only entries that its feed hands out. Does no I/O. The connection's handler owns the
+/// feed, and uses it on the event loop of the connection.
 ///
-/// Guarantees: entries are written in order, each once per connection, without a gap (a live entry that is not the next
-/// one causes a load). At most one load is outstanding. At most `window` entries are written and not acknowledged;
-/// further ones stay in the store until acknowledgements arrive. Messages of this device that were committed after the
-/// login are counted but not written: the device gets their receipts. If the device had sent such a message over an
-/// earlier connection, it sends the message again and gets the receipt.
+/// Guarantees: entries are written in order and without a gap. Each entry is written once per connection. If a
+/// committed entry is not the next entry to write, the feed loads the entries before it. At most one load is
+/// outstanding. At most `window` entries are written and not acknowledged; further entries stay in the store until
+/// acknowledgements arrive. Messages of this device that were committed after the login are counted but not written:
+/// the device gets receipts for them. If the device had sent such a message over an earlier connection, it sends the
+/// message again and gets the receipt.
 ///
 /// Committed entries are written at once if the connection is writable, no load is under way, no requested page waits,
-/// they follow the last written entry without a gap, and the window has room. Otherwise they are loaded from the store
-/// as soon as the connection is writable, no load is under way, no requested page waits, and the window has room.
+/// the entries follow the last written entry without a gap, and the window has room. Otherwise they are loaded from the
+/// store as soon as the connection is writable, no load is under way, no requested page waits, and the window has room.
 ///
-/// A page that the peer asked for (``Event/pageRequested(_:)``) is a repetition: it is written as a whole, before new
-/// entries, and moves none of the feed's cursors. Entries of the page that are new are written again when it is their
-/// turn. So nothing depends on how much of the page the peer kept.
+/// A page that the peer asked for (``Event/pageRequested(_:)``) is a repetition. It is written as a whole, before new
+/// entries, and does not move the feed's cursors. New entries of the page are written again in their turn. So the feed
+/// does not depend on how much of the page the peer kept.
 ///
 /// Usage: attach to the ``DeviceRegistry`` first. Then report ``Event/opened(after:head:)`` with the result of the
 /// login. The feed then always loads a first page, which may be empty. Carry out each action. After
-/// ``Action/write(_:)`` report ``Event/writable`` or ``Event/unwritable``, which yields the next action. Then call
-/// ``takeAcknowledgement()`` and pass the result to ``InboxRequests``.
+/// ``Action/write(_:)``, report ``Event/writable`` or ``Event/unwritable``. Each report returns the next action. Then
+/// call ``takeAcknowledgement()`` and pass the result to ``InboxRequests``.
 package struct InboxFeed: Sendable {
     package enum Event: Sendable {
         /// The device continues after the seq `after`; the inbox's head is `head`.
@@ -30,7 +32,7 @@ package struct InboxFeed: Sendable {
         case pageLoaded(InboxPage)
         /// The load failed. Report ``retryDue`` after a while.
         case pageFailed
-        /// The load is due again.
+        /// It is time to repeat the load.
         case retryDue
         /// Entries were committed (``Attachment/inboxAdvanced(_:)``).
         case entriesCommitted([InboxEntry])
@@ -38,8 +40,9 @@ package struct InboxFeed: Sendable {
         case unwritable
         /// The queue is below the mark again.
         case writable
-        /// Of the last ``Action/write(_:)`` or ``Action/writePage(_:)``, only the entries up to this seq were written,
-        /// because the queue is full. The feed hands out the remaining entries again after ``writable``.
+        /// The last ``Action/write(_:)`` or ``Action/writePage(_:)`` was not written completely, because the queue is
+        /// full. Only its entries up to this seq were written. The feed hands out the remaining entries again after
+        /// ``writable``.
         case cutShort(after: UInt64)
         /// The entries up to this seq have been sent.
         case written(upTo: UInt64)
@@ -58,9 +61,9 @@ package struct InboxFeed: Sendable {
         case none
         /// Read a page: ``InboxRequest/page(after:limit:)``.
         case load(after: UInt64, limit: Int)
-        /// Write these entries to the peer; there is at least one.
+        /// Write these entries to the peer. There is at least one entry.
         case write([InboxEntry])
-        /// Write these entries, which the peer asked for; there is at least one. As after ``write(_:)``, report
+        /// Write these entries, which the peer asked for. There is at least one entry. As after ``write(_:)``, report
         /// ``Event/writable``, ``Event/unwritable`` or ``Event/cutShort(after:)``.
         case writePage(ArraySlice<InboxEntry>)
     }
@@ -79,9 +82,9 @@ package struct InboxFeed: Sendable {
     package private(set) var head: UInt64 = 0
     /// The head when the connection opened. Later messages of this device are not written.
     private var headAtOpen: UInt64 = 0
-    /// The last seq that was handed out in ``Action/write(_:)``, or skipped.
+    /// The last seq that was handed out in ``Action/write(_:)`` or that was skipped.
     package private(set) var written: UInt64 = 0
-    /// The last seq that was written, not skipped.
+    /// The last seq that was written and not skipped.
     private var lastVisible: UInt64 = 0
     /// The last seq that has been sent.
     private var completed: UInt64 = 0
@@ -96,7 +99,8 @@ package struct InboxFeed: Sendable {
     private var claimed: UInt64?
     /// Whether the load under way was requested to check `claimed`.
     private var isClaimAsked = false
-    /// Whether the peer acknowledged a seq that was never committed. If so, its acknowledgements are not checked again.
+    /// Whether the peer acknowledged a seq that was never committed. If so, later acknowledgements beyond the known
+    /// head are ignored.
     private var isClaimFalse = false
 
     /// Creates the feed of a connection.
@@ -111,10 +115,10 @@ package struct InboxFeed: Sendable {
         self.pageSize = max(1, pageSize)
     }
 
-    /// Whether entries that the peer asked for are still to be written.
+    /// Whether entries that the peer asked for must still be written.
     package var hasRequested: Bool { !requested.isEmpty }
 
-    /// Whether everything that is committed was written.
+    /// Whether all committed entries were written.
     package var isLive: Bool { isOpen && !isLoading && written >= head }
 
     /// Returns the action for an event.
@@ -143,8 +147,9 @@ package struct InboxFeed: Sendable {
     }
 
     /// Records that the entries after `seq` of the last ``Action/write(_:)`` will never be written, because the peer
-    /// cannot take them. These entries count as acknowledged when everything before them is acknowledged. Call this
-    /// after ``Event/cutShort(after:)``, if any, and before ``Event/writable`` or ``Event/unwritable``.
+    /// cannot receive them. These entries count as acknowledged when all entries before them are acknowledged. If the
+    /// write was cut short, call this after ``Event/cutShort(after:)``. Always call it before ``Event/writable`` or
+    /// ``Event/unwritable``.
     package mutating func leftOut(behind seq: UInt64) {
         lastVisible = min(lastVisible, max(seq, acknowledged))
         settleSkipped()
@@ -162,7 +167,7 @@ package struct InboxFeed: Sendable {
         completed = written
         acknowledged = written
         reported = written
-        // Load even if nothing seems to wait: something may have been committed between the login and the attaching.
+        // Load even if no entry seems to wait: an entry may have been committed between the login and the attachment.
         isLoading = true
         return .load(after: written, limit: min(pageSize, Int(clamping: window)))
     }
@@ -182,14 +187,14 @@ package struct InboxFeed: Sendable {
         isLoading = false
         head = max(head, page.position.head)
         settleClaim()
-        // A page that the peer asked for is written first. The page that was just loaded is read again after that.
+        // A page that the peer asked for is written first. The page that was just loaded is loaded again after that.
         if isPageStale || !requested.isEmpty {
             isPageStale = false
             return next()
         }
         let news = page.entries.drop { $0.lastSeq <= written }
         guard let first = news.first else {
-            // The entries to load are no longer stored. Report the hole, or the load would be repeated forever.
+            // The entries to load are no longer stored. Report the hole. Otherwise the load would be repeated forever.
             guard page.position.head > written else { return next() }
             return write([expired(through: page.position.head, at: Timestamp(rawValue: 0))])
         }
@@ -215,7 +220,8 @@ package struct InboxFeed: Sendable {
 
     private mutating func pageRequested(_ entries: [InboxEntry]) -> Action {
         if requested.isEmpty { requested = entries[...] } else { requested += entries }
-        // All entries are handed out, however many they are: the connection cuts the write short if its queue is full.
+        // All entries are handed out, regardless of their number: the connection cuts the write short if its queue is
+        // full.
         return requested.isEmpty || handedOut > 0 ? .none : writeRequested()
     }
 
@@ -238,7 +244,7 @@ package struct InboxFeed: Sendable {
         } else if seq < written {
             written = max(seq, acknowledged)
             lastVisible = min(lastVisible, written)
-            // A load under way begins after entries that were not written.
+            // The load under way, if any, is outdated: it begins after entries that were not written.
             isPageStale = isPageStale || isLoading
         }
         return setWritable(false)
@@ -274,7 +280,7 @@ package struct InboxFeed: Sendable {
     }
 
     /// Checks `claimed` against the inbox's head, which arrived with a page. The check is needed because a peer may
-    /// have a committed entry before this feed hears of it.
+    /// receive a committed entry before this feed learns of the entry.
     private mutating func settleClaim() {
         guard let seq = claimed else { return }
         if seq <= head {
@@ -300,7 +306,7 @@ package struct InboxFeed: Sendable {
         if claimed != nil, isOpen, !isLoading, !mustWaitForRetry {
             isLoading = true
             isClaimAsked = true
-            // If there is no room for entries, the page is loaded only for the head.
+            // If there is no room for entries, the page is loaded only to learn the head.
             isPageStale = !isWritable || room == 0
             return .load(after: written, limit: min(pageSize, max(1, Int(clamping: room))))
         }
@@ -319,7 +325,7 @@ package struct InboxFeed: Sendable {
         return visible.isEmpty ? next() : .write(visible)
     }
 
-    /// Counts skipped entries as acknowledged when everything before them is acknowledged.
+    /// Counts skipped entries as acknowledged when all entries before them are acknowledged.
     private mutating func settleSkipped() {
         if acknowledged >= lastVisible { acknowledged = max(acknowledged, written) }
     }

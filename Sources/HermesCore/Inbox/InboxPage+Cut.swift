@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension InboxPage {
-    /// The size that is counted for an entry in addition to its content, in bytes: about as much as a protocol writes
-    /// around it.
+    /// The number of bytes that are counted for an entry in addition to its content. A protocol adds about as many
+    /// bytes to an entry.
     package static let entryOverhead = 512
 
-    /// Returns the first entries of the page that fit into `maxBytes`, at least one. The client requests the remaining
-    /// entries.
+    /// Returns the first entries of the page that fit into `maxBytes`, but at least one entry. The client requests the
+    /// remaining entries.
     package func cut(toBytes maxBytes: Int) -> InboxPage {
         let count = entries.countFitting(inBytes: maxBytes) { $0.event.bytes }
         return count == entries.count ? self : InboxPage(entries: Array(entries.prefix(count)), position: position)
@@ -15,11 +15,12 @@ extension InboxPage {
 }
 
 extension HistoryPage {
-    /// Creates a page of the newest messages that fit into `maxBytes`, at least one.
+    /// Creates a page of the newest messages that fit into `maxBytes`, but at least one message.
     ///
     /// - Parameters:
-    ///   - found: the messages that were read, ascending: one more than `limit`, if there are that many.
-    ///   - isFoundCut: whether older messages follow that were not read.
+    ///   - found: the messages that were read, in ascending order. There are `limit` + 1 messages, or fewer if fewer
+    ///     exist.
+    ///   - isFoundCut: whether there are older messages that were not read.
     package init(newestOf found: [Message], limit: Int, maxBytes: Int, isFoundCut: Bool = false) {
         let asked = found.suffix(limit)
         let count = asked.reversed().countFitting(inBytes: maxBytes) { $0.content.bytes.count }
@@ -28,14 +29,14 @@ extension HistoryPage {
 }
 
 extension ConversationPage {
-    /// The size that is counted for a conversation in addition to its name, in bytes: about as much as a protocol
-    /// writes around it.
+    /// The number of bytes that are counted for a conversation in addition to its name. A protocol adds about as many
+    /// bytes to a conversation.
     package static let entryOverhead = 192
 
-    /// Creates a page of the first conversations that fit into `maxBytes`, at least one.
+    /// Creates a page of the first conversations that fit into `maxBytes`, but at least one conversation.
     ///
     /// - Parameters:
-    ///   - found: the conversations that were read: `limit` of them, if there are that many.
+    ///   - found: the conversations that were read. There are `limit` conversations, or fewer if fewer exist.
     ///   - limit: the requested number of conversations.
     package init(firstOf found: [ConversationSummary], limit: Int, maxBytes: Int) {
         let count = found.countFitting(inBytes: maxBytes, overhead: Self.entryOverhead) { $0.name.utf8.count }
@@ -45,7 +46,7 @@ extension ConversationPage {
 }
 
 extension Collection {
-    /// Returns how many of the first elements fit into `maxBytes`; at least one if there is any.
+    /// Returns how many of the first elements fit into `maxBytes`; at least one if the collection is not empty.
     ///
     /// - Parameter overhead: the size that is added for each element, in bytes.
     fileprivate func countFitting(

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Builds an ``InboxPage`` from a store's entries in ascending order. It adds entries for the holes, and keeps to the
+/// Builds an ``InboxPage`` from a store's entries in ascending order. It adds entries for the holes, and applies the
 /// limits.
 package struct InboxPageBuilder {
     private var entries: [InboxEntry] = []
@@ -16,11 +16,11 @@ package struct InboxPageBuilder {
         self.limit = StoreSettings.pageLimit(limit)
     }
 
-    /// The most stored entries that a page can hold.
+    /// The maximum number of stored entries in a page.
     package var capacity: Int { limit }
 
-    /// Returns whether an entry with this seq fits, and adds an entry for the hole before that entry. After the first
-    /// false, the page is full.
+    /// Returns whether an entry with this seq fits. Adds an entry for the hole before that entry, if there is a hole.
+    /// After the first result of false, the page is full.
     package mutating func hasRoom(before seq: UInt64) -> Bool {
         guard !isCut, seq > last, entries.count < limit, bytes < StoreSettings.maxPageBytes else {
             isCut = true
@@ -40,7 +40,7 @@ package struct InboxPageBuilder {
         self.bytes += bytes
     }
 
-    /// Returns the page. Call this after every stored entry was offered, or after one did not fit.
+    /// Returns the page. Call this after all stored entries were offered, or after an entry did not fit.
     package consuming func finish(_ position: InboxPosition) -> InboxPage {
         if !isCut, entries.count < limit, last < position.head {
             appendHole(through: position.head)

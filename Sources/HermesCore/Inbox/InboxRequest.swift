@@ -4,14 +4,16 @@
 /// A request of an account about its inbox or its conversations. The requests of every protocol are translated to this
 /// type. ``InboxRequests`` answers them by the same rules for all protocols.
 ///
-/// A `limit` of 0 asks for the usual number of entries. A limit above the largest number counts as the largest number
+/// A `limit` of 0 asks for the usual number of entries. A limit above the maximum counts as the maximum
 /// (``PageLimit``).
 package enum InboxRequest: Sendable, Hashable {
-    /// The entries after a seq, whether or not they were already delivered. Clients use it to pull or to synchronize.
+    /// The entries after a seq, whether or not they were already delivered. Clients use this request to pull or to
+    /// synchronize.
     case page(after: UInt64, limit: Int)
-    /// Stored messages of a conversation with a conversation seq below `before`; nil: the newest.
+    /// The newest stored messages of a conversation. If `before` is set, the page contains only messages with lower
+    /// conversation seqs.
     case history(ConversationID, before: UInt64?, limit: Int)
-    /// The account's conversations after a place; nil: from the first.
+    /// The account's conversations after a place. If the place is nil, the page begins with the first conversation.
     case conversations(after: ConversationPlace?, limit: Int)
     /// Marks the messages of a conversation up to a conversation seq as read.
     case markRead(ConversationID, upTo: UInt64)
@@ -23,7 +25,7 @@ package enum InboxRequest: Sendable, Hashable {
 package struct PageLimit: Sendable, Hashable {
     /// The limit for a page of the inbox.
     package static let inbox = PageLimit(usual: 200, most: 1_000)
-    /// The limit for a page of history. It is lower, because messages are larger than most entries.
+    /// The limit for a page of history. This limit is lower, because messages are larger than most entries.
     package static let history = PageLimit(usual: 50, most: 500)
     /// The limit for a page of the list of conversations.
     package static let conversations = PageLimit(usual: 100, most: 1_000)
@@ -32,7 +34,7 @@ package struct PageLimit: Sendable, Hashable {
     package let usual: Int
     package let most: Int
 
-    /// Returns the number of entries for a request with this limit. The limit 0 means that the request has none.
+    /// Returns the number of entries for a request with this limit. The limit 0 means that the request sets no limit.
     package func applied(to limit: Int) -> Int { limit <= 0 ? usual : min(limit, most) }
 }
 
@@ -49,8 +51,8 @@ package enum InboxAnswer: Sendable, Hashable {
 package struct HistoryPage: Sendable, Hashable {
     /// The messages, in ascending order of their conversation seqs.
     package let messages: [Message]
-    /// Whether older messages follow: those before the first message of this page. A page without messages is the last
-    /// one.
+    /// Whether there are messages that are older than the first message of this page. A page without messages is the
+    /// last page.
     package let hasMore: Bool
 
     package init(messages: [Message], hasMore: Bool) {
@@ -62,9 +64,9 @@ package struct HistoryPage: Sendable, Hashable {
 /// An answer, and its cost for the account that asked.
 package struct InboxReply: Sendable, Hashable {
     package let answer: InboxAnswer
-    /// The amount that was read from the store, even if the answer contains less; nil: nothing was read.
+    /// The amount that was read from the store, even if the answer contains less; nil if nothing was read.
     package let cost: ReadCost?
-    /// The reach of a change; nobody for a request that changes nothing.
+    /// The reach of a change; ``ChangeReach/nobody`` for a request that changes nothing.
     package let reach: ChangeReach
 
     package init(answer: InboxAnswer, cost: ReadCost?, reach: ChangeReach = .nobody) {
@@ -74,14 +76,14 @@ package struct InboxReply: Sendable, Hashable {
     }
 }
 
-/// The entries and devices that a change reaches. The account that caused the change pays for them, as a sender pays
-/// for the recipients of a message.
+/// The entries and devices that a change reaches. They count towards the rate limits of the account that caused the
+/// change, like the recipients of a message that the account sends.
 package struct ChangeReach: Sendable, Hashable {
     package static let nobody = ChangeReach(entries: 0, devices: 0)
 
     /// The number of inbox entries that the change caused, including those of the acting account.
     package let entries: Int
-    /// The number of connected devices that are told of the entries. A device counts once for each entry.
+    /// The number of connected devices that are notified of the entries. A device counts once for each entry.
     package let devices: Int
 
     package init(entries: Int, devices: Int) {
@@ -92,8 +94,8 @@ package struct ChangeReach: Sendable, Hashable {
 
 /// The amount that was read from the store.
 package struct ReadCost: Sendable, Hashable {
-    /// The messages that were left out of a page of history and cost as much as one entry: the server looks at each of
-    /// them, but does not read its content.
+    /// The number of left-out messages that cost as much as one entry. When a page of history leaves out a message, the
+    /// server looks at the message, but does not read its content.
     static let passedPerEntry = 16
 
     /// The number of entries, messages or conversations.

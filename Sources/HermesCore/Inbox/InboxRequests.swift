@@ -5,9 +5,9 @@
 /// the account takes part in the conversation, limits entries and bytes, lets readers take turns, and determines the
 /// cost of an answer. Thread-safe.
 ///
-/// The completion of a read runs in a task of the ``ReadGate``, and that of a change on the committer's thread. If the
-/// request is refused, the completion runs at once on the caller's thread. Completions must not block; a gateway posts
-/// the result to its loop's mailbox.
+/// The completion of a read runs in a task of the ``ReadGate``, and the completion of a change runs on the committer's
+/// thread. If the request is refused, the completion runs at once on the caller's thread. Completions must not block; a
+/// gateway posts the result to the mailbox of its event loop.
 package final class InboxRequests: Sendable {
     private let store: any MessageStore
     private let social: any SocialStore
@@ -18,7 +18,7 @@ package final class InboxRequests: Sendable {
 
     /// - Parameters:
     ///   - reads: the gate in which all reads take turns.
-    ///   - recallWindow: for how long a message can be recalled.
+    ///   - recallWindow: the time after sending within which a message can be recalled.
     init(
         store: any MessageStore,
         social: any SocialStore,
@@ -40,7 +40,7 @@ package final class InboxRequests: Sendable {
     /// - Parameters:
     ///   - request: the request.
     ///   - user: the account that asks.
-    ///   - source: the source in whose turn a read runs (``ReadGate``); nil: the account.
+    ///   - source: the source in whose turn a read runs (``ReadGate``); nil means the account.
     ///   - maxBytes: the largest size of a page, in bytes. Each entry counts with its content and an overhead, such as
     ///     ``InboxPage/entryOverhead``. One entry always fits.
     ///   - completion: called exactly once. Errors: `.invalidArgument`, `.notFound`, `.forbidden`, `.overloaded`,
@@ -83,7 +83,7 @@ package final class InboxRequests: Sendable {
         }
     }
 
-    /// Answers a request, for callers that can wait.
+    /// Answers a request, and waits for the result.
     package func answer(
         _ request: InboxRequest,
         for user: UserID,
@@ -137,7 +137,8 @@ package final class InboxRequests: Sendable {
     ) async throws(HermesError) -> InboxReply {
         let limit = PageLimit.inbox.applied(to: limit)
         // The time is taken before the page is read: when the clock jumps, the store corrects the expiries first
-        // (``ClockJump``). With a later time, entries that were read before the correction could seem to be expired.
+        // (``ClockJump``). If the time were taken later, entries that were read before the correction could seem to be
+        // expired.
         let expiryTime = time.expiryTime()
         let stored = try await store.entries(of: user, after: Self.storable(seq), limit: limit)
         // The cost includes expired entries, because they were also read.
@@ -146,12 +147,13 @@ package final class InboxRequests: Sendable {
         return InboxReply(answer: .page(page.cut(toBytes: maxBytes)), cost: cost)
     }
 
-    /// A reading of history that is under way. It may take several reads.
+    /// A history request that is under way. The request may need several reads.
     private struct HistoryReading: Sendable {
         let conversation: ConversationID
-        /// The conversation seq above which messages are read; nil: not known yet.
+        /// The conversation seq above which messages are read; nil if it is not known yet.
         var after: UInt64?
-        /// The conversation seq below which the next read goes on; nil: at the newest message.
+        /// The conversation seq below which the next read continues; nil if the next read begins with the newest
+        /// message.
         var before: UInt64?
         let limit: Int
         let maxBytes: Int
@@ -160,14 +162,14 @@ package final class InboxRequests: Sendable {
         var passed = 0
     }
 
-    /// Reads stored messages. In a group, the reader gets only messages that were sent after it joined, unless the
-    /// group's history is open (``GroupSummary/isHistoryOpen``).
+    /// Reads stored messages. In a group, the reader gets only messages that were sent after the reader joined, unless
+    /// the group's history is open (``GroupSummary/isHistoryOpen``).
     ///
-    /// Messages that have expired stay in the store until the next purge. They are left out, and each read passes over a
-    /// bounded number of them. If a read finds nothing else, the request takes another turn to read on, so that a page
-    /// without messages is always the last one.
+    /// Messages that have expired stay in the store until the next purge. They are left out, and each read leaves out a
+    /// bounded number of them. If a read finds only expired messages, the request waits for another turn and then
+    /// continues. So a page without messages is always the last page.
     ///
-    /// - Returns: false if too many reads wait already; then the completion is not called.
+    /// - Returns: false if too many reads wait already; the completion is then not called.
     private func readHistory(
         _ reading: HistoryReading,
         _ source: CommitSource,
@@ -178,7 +180,8 @@ package final class InboxRequests: Sendable {
             do throws(HermesError) {
                 while true {
                     if let reply = try await step(&reading) { return completion(.success(reply)) }
-                    // Without room for another turn, the read goes on in this one: its work must be charged.
+                    // If there is no room for another turn, the read continues in this turn, because the work that it
+                    // has done must be charged.
                     if readHistory(reading, source, completion) { return }
                 }
             } catch {
@@ -189,11 +192,11 @@ package final class InboxRequests: Sendable {
 
     /// Reads a part of the history.
     ///
-    /// - Returns: the reply; nil if the reading must go on.
+    /// - Returns: the reply; nil if the reading must continue.
     private func step(_ reading: inout HistoryReading) async throws(HermesError) -> InboxReply? {
         let start = try await firstSeq(of: reading)
         reading.after = start
-        // One message more than requested shows whether more follow.
+        // Read one additional message, which shows whether more messages follow.
         let found = try await store.history(
             HistoryQuery(
                 of: reading.conversation,
@@ -211,7 +214,7 @@ package final class InboxRequests: Sendable {
             return nil
         }
         let bytes = messages.reduce(0) { $0 + $1.content.bytes.count }
-        // The store itself ends a page that has so many bytes, or after many messages that it has left out. Then more
+        // The store itself ends a page at this size, or after it has left out many messages. In both cases, more
         // messages may follow.
         let isCut = bytes >= min(reading.maxBytes, StoreSettings.maxPageBytes) || found.next != nil
         let history = HistoryPage(
@@ -246,9 +249,9 @@ package final class InboxRequests: Sendable {
 
     // MARK: Changing
 
-    /// Marks messages as read, for the peer of a 1:1 conversation and for the reader's own other devices. In a group,
-    /// the other members are not told, because the marks would far outnumber the messages. A peer that blocks the
-    /// reader, or that the reader blocks, is not told. A mark that is not ahead of the last one has no effect.
+    /// Marks messages as read. The peer of a 1:1 conversation and the reader's other devices get the mark. In a group,
+    /// the other members do not get it, because the marks would far outnumber the messages. The peer does not get the
+    /// mark if one of the two accounts blocks the other account. A mark that is not above the last mark has no effect.
     private func markRead(
         _ conversation: ConversationID,
         upTo seq: UInt64,

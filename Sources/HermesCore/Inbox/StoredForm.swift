@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The encoding of values in stores. A form may only be extended at its end, because files outlive versions.
+/// The encoding of values in stores. A form may only be extended at its end, because new versions read the files of old
+/// versions.
 ///
 /// Numbers are little-endian. Each text is preceded by its length.
 package enum StoredForm {
@@ -56,7 +57,7 @@ package enum StoredForm {
         take(8, from: &bytes).map { Timestamp(rawValue: Int64(bitPattern: $0)) }
     }
 
-    /// Appends 1 and the two accounts, or 2, the group and four zero bytes.
+    /// Appends a 1:1 conversation as 1 and the two accounts. Appends a group as 2, the group and four zero bytes.
     static func append(_ conversation: ConversationID, to bytes: inout [UInt8]) {
         switch conversation {
         case .direct(let low, let high):

@@ -164,8 +164,8 @@ extension MemoryState {
         case .device(let device, let user):
             tokens = tokens.filter { $0.value.owner != TokenOwner(user: user, device: device) }
             records[user]?.devices.removeAll { $0.description.id == device }
-            // Releases entries by the rule for an inbox that is not crowded. The next acknowledgement checks whether
-            // the inbox is crowded.
+            // Release entries by the rule for an inbox that is not crowded. The next acknowledgement checks whether the
+            // inbox is crowded.
             let released = InboxCursors(records[user]?.devices ?? []).released(isCrowded: false)
             records[user]?.inbox.acknowledged = released
             forgetPushToken(device, of: user)

@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Administrators of the console. Part of ``MemoryState``.
+/// The administrators of the console, as a part of ``MemoryState``.
 struct MemoryAdministrators: Sendable {
     private(set) var byName: [AdministratorName: Administrator] = [:]
-    /// The audit log, oldest entries first.
+    /// The audit log, with the oldest entries first.
     private(set) var log: [AuditEntry] = []
     private var lastID: Int64 = 0
 

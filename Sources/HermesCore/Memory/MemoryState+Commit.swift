@@ -103,7 +103,7 @@ extension MemoryState {
 
     /// Returns the recipients whose inboxes have room for a message.
     ///
-    /// - Throws: `.inboxFull` if none but the sender has room; `.tooMuchUnread`.
+    /// - Throws: `.inboxFull` if the message would reach no recipient except the sender; `.tooMuchUnread`.
     private func roomy(
         _ recipients: [UserID],
         for append: MessageAppend,
@@ -219,7 +219,8 @@ extension MemoryState {
         return cursor
     }
 
-    /// Updates the seq up to which no device waits, after a device's cursor has moved or a device was added.
+    /// Updates the seq up to which no device waits for entries. Call this after a device's cursor has moved, or after a
+    /// device was added.
     mutating func releaseEntries(of user: UserID) {
         guard let record = records[user] else { return }
         let isCrowded = settings.inbox.isCrowded(record.inbox.use)
@@ -247,7 +248,7 @@ extension MemoryState {
         let event = InboxEvent.recalled(
             RecalledMessage(id, in: conversation, conversationSeq: stored.message.conversationSeq, by: user)
         )
-        // Accounts may have been deleted meanwhile.
+        // Some of the accounts may have been deleted meanwhile.
         let recipients = stored.deliveries.map(\.user).filter { records[$0] != nil }
         let deliveries = recipients.isEmpty ? [] : try appendEvent(event, to: recipients, now: now)
         usedBytes -= stored.message.content.bytes.count
@@ -262,9 +263,9 @@ extension MemoryState {
         if let refusal = StoreRefusals.recipients(recipients) { throw refusal }
     }
 
-    /// Whether the inbox has room for an entry other than a message. If not, the entry counts as refused.
+    /// Whether the inbox has room for an entry that is not a message. If not, the entry counts as refused.
     ///
-    /// - Parameter actor: the account that causes the entry; nil: a back end.
+    /// - Parameter actor: the account that causes the entry; nil if a back end causes it.
     func hasReserve(_ user: UserID, by actor: UserID?, _ weight: Int) -> Bool {
         let use = records[user]?.inbox.use ?? Holding()
         var hasRoom = settings.inbox.hasReserve(in: use, adding: weight)

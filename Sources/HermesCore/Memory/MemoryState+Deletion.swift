@@ -5,7 +5,7 @@ import DequeModule
 
 /// The deletion of accounts.
 extension MemoryState {
-    /// - Returns: the deliveries to groups and contacts.
+    /// - Returns: the deliveries to the members of groups and to contacts.
     mutating func deleteAccount(_ user: UserID, now: Timestamp) throws(HermesError) -> [InboxDelivery] {
         guard let record = records[user] else { throw StoreRefusals.noSuchAccount }
         let name = record.stored.account.nickName

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The nodes, and where each device is connected.
+/// The nodes, and the node to which each device is connected.
 struct MemoryPlaces: Sendable {
     struct Node: Sendable {
         var epoch: UInt64 = 0
@@ -13,7 +13,8 @@ struct MemoryPlaces: Sendable {
     struct User: Sendable {
         var devices: [DeviceID: DevicePlace] = [:]
         var nodes = NodeSet()
-        /// The number of times that the user went from no node to at least one, or back.
+        /// The number of times that the user came online or went offline. A user is online if at least one device of
+        /// the user is connected to a node.
         var version: UInt64 = 0
     }
 
@@ -49,7 +50,7 @@ struct MemoryPlaces: Sendable {
 
     func nodes(of user: UserID) -> NodeSet { users[user]?.nodes ?? NodeSet() }
 
-    /// - Returns: the user's transition between online and offline; nil if the change makes none.
+    /// - Returns: the user's transition between online and offline; nil if there is no transition.
     mutating func change(_ user: UserID, _ body: (inout [DeviceID: DevicePlace]) -> Void) -> PresenceChange? {
         var row = users[user] ?? User()
         body(&row.devices)

@@ -46,8 +46,8 @@ extension MemoryState {
         return deleted
     }
 
-    /// Removes the reference of one inbox to a message. If it was the last one and the time to keep the content is
-    /// over, the content is dropped.
+    /// Removes the reference of one inbox to a message. If this was the last reference and the time to keep the content
+    /// is over, the content is dropped.
     mutating func release(_ id: MessageID, now: Timestamp) {
         messages[id]?.references -= 1
         if let stored = messages[id], stored.references == 0, corrected(stored.contentKeptUntil, of: stored) <= now {

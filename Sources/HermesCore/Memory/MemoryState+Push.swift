@@ -19,9 +19,10 @@ struct StoredPushClaim {
 /// A push to many accounts, and its progress.
 struct StoredPushJob {
     let job: PushJob
-    /// For "everyone": the last account that gets the push. Accounts that are created later do not get it.
+    /// For a push to everyone, the last account that gets the push. Accounts that are created later do not get it.
     let lastUser: Int32
-    /// The number of named users that are done; for "everyone", the last account that is done.
+    /// For a push to named users, the number of users that are done. For a push to everyone, the last account that is
+    /// done.
     var cursor = 0
 }
 
@@ -65,7 +66,7 @@ extension MemoryState {
         return nil
     }
 
-    /// Returns the record of an earlier push that took the same claim; nil if there is none.
+    /// Returns the record of an earlier push that made the same claim; nil if there is none.
     private func taken(_ claim: PushClaim, now: Timestamp) throws(HermesError) -> StoredPushClaim? {
         guard let first = pushClaims[PushClaimKey(owner: claim.owner, key: claim.key)],
             !claim.comesAfter(first.expiresAt, now: now)
@@ -135,6 +136,6 @@ extension MemoryState {
 }
 
 extension Push {
-    /// The name under which a push replaces an earlier one: the collapse key together with the device.
+    /// The name under which a push replaces an earlier push: the collapse key together with the device.
     package var collapseName: String { (device?.rawValue ?? "") + " " + content.collapseKey }
 }

@@ -5,12 +5,12 @@ extension MemoryState {
     /// The push token of a device.
     struct PushRow {
         var token: PushToken
-        /// ``PushToken/identity``.
+        /// The ``PushToken/identity`` of the token.
         var identity: String
         var setAt: Timestamp
         var pushedUpTo: UInt64
 
-        /// Whether this is the token with a service and an identity.
+        /// Whether this is the token with the given service and identity.
         func isSame(_ service: PushToken.Service, _ identity: String) -> Bool {
             token.service == service && self.identity == identity
         }
@@ -118,7 +118,7 @@ extension MemoryState {
         return page(users, after: user, limit: limit)
     }
 
-    /// Forgets a device's push token, because the device's login was revoked.
+    /// Forgets a device's push token. Called when the device's login or the push token itself is revoked.
     mutating func forgetPushToken(_ device: DeviceID, of user: UserID) { pushRows[user]?[device] = nil }
 
     // MARK: Webhooks
@@ -135,7 +135,7 @@ extension MemoryState {
                 .init(number: webhooks.lastNumber, event: event, attempts: 0, due: event.createdAt)
             )
         }
-        // An account may have been deleted meanwhile.
+        // Some of the accounts may have been deleted meanwhile.
         let known = marks.filter { records[$0.key] != nil }
         webhooks.marks.merge(known, uniquingKeysWith: max)
         let before = webhooks.items.count

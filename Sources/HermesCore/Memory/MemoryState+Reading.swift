@@ -97,7 +97,7 @@ extension MemoryState {
         )
     }
 
-    /// Returns a message in its present state: its sender may have a new name, or none if the account is deleted.
+    /// Returns a message in its current state. The sender may have a new name, or no name if the account is deleted.
     func current(_ id: MessageID) -> Message? {
         guard let message = messages[id]?.message else { return nil }
         return Message(

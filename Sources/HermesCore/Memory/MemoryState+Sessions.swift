@@ -11,13 +11,14 @@ extension MemoryState {
         var queue: [QueuedPublication] = []
         var released: Set<UInt64> = []
         var received: Set<UInt16> = []
-        /// The stored parts of incomplete publications, by packet identifier and number of the part: a hash of the
-        /// content, and the targets that have the part.
+        /// The stored parts of incomplete publications, by packet identifier and by number of the part. A part consists
+        /// of a hash of the content and the targets that have the part.
         var parts: [UInt16: [Int: (content: Int64, targets: [PublicationTarget])]] = [:]
 
         var holding: Holding { Holding(entries: stored.queuedCount, bytes: stored.queuedBytes) }
 
-        /// Records that a packet identifier was received, or which targets have a part of its publication.
+        /// Records that a packet identifier was received. For a part of a publication, records the targets that have
+        /// this part.
         mutating func mark(_ mark: ReceivedMark, _ extent: ReceivedMark.Extent, _ targets: [PublicationTarget]) {
             switch extent {
             case .whole:
@@ -127,7 +128,7 @@ extension MemoryState {
         }
     }
 
-    /// - Parameter opening: the opening that must be the session's last one; nil: not checked.
+    /// - Parameter opening: the opening that must be the session's last opening; nil if this is not checked.
     private func check(_ id: DurableSessionID, wasLast opening: UInt64?) throws(HermesError) {
         guard let opening, let last = durable[id]?.stored.place?.opening else { return }
         if last != opening { throw StoreRefusals.openedElsewhere }
@@ -146,7 +147,7 @@ extension MemoryState {
         return .done
     }
 
-    /// Counts a change of a session's queue for the source that pays for it.
+    /// Counts a change of a session's queue for the source that pays for the queue.
     private func count(from before: Holding, to session: Session) {
         var change = OwnerTally()
         change.add(-before, of: session.stored.payer)
@@ -192,7 +193,7 @@ extension MemoryState {
         return opened
     }
 
-    /// Closes a session whose process, and with it the connection, is gone.
+    /// Closes a session after its process has ended. The session's connection has then ended, too.
     mutating func close(_ id: DurableSessionID, now: Timestamp) {
         let expiresAt = durable[id]?.stored.expiry.map { now.advanced(by: $0) }
         durable[id]?.close(sentUpTo: .max, expiresAt: expiresAt, now: now)
@@ -258,8 +259,8 @@ extension MemoryState {
             }
             var outcome = QueueMove.Outcome.takenOut
             if let target = item.target {
-                // The publication is first subtracted from its owner's share, so that an owner whose share is full can
-                // move the publication to another queue of the same owner.
+                // The publication is first subtracted from its owner's share. Otherwise an owner with a full share
+                // could not move the publication to another queue of its own.
                 var leaving = OwnerTally()
                 leaving.add(Holding(entries: -1, bytes: -queued.weight), of: source.stored.payer)
                 var staying = OwnerTally()
@@ -301,7 +302,8 @@ extension MemoryState {
         return stored
     }
 
-    /// Records the present ends of a renamed account's queues: publications up to there were queued under the old name.
+    /// Records the current ends of a renamed account's queues. The publications up to these ends were queued under the
+    /// old name.
     mutating func markRenamed(_ user: UserID) {
         for (id, session) in durable where session.stored.key.owner == .account(user) {
             durable[id]?.stored.renamedAt = session.stored.head

@@ -6,7 +6,7 @@ import DequeModule
 /// The state of ``MemoryStore``: accounts with their inboxes, conversations with their messages, and everything else
 /// that is stored.
 struct MemoryState {
-    /// An account and everything that belongs to it alone.
+    /// An account, and everything that belongs only to this account.
     struct Record {
         var stored: StoredAccount
         var devices: [Device] = []
@@ -16,7 +16,7 @@ struct MemoryState {
         var collapsible: [String: UInt64] = [:]
     }
 
-    /// An inbox. Of the seqs 1 … head, it has the remaining entries, ascending.
+    /// An inbox. It contains the remaining entries with seqs from 1 to `head`, in ascending order.
     struct Inbox {
         var head: UInt64 = 0
         /// The last seq that no device waits for any more.
@@ -44,8 +44,8 @@ struct MemoryState {
 
         var oldest: UInt64 { entries.first?.seq ?? head + 1 }
 
-        /// Returns the index of the first entry after a seq. Without holes, the index follows from the seq. With holes,
-        /// the index can only be smaller.
+        /// Returns the index of the first entry after a seq. If there are no holes, the index follows from the seq. If
+        /// there are holes, the index may be smaller.
         func firstIndex(after seq: UInt64) -> Int {
             guard seq >= oldest else { return 0 }
             var index = Int(min(seq - oldest + 1, UInt64(entries.count)))
@@ -59,7 +59,7 @@ struct MemoryState {
         let committedAt: Timestamp
         let item: Item
         var source = EntrySource.server
-        /// The bytes that the entry counts for (``InboxBudget``).
+        /// The number of bytes that are counted for the entry (``InboxBudget``).
         var bytes = 0
     }
 
@@ -68,10 +68,10 @@ struct MemoryState {
         case event(InboxEvent, expiresAt: Timestamp)
     }
 
-    /// A message, its references, and how long its parts must stay.
+    /// A message, its references, and the times until which its parts must stay.
     struct StoredMessage {
         var message: Message
-        /// A hash of the content. It outlives the content, so that a repetition is recognized.
+        /// A hash of the content. The hash outlives the content, so that a repetition is recognized.
         let contentHash: Int
         var hasContent = true
         /// The inbox entries of the message, including those that were purged.
@@ -85,7 +85,7 @@ struct MemoryState {
     }
 
     struct Conversation {
-        /// The newest conversation seq so far, and when its message was sent.
+        /// The newest conversation seq so far, and the time at which its message was sent.
         var lastSeq: UInt64 = 0
         var lastAt: Timestamp?
         /// The known message ids by conversation seq.
@@ -98,7 +98,7 @@ struct MemoryState {
     struct Token {
         let owner: TokenOwner
         let issuedAt: Timestamp
-        /// The order of tokens: a newer token has a larger number.
+        /// The number of the token. A newer token has a larger number.
         let number: UInt64
     }
 
@@ -123,7 +123,7 @@ struct MemoryState {
     var usedBytes = 0
     var records: [UserID: Record] = [:]
     var names: [String: UserID] = [:]
-    /// The former names of accounts that are not free yet, each with the account that had it.
+    /// The former names that are not free yet. The value is the account that had the name.
     var keptNames: [String: UserID] = [:]
     var lastUser: Int32 = 0
     var tokens: [TokenHash: Token] = [:]
@@ -153,7 +153,7 @@ struct MemoryState {
     var places = MemoryPlaces()
     /// The wills of the clients of several nodes.
     var wills: [WillID: HeldWill] = [:]
-    /// The bytes of each account's unread 1:1 messages in others' inboxes.
+    /// The bytes of each account's unread 1:1 messages in the inboxes of other accounts.
     var unread: [UserID: Int] = [:]
     let queues: QueueBudget
     let inboxes = InboxLedger()

@@ -3,9 +3,10 @@
 
 import Synchronization
 
-/// All stores in memory: the executable specification of the ports, and the store of tests.
+/// An implementation of all stores in memory. It is the executable specification of the ports. Tests use it, and so do
+/// servers without a database.
 ///
-/// State: one `Mutex` around ``MemoryState``; every call is one critical section. Nothing outlives the process.
+/// State: one `Mutex` around ``MemoryState``; every call is one critical section. No data outlives the process.
 package final class MemoryStore: Sendable {
     private final class Record: Sendable {
         let state: Mutex<MemoryState>
@@ -14,7 +15,7 @@ package final class MemoryStore: Sendable {
     }
 
     private let record: Record
-    /// The process that uses this object; nil: it is not one of several processes.
+    /// The process that uses this object; nil if the store is not used by several processes.
     private let node: NodeIdentity?
 
     /// Creates an empty store with a new epoch.
@@ -32,8 +33,8 @@ package final class MemoryStore: Sendable {
     /// its writes are refused.
     package func fenced(for node: NodeIdentity) -> MemoryStore { MemoryStore(record, node) }
 
-    /// Makes writes fail with `.storageUnavailable`, like a full disk, if the stored contents would exceed this number
-    /// of bytes. Nil: no limit.
+    /// Makes writes fail with `.storageUnavailable`, as on a full disk, if the stored contents would reach this number
+    /// of bytes. If the number is nil, there is no limit.
     package func setCapacity(bytes: Int?) {
         record.state.withLock { $0.capacityBytes = bytes }
     }
@@ -44,7 +45,7 @@ package final class MemoryStore: Sendable {
         try run { (state) throws(HermesError) in try body(state) }
     }
 
-    /// Runs a write, unless this process was removed: in that case other processes already do its work.
+    /// Runs a write, unless this process was removed. After a removal, other processes already do its work.
     func write<Value: Sendable>(
         _ body: (inout MemoryState) throws(HermesError) -> Value
     ) throws(HermesError) -> Value {

@@ -1,17 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Records that are found by the hash of a secret, and have unique names: keys of the HTTP API, invitations. Part of
-/// ``MemoryState``.
+/// Records that are found by the hash of a secret and that have unique names. The keys of the HTTP API and the
+/// invitations are such records. This type is a part of ``MemoryState``.
 struct NamedSecrets<Record: Sendable>: Sendable {
     private var entries: [(hash: TokenHash, name: String, record: Record)] = []
     private var lastID: Int64 = 0
 
-    /// All records, oldest first.
+    /// All records, with the oldest record first.
     var all: [Record] { entries.map(\.record) }
 
     /// - Parameter make: makes the record for a new id.
-    /// - Returns: nil if the name is taken.
+    /// - Returns: the record; nil if the name is taken.
     mutating func insert(_ hash: TokenHash, named name: String, _ make: (Int64) -> Record) -> Record? {
         guard !entries.contains(where: { $0.name == name }) else { return nil }
         lastID += 1
@@ -28,7 +28,7 @@ struct NamedSecrets<Record: Sendable>: Sendable {
         entries[index].record = body(entries[index].record)
     }
 
-    /// Returns the hash of the first record that is wanted.
+    /// Returns the hash of the first record for which `isWanted` returns true.
     func hash(where isWanted: (Record) -> Bool) -> TokenHash? { entries.first { isWanted($0.record) }?.hash }
 
     /// - Returns: whether there was a record with this name.

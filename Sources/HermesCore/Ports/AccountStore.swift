@@ -6,21 +6,22 @@
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `AccountStoreConformance` of HermesTestKit.
 package protocol AccountStore: InvitationStore {
-    /// Creates an account; ids ascend from 1. The same commit counts a use of the account's invitation.
+    /// Creates an account. Ids ascend from 1. The same commit counts a use of the account's invitation.
     /// - Throws: `.nameTaken`, `.invitationRequired`, `.storageUnavailable`.
     func create(_ account: NewAccount, now: Timestamp) async throws(HermesError) -> Account
 
-    /// Finds one account and its password hash; nil if there is none.
+    /// Returns an account and its password hash; nil if there is no such account.
     func find(_ key: AccountKey) async throws(HermesError) -> StoredAccount?
 
-    /// Returns accounts with an id above `id` (nil: from the first), ascending.
+    /// Returns accounts with an id above `id`, or with any id if `id` is nil, in ascending order of their ids.
     func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account]
 
-    /// Returns accounts with an id above `id` (nil: from the first) whose name contains a text, ascending. Looks at no
-    /// more than ``StoreSettings/maxSearched`` accounts.
+    /// Returns accounts whose name contains a text, in ascending order of their ids. If `id` is not nil, only accounts
+    /// with a higher id are returned. Looks at no more than ``StoreSettings/maxSearched`` accounts.
     ///
     /// - Parameter key: the text in the form of ``NickName/key``.
-    /// - Returns: the accounts that were found, and the last account that was looked at if there are more after it.
+    /// - Returns: the accounts that were found, and the last account that was looked at. The second value is nil if no
+    ///   accounts follow.
     func accounts(
         after id: UserID?,
         named key: String,
@@ -28,48 +29,49 @@ package protocol AccountStore: InvitationStore {
     ) async throws(HermesError) -> (found: [Account], next: UserID?)
 
     /// Changes the fields that are not nil, and revokes tokens if the change says so, in one commit.
-    /// - Throws: `.notFound`, `.nameTaken`, `.wrongCredentials` if another password is expected, `.storageUnavailable`.
+    /// - Throws: `.notFound`, `.nameTaken`, `.wrongCredentials` if the change expects another password,
+    ///   `.storageUnavailable`.
     func update(_ id: UserID, _ change: AccountChange) async throws(HermesError) -> Account
 
     /// Returns the names that accounts had before ``update(_:_:)`` gave them other names, and the names of deleted
     /// accounts. Nobody can take such a name (`.nameTaken`) until ``free(_:)`` frees it.
     func keptNames() async throws(HermesError) -> [KeptName]
 
-    /// Whether the name is still kept for this account.
+    /// Whether the name is still kept.
     func keeps(_ name: KeptName) async throws(HermesError) -> Bool
 
-    /// Frees a name.
+    /// Frees a kept name.
     func free(_ name: KeptName) async throws(HermesError)
 
     /// Performs ``WriteOperation/openDevice(_:)`` in a commit of its own.
     /// - Throws: `.notFound`, `.deviceLimitReached`, `.forbidden`, `.wrongCredentials`, `.storageUnavailable`.
     func open(_ opening: DeviceOpening, now: Timestamp) async throws(HermesError) -> Device
 
-    /// Reads everything for a login at once; nil if there is no such account, or the token is unknown or revoked.
+    /// Reads everything that a login needs, with one call. Returns nil if there is no such account, or if the token is
+    /// unknown or revoked.
     ///
     /// - Parameters:
     ///   - key: the account or token.
-    ///   - device: the device that logs in; nil: the token's own device.
-    ///   - address: the key from ``NetworkAddress/key(of:)``; nil: a local caller.
+    ///   - device: the device that logs in; nil if the token's own device logs in.
+    ///   - address: the key from ``NetworkAddress/key(of:)``; nil for a local caller.
     func standing(
         _ key: LoginKey,
         device: DeviceID?,
         address: String?
     ) async throws(HermesError) -> LoginStanding?
 
-    /// Records when devices were seen, and where accounts logged in from (the newest
-    /// ``StoreSettings/maxNetworksPerAccount`` of each account). Ignores devices and accounts that have been removed
-    /// meanwhile.
+    /// Records when devices were seen, and from which networks accounts logged in. Keeps only the newest
+    /// ``StoreSettings/maxNetworksPerAccount`` networks of each account. Ignores devices and accounts that have been
+    /// removed meanwhile.
     func note(_ traces: [LoginTrace]) async throws(HermesError)
 
     /// Returns the devices of an account, the oldest first.
     func devices(of user: UserID) async throws(HermesError) -> [Device]
 
-    /// Searches the devices of all accounts for those with a text in their id or name, and returns them in no
-    /// particular order. The case of ASCII letters does not matter. Looks at no more than the newest
-    /// ``StoreSettings/maxSearched`` devices.
+    /// Searches all accounts for devices that have a text in their id or name. Returns them in any order. The case of
+    /// ASCII letters does not matter. Looks at no more than the newest ``StoreSettings/maxSearched`` devices.
     ///
-    /// - Parameter text: with ASCII letters in lower case; not empty.
+    /// - Parameter text: the text to search for, with ASCII letters in lower case; it is not empty.
     func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice]
 
     /// Returns the tokens of an account, the newest first; at most ``StoreSettings/maxTokensPerDevice`` for each
@@ -80,11 +82,12 @@ package protocol AccountStore: InvitationStore {
     func owner(of token: TokenHash) async throws(HermesError) -> TokenOwner?
 
     /// Revokes tokens, and removes the device if the scope says so. A device whose token is revoked gets no more pushes
-    /// (``PushTokenStore``), because its holder has logged out or was locked out.
+    /// (``PushTokenStore``), because its user has logged out or was locked out.
     func revoke(_ scope: RevocationScope, now: Timestamp) async throws(HermesError)
 }
 
-/// A name that an account had. It is kept until nothing is left below `user/NAME/` that its next owner could read.
+/// A name that an account had. The name is kept as long as the next owner of the name could still read something below
+/// `user/NAME/`.
 package struct KeptName: Hashable, Sendable {
     /// The name in the form of ``NickName/key``.
     package let key: String
@@ -154,12 +157,12 @@ extension AccountStore {
 package struct DeviceOpening: Sendable, Hashable {
     package let user: UserID
     package let device: DeviceDescription
-    /// A token to be stored for the device; nil: none.
+    /// A token to be stored for the device; nil if there is none.
     package let token: TokenHash?
-    /// The proof that the login showed. If it is no longer valid, the device stays closed.
+    /// The proof that the login showed. If it is no longer valid, the opening is refused.
     package let shown: ShownProof
     package let proof: DeviceProof
-    /// The most devices that the account may have. A new device beyond this limit is refused.
+    /// The largest number of devices that the account may have. A new device beyond this limit is refused.
     package let maxDevices: Int
 
     package init(
@@ -179,15 +182,16 @@ package struct DeviceOpening: Sendable, Hashable {
     }
 
     /// Whether the device begins at the oldest entry, because it is new or shows its first proof. Before the first
-    /// proof, anybody could claim to be this device, so entries that were taken on such a claim do not count as taken.
+    /// proof, anybody could claim to be this device. So entries that were acknowledged before the first proof do not
+    /// count as acknowledged.
     ///
-    /// - Parameter known: the device's proof until now; nil: there is no such device.
+    /// - Parameter known: the device's proof until now; nil if there is no such device.
     package func beginsAnew(_ known: DeviceProof?) -> Bool {
         known.map { $0 == .claim && proof > .claim } ?? true
     }
 
-    /// Checks the opening. A new device needs room, and a known device needs a proof at least as strong as its stored
-    /// one. For both, the proof that the login showed must still be valid.
+    /// Checks the opening. A new device needs room, and a known device needs a proof that is at least as strong as its
+    /// stored proof. In both cases, the proof that the login showed must still be valid.
     ///
     /// - Parameters:
     ///   - known: the stored proof; nil if the device is new.
@@ -202,7 +206,7 @@ package struct DeviceOpening: Sendable, Hashable {
     ) throws(HermesError) {
         if let refusal = shown.refusal(password: present, isTokenKnown: isTokenKnown) { throw refusal }
         guard let known else {
-            // Merely claimed devices leave room for devices that prove their identity.
+            // Devices without a proof leave room for devices that prove their identity.
             let limit = proof == .claim ? maxDevices - maxDevices / 4 : maxDevices
             guard count < limit else {
                 throw HermesError(
@@ -225,14 +229,15 @@ package enum LoginKey: Sendable, Hashable {
     case token(TokenHash)
 }
 
-/// What the store has recorded about an account that logs in: its token, device, network and inbox position.
+/// The stored state of an account that logs in: its token, device, network and inbox position.
 package struct LoginStanding: Sendable {
     package let stored: StoredAccount
-    /// The owner of the token; nil without one.
+    /// The owner of the token; nil if the login shows no token.
     package let owner: TokenOwner?
-    /// The device that the login names, or else the token's device; nil if the account does not have it.
+    /// The device that the login names, or the token's device if the login names no device; nil if the account does not
+    /// have this device.
     package let device: Device?
-    /// The last login of the account from this network, accurate to about a day; nil: never.
+    /// The time of the account's last login from this network, accurate to about a day; nil if there was none.
     package let networkSeenAt: Timestamp?
     package let position: InboxPosition
 
@@ -266,12 +271,12 @@ package enum LoginTrace: Sendable, Hashable {
 /// The key for looking up an account.
 package enum AccountKey: Sendable, Hashable {
     case id(UserID)
-    /// By ``NickName/key``: case is ignored.
+    /// The name is compared by ``NickName/key``, so case is ignored.
     case nickName(NickName)
 
     /// - Parameter text: a decimal uid or a name. Digits are always a uid, so that nobody can take the place of a
     ///   deleted account by choosing its number as a name.
-    /// - Throws: `.notFound` for digits that are no uid; for other texts, the errors of ``NickName``.
+    /// - Throws: `.notFound` for digits that are not a uid; for other texts, the errors of ``NickName``.
     package init(uidOrName text: String) throws(HermesError) {
         let isDigits = text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         guard isDigits, !text.isEmpty else {
@@ -287,7 +292,7 @@ package enum AccountKey: Sendable, Hashable {
 package struct NewAccount: Sendable {
     package let nickName: NickName
     package let password: PasswordHash
-    /// The invitation that the account uses; nil: none.
+    /// The invitation that the account uses; nil if it uses none.
     package let invitation: TokenHash?
 
     package init(nickName: NickName, password: PasswordHash, invitation: TokenHash? = nil) {
@@ -308,9 +313,10 @@ package struct StoredAccount: Sendable {
     }
 }
 
-/// A change of an account; nil leaves a field as it is.
+/// A change of an account. A field that is nil is not changed.
 package struct AccountChange: Sendable {
-    /// The change is refused unless this password is still the stored one; nil: any password may be stored.
+    /// The password that must still be stored; nil if any password may be stored. If another password is stored, the
+    /// change is refused.
     package var expectedPassword: PasswordHash?
     /// Tokens to be revoked with the change.
     package var revokes: RevocationScope?
@@ -349,6 +355,6 @@ package enum RevocationScope: Sendable, Hashable {
     case allTokens(of: UserID, except: TokenHash?)
     /// The push token of a device.
     case pushToken(DeviceID, of: UserID)
-    /// The tokens of a device, which is also removed: its cursor no longer keeps entries.
+    /// The tokens of a device. The device is also removed, so its cursor no longer keeps entries.
     case device(DeviceID, of: UserID)
 }

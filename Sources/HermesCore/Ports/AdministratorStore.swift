@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores the administrators of the console and their audit log. Each change is durable when it returns.
+/// Stores the administrators of the console and their audit log. Each change is durable when the call returns.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `AdministratorStoreConformance` of HermesTestKit.
 package protocol AdministratorStore: Sendable {
@@ -18,7 +18,8 @@ package protocol AdministratorStore: Sendable {
 
     /// Marks a code as used.
     ///
-    /// - Returns: false if the code was already used. So if two logins use one code at once, only one of them succeeds.
+    /// - Returns: false if the code was already used. So if two logins use the same code at once, only one of them
+    ///   succeeds.
     func use(_ code: OneTimeCode, of name: AdministratorName) async throws(HermesError) -> Bool
 
     /// - Throws: `.notFound`, `.storageUnavailable`.
@@ -29,6 +30,6 @@ package protocol AdministratorStore: Sendable {
 
     /// Returns entries of the audit log, the newest first.
     ///
-    /// - Parameter id: only entries before this one; nil: from the newest on.
+    /// - Parameter id: the entry before which the returned entries lie; nil to begin with the newest entry.
     func auditLog(before id: Int64?, limit: Int) async throws(HermesError) -> [AuditEntry]
 }

@@ -3,9 +3,9 @@
 
 /// The time by which a read decides which entries have expired; see ``TimeSource/expiryTime()``.
 package struct ExpiryTime: Sendable {
-    /// The wall clock.
+    /// The time of the wall clock.
     package let now: Timestamp
-    /// Only entries that were stored at this time or later can count as expired; nil: all entries can.
+    /// Only entries that were stored at this time or later can count as expired; nil if all entries can.
     package let storedSince: Timestamp?
 
     package init(now: Timestamp, storedSince: Timestamp? = nil) {

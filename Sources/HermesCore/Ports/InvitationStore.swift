@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores invitations. Each change is durable when it returns. ``AccountStore/create(_:now:)`` counts a use of an
+/// Stores invitations. Each change is durable when the call returns. ``AccountStore/create(_:now:)`` counts a use of an
 /// invitation in the commit that creates the account.
 ///
 /// Implementations: `Memory/MemoryStore` and HermesSQLite. Both pass `InvitationStoreConformance` of HermesTestKit.

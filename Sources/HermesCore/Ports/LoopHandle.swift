@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A handle to an event loop, for the core, which does not use the event loops of SwiftNIO directly. The code that
-/// assembles the server makes it from a real event loop.
+/// A handle to an event loop. The core uses such handles, because it does not use the event loops of SwiftNIO directly.
+/// The code that assembles the server makes each handle from a real event loop.
 package struct LoopHandle: Sendable {
-    /// Runs work on the loop after its present work, in the order of the calls.
+    /// Runs work on the loop after the loop's present work, in the order of the calls.
     package let execute: @Sendable (@escaping @Sendable () -> Void) -> Void
     /// Whether the caller runs on this loop.
     package let isCurrent: @Sendable () -> Bool
@@ -15,7 +15,7 @@ package struct LoopHandle: Sendable {
 
     /// - Parameters:
     ///   - hasTime: by default, there is always time.
-    ///   - inTurn: nil: `execute` is used.
+    ///   - inTurn: if this is nil, `execute` is used.
     package init(
         execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         isCurrent: @escaping @Sendable () -> Bool,
@@ -32,8 +32,7 @@ package struct LoopHandle: Sendable {
 /// A value that belongs to one event loop and is touched only there.
 ///
 /// This is the only place where the topic plane bypasses the compiler's concurrency checks: the value is not Sendable,
-/// but this box is. ``value`` stops the process, even in release builds, if it is read on any thread other than the
-/// loop's.
+/// but this box is. A read of ``value`` on any thread except the loop's stops the process, even in release builds.
 package final class LoopConfined<Value>: @unchecked Sendable {  // Safe because `value` checks the loop on each access.
     package let loop: LoopHandle
     private let confined: Value
@@ -43,7 +42,7 @@ package final class LoopConfined<Value>: @unchecked Sendable {  // Safe because 
         self.loop = loop
     }
 
-    /// The value; reading it on another thread is a programming error.
+    /// The value. Reading it on another thread is a programming error.
     package var value: Value {
         precondition(loop.isCurrent(), "touched off its event loop")
         return confined

@@ -2,72 +2,74 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Stores inboxes, conversations and cursors. Works in batches: the core groups the operations of many connections into
-/// one commit (``InboxCommitter``) to share its cost.
+/// one commit (``InboxCommitter``), so that the operations share the cost of the commit.
 ///
 /// Implementations: `Memory/MemoryStore` (the executable specification) and HermesSQLite. Both pass
 /// `MessageStoreConformance` of HermesTestKit.
 package protocol MessageStore: Sendable {
-    /// Applies all operations in order in one transaction; when it returns, all are durable.
+    /// Applies all operations in order in one transaction. When the call returns, all operations are durable.
     ///
-    /// Called by one thread of a process at a time, off the event loops; may block. A store of a single process can
-    /// rely on one call at a time. The memory store does not, because several instances of the core can share it. An
-    /// operation that is refused (outcome `.refused`) changes nothing and does not disturb the other operations.
-    /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
+    /// In each process, only one thread calls this at a time, and never on an event loop. The call may block. A store
+    /// of a single process can rely on one call at a time. The memory store does not rely on this, because several
+    /// instances of the core can share one memory store. An operation that is refused (outcome `.refused`) changes
+    /// nothing and does not affect the other operations.
+    /// - Throws: ``HermesError`` with `.storageUnavailable`. Then no operation of the batch was applied.
     func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
-    /// Applies operations like ``commit(_:now:)``, but takes them while the transaction runs, as many as fit into a
-    /// short transaction.
+    /// Applies operations like ``commit(_:now:)``, but takes them while the transaction runs. As many operations are
+    /// taken as fit into a short transaction.
     ///
-    /// - Parameter next: returns the next operation, or nil if the transaction is to end. The argument is false until
-    ///   the transaction has used its usual time; after that, it is true. The transaction can also end earlier, but not
-    ///   before one operation was taken.
-    /// - Returns: an outcome for each operation taken.
+    /// - Parameter next: returns the next operation, or nil if the transaction is to end. Its argument is false until
+    ///   the transaction has used its usual time; after that, the argument is true. The transaction can also end
+    ///   earlier, but only after at least one operation was taken.
+    /// - Returns: an outcome for each operation that was taken.
     func commit(taking next: (_ isLong: Bool) -> WriteOperation?, now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
-    /// Reads up to `limit` entries after `seq`. Sees everything committed before the call.
+    /// Reads up to `limit` entries after `seq`. Sees everything that was committed before the call.
     ///
-    /// A page may be shorter than `limit` (``StoreSettings/maxPageEntries``, ``StoreSettings/maxPageBytes``). The inbox
-    /// ends where the last entry of a page reaches ``InboxPosition/head``. The store has no clock: it returns expired
+    /// A page may be shorter than `limit` (``StoreSettings/maxPageEntries``, ``StoreSettings/maxPageBytes``). A page is
+    /// the last page if its last entry reaches ``InboxPosition/head``. The store has no clock, so it returns expired
     /// entries until ``purge(now:limit:)`` deletes them. The names of senders are their present names.
     func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage
 
     /// Returns the position of a user's inbox.
     func position(of user: UserID) async throws(HermesError) -> InboxPosition
 
-    /// Reads stored messages of a conversation, ascending.
+    /// Reads stored messages of a conversation, in ascending order.
     ///
-    /// Returns only what history keeps (``StoreSettings/historyPeriod``); nothing while history is off, because waiting
-    /// messages arrive through the inbox. Recalled messages are included, without content.
+    /// Returns only messages that history keeps (``StoreSettings/historyPeriod``). Returns nothing while history is
+    /// off, because waiting messages arrive through the inbox. Recalled messages are included, without content.
     ///
-    /// One read passes over at most ``HistoryQuery/maxPassed`` messages that it leaves out. If more of them follow, the
-    /// result says where the next read goes on.
+    /// One read skips at most ``HistoryQuery/maxPassed`` messages. If a read must skip more messages, the read ends,
+    /// and the result says where the next read continues.
     func history(_ query: HistoryQuery) async throws(HermesError) -> StoredHistory
 
-    /// Reads the conversations of an account after `place` (nil: from the first), in the order of
-    /// ``ConversationPlace``: 1:1 conversations with messages, and the groups that the account is a member of. The cost
-    /// depends on `limit` alone, not on how much was written or waits.
+    /// Reads the conversations of an account after `place`, or from the first conversation on if `place` is nil. These
+    /// are 1:1 conversations with messages, and the groups that the account is a member of. They have the order of
+    /// ``ConversationPlace``. The cost depends only on `limit`, not on the number of messages or waiting entries.
     ///
-    /// - Returns: at most `limit` conversations, and at most ``StoreSettings/maxPageEntries``; fewer only at the end.
+    /// - Returns: at most `limit` conversations, and at most ``StoreSettings/maxPageEntries``. Only the last page has
+    ///   fewer.
     func conversations(
         of user: UserID,
         after place: ConversationPlace?,
         limit: Int
     ) async throws(HermesError) -> [ConversationSummary]
 
-    /// Returns the accepted pushes to many accounts that are not complete, in the order of their arrival.
+    /// Returns the incomplete pushes to many accounts, in the order in which they were accepted.
     func pushJobs() async throws(HermesError) -> [MessageID]
 
     /// Returns the accounts whose deletion has begun and is not complete (``WriteOperation/deleteAccount(_:)``).
     func deletions() async throws(HermesError) -> [UserID]
 
     /// Deletes a bounded amount per call:
-    /// - entries that every registered device has acknowledged or that have expired; an account without devices keeps
-    ///   its entries until they expire;
+    /// - entries that have expired, or that every registered device has acknowledged. An account without devices keeps
+    ///   its entries until they expire.
     /// - the content of messages that no inbox refers to and that history does not keep, and finally the records of
-    ///   such messages (``StoreSettings/recordPeriod``);
+    ///   such messages (``StoreSettings/recordPeriod``).
     /// - expired claims of pushes.
     ///
-    /// - Returns: the number of rows handled; 0 when nothing is left to do.
+    /// - Returns: the number of rows that were handled; 0 if nothing is left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int
 
     /// Remembers a jump of the clock. From then on, entries, messages and records that were stored before the jump
@@ -75,12 +77,13 @@ package protocol MessageStore: Sendable {
     /// the jump is durable.
     func record(_ jump: ClockJump) async throws(HermesError)
 
-    /// If the clock went back by as much as an earlier jump, the jump was wrong. Then this forgets the jump, and
-    /// corrects the times of what was stored after it.
+    /// Undoes the earlier jump that a step back of the clock shows to be wrong (``ClockSetback/undoes(_:)``). The store
+    /// forgets the jump, and corrects the times of everything that was stored after the jump. If there was no such
+    /// jump, the call has no effect.
     func takeBack(_ setback: ClockSetback) async throws(HermesError)
 
-    /// Removes deleted content from the files and returns free space, a bounded amount per call. Called about once a
-    /// second.
+    /// Removes deleted content from the files, and returns free space to the file system. Each call handles a bounded
+    /// amount. It is called about once a second.
     /// - Parameter uptime: the time of a clock that never jumps.
     func maintain(uptime: Duration) async throws(HermesError)
 
@@ -91,7 +94,7 @@ package protocol MessageStore: Sendable {
     @discardableResult
     func backup(to path: String) async throws(HermesError) -> Int?
 
-    /// The counts of the entries in all inboxes together; they are cheap to read.
+    /// The counts of the entries in all inboxes together. They are cheap to read.
     var inboxes: InboxLedger { get }
 }
 
@@ -121,46 +124,47 @@ extension MessageStore {
 
 /// One change in a commit.
 package enum WriteOperation: Sendable {
-    /// Appends a message to its conversation and an entry to the inbox of each recipient (the sender included). Refused
-    /// (`.forbidden`) if the 1:1 receiver blocks the sender, or the sender may not write in the group.
+    /// Appends a message to its conversation and an entry to the inbox of each recipient (the sender included). The
+    /// operation is refused (`.forbidden`) if the 1:1 receiver blocks the sender, or if the sender may not write in the
+    /// group.
     case append(MessageAppend)
     /// Records a read mark, and appends ``InboxEvent/readMark(_:)`` (`.eventAppended`) to the reader's own inbox. In a
-    /// 1:1 conversation it is also appended to the other account's inbox, unless one of the two accounts blocks the
-    /// other.
+    /// 1:1 conversation, the event is also appended to the other account's inbox, unless one of the two accounts blocks
+    /// the other.
     ///
-    /// A mark beyond the conversation's last message is reduced to it. Only a mark that is ahead of the reader's last
-    /// mark is appended (otherwise the outcome is `.eventAppended([])`), so there are never more marks than messages.
-    /// Refused (`.forbidden`) if the reader does not take part in the conversation.
+    /// A mark beyond the conversation's last message is reduced to this message. A mark is appended only if it is ahead
+    /// of the reader's last mark, so there are never more marks than messages. Otherwise, the outcome is
+    /// `.eventAppended([])`. The operation is refused (`.forbidden`) if the reader does not take part in the
+    /// conversation.
     case markRead(ConversationID, by: UserID, upTo: UInt64)
-    /// Moves a device's cursor forward; a seq that is not ahead of it, or is beyond the head, is clamped.
+    /// Moves a device's cursor forward. A seq that is below the cursor or beyond the head is clamped.
     ///
-    /// - Parameter isProven: whether the connection has proved that it belongs to the device. After the device has
-    ///   shown a proof, the operation moves the cursor only with a proof.
+    /// - Parameter isProven: whether the connection has proved that it belongs to the device. Once the device has shown
+    ///   a proof, the operation moves the cursor only if this is true.
     case acknowledge(UserID, DeviceID, upTo: UInt64, isProven: Bool = true)
-    /// Empties a message that `by` sent at `notBefore` or later, and appends ``InboxEvent/recalled(_:)`` to all its
-    /// recipients. Changes nothing if the message is recalled already (`.eventAppended([])`). In a group, `by` must
-    /// still be a member.
+    /// Empties a message that `by` sent at `notBefore` or later, and appends ``InboxEvent/recalled(_:)`` for all
+    /// recipients of the message. Changes nothing if the message is recalled already (`.eventAppended([])`). In a
+    /// group, `by` must still be a member.
     case recall(MessageID, ConversationID, by: UserID, notBefore: Timestamp)
-    /// Applies ``ContactPair`` and appends its event, if any, to the peer's inbox (`.eventAppended`).
+    /// Applies the rules of ``ContactPair``. If there is an event, appends it to the peer's inbox (`.eventAppended`).
     case contact(ContactCommand, by: Principal, peer: UserID, message: String)
     /// Applies the rules of ``Group`` and appends its notices (`.groupChanged`). An account that blocks `by` cannot be
-    /// added.
-    /// With `requiresContacts` an account can be added only by a contact.
+    /// added. If `requiresContacts` is true, an account can be added only by a contact.
     case group(GroupCommand, by: UserID, requiresContacts: Bool = false)
     /// Appends pushes (`.pushed`).
     case push(PushOperation)
-    /// Deletes an account and everything that belongs to it alone: devices, tokens, push tokens, inbox, contacts,
-    /// memberships, MQTT sessions under its name. Notifies groups and contacts. The account's number is never reused,
-    /// and its messages to other accounts stay. Nobody can take the account's name until the name is freed
-    /// (``AccountStore/keptNames()``). Refused (`.notFound`) if there is no such account.
+    /// Deletes an account and everything that belongs only to this account: devices, tokens, push tokens, inbox,
+    /// contacts, memberships, and MQTT sessions under its name. Notifies groups and contacts. The account's number is
+    /// never reused, and its messages to other accounts stay. Nobody can take the account's name until the name is
+    /// freed (``AccountStore/keptNames()``). The operation is refused (`.notFound`) if there is no such account.
     ///
-    /// One commit deletes a bounded amount (`.deleted`); repeat the operation to continue. After the first commit,
-    /// nobody finds the account, and it gets no more entries. See ``MessageStore/deletions()``.
+    /// One commit deletes a bounded amount (`.deleted`). Repeat the operation to continue. After the first commit, the
+    /// account can no longer be found, and it gets no more entries. See ``MessageStore/deletions()``.
     case deleteAccount(UserID)
     /// Registers a new device, whose cursor starts before the account's oldest stored entry. For a known device, renews
-    /// its description and `lastSeenAt`. Stores a token for it if one is given (`.deviceOpened`); only the newest
-    /// tokens of a device are kept (``StoreSettings/maxTokensPerDevice``). Refused as in
-    /// ``DeviceOpening/check(known:count:password:isTokenKnown:)``.
+    /// the description and `lastSeenAt`. If a token is given, stores it for the device. The outcome is `.deviceOpened`.
+    /// Only the newest tokens of a device are kept (``StoreSettings/maxTokensPerDevice``).
+    /// ``DeviceOpening/check(known:count:password:isTokenKnown:)`` decides whether the operation is refused.
     case openDevice(DeviceOpening)
 }
 
@@ -171,12 +175,12 @@ package struct MessageAppend: Sendable {
     package let sender: Principal
     package let sentAt: Timestamp
     package let expiresAt: Timestamp
-    /// The accounts whose inboxes get an entry, each once, the sender first. Empty for a group: then the group's
-    /// members at the time of the commit get an entry.
+    /// The accounts whose inboxes get an entry. Each account is listed once, and the sender is the first. For a group,
+    /// the list is empty: then the group's members at the time of the commit get an entry.
     package let recipients: [UserID]
-    /// Whether the message is refused unless the 1:1 receiver is a contact.
+    /// Whether the message is refused if the 1:1 receiver is not a contact.
     package let requiresContact: Bool
-    /// Whether the message is refused with ``StoreRefusals/notARepetition`` unless the sender has sent it before.
+    /// Whether the message is refused with ``StoreRefusals/notARepetition`` if the sender has not sent it before.
     package var mustBeRepetition = false
 
     package init(
@@ -220,23 +224,23 @@ extension Message {
 package enum WriteOutcome: Sendable {
     /// A message was appended. The deliveries are the entries in the recipients' inboxes.
     case appended(SendReceipt, deliveries: [InboxDelivery])
-    /// The sender had already sent this content under this client id. The receipt is that of the first message, marked
-    /// as a duplicate.
+    /// The sender had already sent this content under this client id. The receipt is the receipt of the first message,
+    /// marked as a duplicate.
     case duplicate(SendReceipt)
     /// An event was appended.
     case eventAppended([InboxDelivery])
-    /// A group after a change, without members if it was dissolved.
+    /// A group after a change. If it was dissolved, it has no members.
     case groupChanged(Group, deliveries: [InboxDelivery])
     /// Pushes were appended, or had already been appended.
     case pushed(PushOutcome)
-    /// An account is deleted or, if not done, a part of it.
+    /// An account was deleted. If `isDone` is false, only a part of the account was deleted.
     case deleted([InboxDelivery], isDone: Bool)
     /// The cursor after an acknowledgement.
     case acknowledged(UInt64)
     /// A device after it was opened.
     case deviceOpened(Device)
-    /// Nothing was changed: `.notFound` (no such recipient, device, message), `.clientIDConflict`, `.forbidden`,
-    /// `.invalidArgument`.
+    /// Nothing was changed. The error is, for example, `.notFound` (there is no such recipient, device or message),
+    /// `.clientIDConflict`, `.forbidden` or `.invalidArgument`.
     case refused(HermesError)
 
     /// The entries that the operation put into inboxes.
@@ -254,7 +258,8 @@ package enum WriteOutcome: Sendable {
 extension MessageStore {
     package var inboxes: InboxLedger { InboxLedger() }
 
-    /// Reads the messages of a conversation before `seq` (nil: up to the newest), as one call of ``history(_:)`` does.
+    /// Reads the messages of a conversation before `seq`, or up to the newest message if `seq` is nil, as one call of
+    /// ``history(_:)`` does.
     package func history(
         of conversation: ConversationID,
         before seq: UInt64?,
@@ -269,17 +274,17 @@ package struct HistoryQuery: Sendable {
     package let conversation: ConversationID
     /// The conversation seq above which messages are read.
     package let after: UInt64
-    /// The conversation seq below which messages are read; nil: up to the newest message.
+    /// The conversation seq below which messages are read; nil to read up to the newest message.
     package let before: UInt64?
-    /// The most messages; at most ``StoreSettings/maxPageEntries``.
+    /// The largest number of messages that the read may return; at most ``StoreSettings/maxPageEntries``.
     package let limit: Int
-    /// The size of the page's contents, in bytes, at most ``StoreSettings/maxPageBytes``: the message that reaches it
-    /// is the last of its page.
+    /// The size limit of the page's contents, in bytes; at most ``StoreSettings/maxPageBytes``. The message that
+    /// reaches this size is the last message of the page.
     package let maxBytes: Int
-    /// The time by which the store decides which messages are too old for the history. These are left out even if they
-    /// are not purged yet; nil: they are included until they are purged.
+    /// The time by which the store decides which messages are too old for the history. Such messages are left out even
+    /// before they are purged. If the time is nil, they are included until they are purged.
     package let time: ExpiryTime?
-    /// The most messages that the read looks at and leaves out; at least 1.
+    /// The largest number of messages that the read may skip; at least 1.
     package let maxPassed: Int
 
     package init(
@@ -305,9 +310,9 @@ package struct HistoryQuery: Sendable {
 package struct StoredHistory: Sendable, Hashable {
     /// The messages, in ascending order of their conversation seqs.
     package let messages: [Message]
-    /// The number of messages that were left out, because they are too old or damaged.
+    /// The number of messages that were skipped, because they are too old or damaged.
     package let passed: Int
-    /// The conversation seq below which the next read goes on, if this read has ended because it had passed over
+    /// The conversation seq below which the next read continues, if this read ended because it had skipped
     /// ``HistoryQuery/maxPassed`` messages; otherwise nil.
     package let next: UInt64?
 

@@ -1,36 +1,35 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Records which nodes there are, and the place of each connected device: its node and its connection. All nodes share
-/// this record, and it decides: if two nodes have the same device, the place that was claimed last is valid. The bitmap
-/// of a user's nodes is read in the same transaction that commits to the inbox (``InboxDelivery/nodes``).
+/// Records the nodes, and the place of each connected device: its node and its connection. All nodes share this record.
+/// If two nodes have the same device, the place that was claimed last is valid. The set of a user's nodes is read in
+/// the transaction that commits an entry to the user's inbox (``InboxDelivery/nodes``).
 ///
-/// A process that was removed can change nothing more, except the list of nodes: each transaction of its other stores
-/// is refused with ``StoreRefusals/removedNode``. A process that was frozen may not know that it was removed. Other
-/// processes do its work by now, and because of this rule the frozen process can commit nothing that they would not
-/// see.
+/// A process that was removed can change only the list of nodes. Each transaction of the process's other stores is
+/// refused with ``StoreRefusals/removedNode``. The reason is that a process that was frozen may not know that it was
+/// removed. Other processes have taken over its work, and they would not notice its commits.
 ///
-/// Implementation: `Memory/MemoryStore`. A store of a single process does not implement it.
+/// Implementation: `Memory/MemoryStore`. A store of a single process does not implement this protocol.
 package protocol PlaceStore: WillStore {
-    /// Adds a process of a node, with a higher epoch than the earlier processes of the node had.
+    /// Adds a process of a node. The process gets a higher epoch than the node's earlier processes.
     func join(_ node: NodeID) async throws(HermesError) -> NodeIdentity
 
     /// Renews a node's lease.
     ///
-    /// - Returns: all nodes of the record, this one included; nil if this process has been removed and must end its
+    /// - Returns: all nodes of the record, this node included; nil if this process has been removed and must end its
     ///   connections.
     func renew(_ node: NodeIdentity) async throws(HermesError) -> [NodeLease]?
 
-    /// Removes a process of a node if `removal` says so. Also clears a bounded number of places of those processes of
-    /// the node that were removed or replaced. Repeat the call until ``NodeRemoval/isDone`` is true.
+    /// Removes a process of a node if `removal` says so. Also clears places of the node's processes that were removed
+    /// or replaced. One call clears a bounded number of places. Repeat the call until ``NodeRemoval/isDone`` is true.
     ///
-    /// The kept sessions that such a process had open lose their connections. Everything that waits for such a session
-    /// counts as possibly sent, and the session's expiry begins.
+    /// If such a process had a kept session open, the session loses its connection. Everything that waits for the
+    /// session counts as possibly sent, and the session's expiry interval begins.
     ///
     /// - Parameters:
     ///   - node: the process; a later process of its node is not removed.
     ///   - removal: whether the process is to be removed.
-    ///   - now: the wall clock, for the expiry of sessions.
+    ///   - now: the time of the wall clock, for the expiry of sessions.
     func remove(
         _ node: NodeIdentity,
         _ removal: LeaseRemoval,
@@ -38,22 +37,22 @@ package protocol PlaceStore: WillStore {
         limit: Int
     ) async throws(HermesError) -> NodeRemoval
 
-    /// Claims and releases places in order, in one transaction. If it throws, nothing was changed.
+    /// Claims and releases places in order, in one transaction. If the call throws an error, it has changed nothing.
     ///
     /// - Returns: an outcome for each change; nil if this process has been removed.
     func change(_ changes: [PlaceChange], on node: NodeIdentity) async throws(HermesError) -> [PlaceOutcome]?
 
-    /// Reads the state of users that have devices on a node; users without an inbox are left out.
+    /// Reads the state of users that have devices on a node. Users without an inbox are left out.
     ///
     /// - Returns: nil if this process has been removed.
     func standing(of users: [UserID], on node: NodeIdentity) async throws(HermesError) -> [PlaceStanding]?
 
-    /// Claims keys for a process before it sends their notifications, so that no other process sends the same ones. A
-    /// claim lasts until it is released, or until its process has been removed or replaced. A further claim of the same
-    /// process replaces its earlier one.
+    /// Claims keys for a process before the process sends their notifications, so that no other process sends the same
+    /// notifications. A claim lasts until it is released, or until its process has been removed or replaced. If a
+    /// process claims a key again, the new claim replaces the earlier claim.
     ///
-    /// - Parameter number: the number of the claim; each further claim of the process has a higher one.
-    /// - Returns: the claimed keys: all but those that another process has claimed. Nil if this process has been
+    /// - Parameter number: the number of the claim. Each further claim of the process has a higher number.
+    /// - Returns: the claimed keys, without the keys that another process has claimed; nil if the process has been
     ///   removed.
     func claim(
         _ keys: [HandOffKey],
@@ -61,38 +60,39 @@ package protocol PlaceStore: WillStore {
         on node: NodeIdentity
     ) async throws(HermesError) -> Set<HandOffKey>?
 
-    /// Releases those claims of a process that still have the given numbers. A claim that has another number now has
-    /// replaced the given one, and stays.
+    /// Releases those claims of a process that still have the given numbers. If a claim has another number by now, this
+    /// claim has replaced the given claim, so it stays.
     func release(_ claims: [HandOffKey: UInt64], on node: NodeIdentity) async throws(HermesError)
 
-    /// Returns the accounts that are online, ascending by id, with the versions of their presence.
+    /// Returns the accounts that are online, in ascending order of their ids, with the versions of their presence.
     func online(after user: UserID?, limit: Int) async throws(HermesError) -> [PresenceChange]
 
     /// Returns the secret that all nodes share under a name. The first proposal becomes the secret; later proposals
     /// have no effect.
     func secret(_ name: String, proposal: [UInt8]) async throws(HermesError) -> [UInt8]
 
-    /// Returns the kept sessions with these ids, as far as they exist, in any order and with the same content as
-    /// ``SessionStore/sessions()``.
+    /// Returns the kept sessions with these ids, in any order and with the same content as ``SessionStore/sessions()``.
+    /// Sessions that do not exist are left out.
     func sessions(of ids: [DurableSessionID]) async throws(HermesError) -> [StoredSession]
 
-    /// Returns kept sessions with an id above `id` (nil: from the first), ascending and with the same content as
-    /// ``SessionStore/sessions()``.
+    /// Returns kept sessions with an id above `id`, or with any id if `id` is nil, in ascending order of their ids.
+    /// Their content is the same as in ``SessionStore/sessions()``.
     func sessions(after id: DurableSessionID?, limit: Int) async throws(HermesError) -> [StoredSession]
 }
 
 /// Whether a process is removed from the record.
 package enum LeaseRemoval: Sendable, Hashable {
-    /// The process stays; only the places that earlier processes left are cleared.
+    /// The process stays. Only the places that remain from earlier processes are cleared.
     case no
-    /// The process is removed if its number of renewals (``NodeLease/renewals``) has not grown beyond this one.
+    /// The process is removed if its number of renewals (``NodeLease/renewals``) is not above this number.
     case ifNotRenewed(since: UInt64)
     case yes
 }
 
 /// The effect of one call of ``PlaceStore/remove(_:_:now:limit:)``.
 package struct NodeRemoval: Sendable {
-    /// The accounts that went offline. Each transition is returned to only one caller, which tells the other nodes.
+    /// The accounts that went offline. Each transition is returned to only one caller. This caller informs the other
+    /// nodes.
     package var presence: [PresenceChange] = []
     /// The kept sessions that have no connection any more.
     package var sessions: [DurableSessionID] = []
@@ -106,13 +106,13 @@ package struct NodeRemoval: Sendable {
 /// A node in the record.
 package struct NodeLease: Sendable, Hashable {
     package let node: NodeIdentity
-    /// The number of renewals. If it does not grow for a while, the node is silent. The clocks of nodes are not
-    /// compared.
+    /// The number of renewals. If this number does not grow for a while, the node is silent. The clocks of nodes are
+    /// not compared.
     package let renewals: UInt64
-    /// Whether the node is a member; false: it has been removed.
+    /// Whether the node is a member; false if it has been removed.
     package let isIn: Bool
     /// Whether places or wills of removed or earlier processes of the node remain
-    /// (``PlaceStore/remove(_:_:now:limit:)``, ``WillStore/inheritWills(of:by:now:limit:)``).
+    /// (``PlaceStore/remove(_:_:now:limit:)``, ``WillStore/inheritWills(of:by:limit:)``).
     package let mustClear: Bool
 
     package init(node: NodeIdentity, renewals: UInt64, isIn: Bool, mustClear: Bool) {
@@ -138,7 +138,7 @@ package struct DeviceKey: Sendable, Hashable {
 package struct DevicePlace: Sendable, Hashable {
     package let key: DeviceKey
     package let node: NodeIdentity
-    /// The number of the connection on its node; a later connection of a device has a higher one.
+    /// The number of the connection on its node. A later connection of the device has a higher number.
     package let connection: UInt64
 
     package init(key: DeviceKey, node: NodeIdentity, connection: UInt64) {
@@ -162,11 +162,11 @@ package enum PlaceChange: Sendable, Hashable {
 }
 
 package struct PlaceOutcome: Sendable, Hashable {
-    /// The device's former place on another node, which the claim has taken over; nil: there was none.
+    /// The device's former place on another node, which the claim has replaced; nil if there was none.
     package let taken: DevicePlace?
-    /// The user's transition between online and offline, if the change made one.
+    /// The user's transition between online and offline; nil if the change caused no transition.
     package let presence: PresenceChange?
-    /// The head of the user's inbox after the change: entries that are committed later take the place into account.
+    /// The head of the user's inbox after the change. Commits of later entries take the change into account.
     package let head: UInt64
 
     package init(taken: DevicePlace?, presence: PresenceChange?, head: UInt64) {
@@ -176,10 +176,10 @@ package struct PlaceOutcome: Sendable, Hashable {
     }
 }
 
-/// An account's presence over all nodes, given by the number of its transitions.
+/// An account's presence on all nodes together, given by the number of its transitions.
 package struct PresenceChange: Sendable, Hashable {
     package let user: UserID
-    /// The number of transitions; odd while the account is online.
+    /// The number of transitions. It is odd while the account is online.
     package let version: UInt64
 
     package init(user: UserID, version: UInt64) {

@@ -3,23 +3,23 @@
 
 package import NIOCore
 
-/// Writes room events as payloads of their topics, and reads them.
+/// Encodes room events as payloads, and decodes these payloads.
 ///
 /// All protocols share one form of payload, because subscribers of a topic, event streams and stores get the payload
-/// itself, whatever protocol the publisher speaks. To the core, a payload is opaque. A gateway whose frames contain
-/// just these payloads passes them on unchanged.
+/// itself. The form does not depend on the publisher's protocol. A payload is opaque to the core. A gateway whose
+/// frames contain these payloads forwards them unchanged.
 package protocol RoomPayloads: Sendable {
-    /// Returns the payload of an event.
+    /// Encodes an event as a payload.
     ///
-    /// - Throws: `.internalError` if the payload cannot be written.
+    /// - Throws: `.internalError` if the event cannot be encoded.
     func payload(of content: RoomEvent.Content) throws(HermesError) -> ByteBuffer
 
-    /// Returns the event of a payload from outside.
+    /// Decodes a payload that came from outside the server.
     ///
-    /// - Returns: nil if the payload does not fit the kind.
+    /// - Returns: the content of the event; nil if the payload does not fit the kind.
     func content(of kind: RoomEvent.Kind, in payload: ByteBuffer) -> RoomEvent.Content?
 
-    /// Returns the number of message parts in a payload from outside, which measures the work of reading it; 0 for a
-    /// payload of the application's own kinds.
+    /// Returns the number of message parts in a payload that came from outside the server. This number measures the
+    /// work of decoding the payload. It is 0 for a payload of the application's own kinds.
     func partCount(of kind: RoomEvent.Kind, in payload: ByteBuffer) -> Int
 }

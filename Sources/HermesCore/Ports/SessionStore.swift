@@ -1,31 +1,32 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Stores durable sessions, their queues, and retained publications. Commits in batches, like ``MessageStore``.
+/// Stores durable sessions, their queues, and retained publications. It commits operations in batches, like
+/// ``MessageStore``.
 ///
 /// Implementations: `Memory/MemoryStore` (the executable specification) and HermesSQLite. Both pass
 /// `SessionStoreConformance` of HermesTestKit.
 package protocol SessionStore: Sendable {
-    /// Applies all operations in order in one transaction; when it returns, all are durable.
+    /// Applies all operations in order in one transaction. When the call returns, all operations are durable.
     ///
-    /// Called by one thread at a time, off the event loops; may block. An operation that is refused (outcome
-    /// `.refused`) changes nothing and does not disturb the other operations.
-    /// - Throws: ``HermesError`` with `.storageUnavailable`; then nothing of the batch was applied.
+    /// Only one thread calls this at a time, and never on an event loop. The call may block. An operation that is
+    /// refused (outcome `.refused`) changes nothing and does not affect the other operations.
+    /// - Throws: ``HermesError`` with `.storageUnavailable`. Then no operation of the batch was applied.
     func commit(_ operations: [SessionOperation], now: Timestamp) throws(HermesError) -> [SessionOutcome]
 
-    /// Applies operations like ``commit(_:now:)``, but takes them while the transaction runs, as
-    /// ``MessageStore/commit(taking:now:)`` does: as many as fit into a short transaction.
+    /// Applies operations, as ``commit(_:now:)`` does, but takes them one by one while the transaction runs. As many
+    /// operations are taken as fit into a short transaction (see ``MessageStore/commit(taking:now:)``).
     func commit(
         taking next: (_ isLong: Bool) -> SessionOperation?,
         now: Timestamp
     ) throws(HermesError) -> [SessionOutcome]
 
-    /// Returns all sessions with their subscriptions, but without ``StoredSession/released``,
+    /// Returns all sessions, with their subscriptions, but without ``StoredSession/released``,
     /// ``StoredSession/received`` and ``StoredSession/partial``.
     func sessions() async throws(HermesError) -> [StoredSession]
 
-    /// Returns sessions with an id above `id` (nil: from the first), ascending, without their subscriptions; for
-    /// operators.
+    /// Returns sessions with an id above `id`, or with any id if `id` is nil, in ascending order of their ids. Their
+    /// subscriptions are left out. This function is for operators.
     ///
     /// - Parameters:
     ///   - text: only sessions whose client id or owner's name (``StoredSession/ownerName``) contains this text are
@@ -38,10 +39,10 @@ package protocol SessionStore: Sendable {
         searched: Int
     ) async throws(HermesError) -> [StoredSession]
 
-    /// Reads a session's queue after `seq`, ascending, without released publications.
+    /// Reads the publications of a session's queue after `seq`, in ascending order. Released publications are left out.
     ///
-    /// A page may be shorter than `limit` if its publications reach `maxBytes`, or if entries are damaged. The store has
-    /// no clock: it returns expired publications until ``purgeSessions(now:limit:sentUpTo:)`` deletes them.
+    /// A page may be shorter than `limit` if its publications reach `maxBytes`, or if entries are damaged. The store
+    /// has no clock, so it returns expired publications until ``purgeSessions(now:limit:sentUpTo:)`` deletes them.
     func queued(
         of session: DurableSessionID,
         after seq: UInt64,
@@ -49,7 +50,7 @@ package protocol SessionStore: Sendable {
         maxBytes: Int
     ) async throws(HermesError) -> QueuePage
 
-    /// Does what ``queued(of:after:limit:maxBytes:)`` does, but reads only publications that arrived through shared
+    /// Works like ``queued(of:after:limit:maxBytes:)``, but reads only publications that arrived through shared
     /// subscriptions (``QueuedPublication/share``).
     func shared(
         of session: DurableSessionID,
@@ -61,10 +62,10 @@ package protocol SessionStore: Sendable {
     /// Returns the retained publications of these topics, in any order.
     func retained(of topics: [TopicName]) async throws(HermesError) -> [StoredPublication]
 
-    /// Returns a page of all retained publications, ascending by the bytes of their topics.
+    /// Returns a page of the retained publications, in ascending order of the bytes of their topics.
     ///
     /// - Parameters:
-    ///   - topic: the end of the previous page; nil: the first page is returned.
+    ///   - topic: the end of the previous page; nil for the first page.
     ///   - limit: the largest number of publications, at least 1.
     /// - Returns: the publications, and the end of the page; the end is nil if the page is the last one.
     func retained(
@@ -72,14 +73,14 @@ package protocol SessionStore: Sendable {
         limit: Int
     ) async throws(HermesError) -> (publications: [StoredPublication], next: TopicName?)
 
-    /// Deletes a bounded amount per call: the remains of removed sessions, and expired publications that were not sent.
-    /// It does not end sessions.
+    /// Deletes the remains of removed sessions, and expired publications that were not sent. Each call deletes a
+    /// bounded amount. This function does not end sessions.
     ///
     /// - Parameters:
-    ///   - now: publications that expire at this time or earlier have expired. This time is not later than the present.
-    ///   - sentUpTo: returns the newest seq that a session's connection may have sent; the store itself learns this seq
-    ///     only when the session is closed. The function is called before the purge returns, on any thread, and must
-    ///     not call the store.
+    ///   - now: the time at or before which publications have expired. It is not later than the present.
+    ///   - sentUpTo: returns the newest seq that a session's connection may have sent. The store itself learns this seq
+    ///     only when the session is closed. The purge calls this function on any thread, before the purge returns. The
+    ///     function must not call the store.
     func purgeSessions(
         now: Timestamp,
         limit: Int,
@@ -135,9 +136,9 @@ package enum SessionOperation: Sendable {
     /// Finds the session or creates it, and marks it online (`.opened`).
     ///
     /// - clean: whether an existing session is removed first.
-    /// - expiry: how long the session is kept without a connection; nil: forever.
+    /// - expiry: the time for which the session is kept without a connection; nil if it is kept forever.
     /// - payer: the ``StoredSession/payer`` of a new session.
-    /// - node: the process that opens the session; nil: the store has a single process.
+    /// - node: the process that opens the session; nil if the store has a single process.
     case open(
         SessionKey,
         clean: Bool,
@@ -147,8 +148,8 @@ package enum SessionOperation: Sendable {
     )
     /// The session has no connection from now on. The stored `sentUpTo` never becomes lower.
     ///
-    /// - opening: the operation is refused if the session was opened more often than this (``SessionPlace/opening``);
-    ///   nil: it is not refused for this reason. A store of a single process ignores it, here and in
+    /// - opening: the operation is refused if the session was opened more often than this (``SessionPlace/opening``).
+    ///   If it is nil, there is no such check. A store of a single process ignores this value, here and in
     ///   ``remove(_:opening:)``.
     case close(DurableSessionID, sentUpTo: UInt64, expiresAt: Timestamp?, opening: UInt64? = nil)
     /// Removes the session and everything that belongs to it.
@@ -157,21 +158,21 @@ package enum SessionOperation: Sendable {
     case remove(DurableSessionID, opening: UInt64? = nil)
     /// Adds subscriptions; a subscription with the same filter is replaced.
     case subscribe(DurableSessionID, [DurableSubscription])
-    /// Removes subscriptions, by their filters.
+    /// Removes the subscriptions with these filters.
     case unsubscribe(DurableSessionID, [String])
     /// Queues a publication for each target (`.published`), records the packet identifier under which a session
-    /// published it (QoS 2), and retains it if `retains` is true: all or nothing. If a publication has very many
-    /// targets, the operation is one of several parts (``DurableFanOut``).
+    /// published it (QoS 2), and retains the publication if `retains` is true. These changes take effect together or
+    /// not at all. If a publication has very many targets, the operation is one of several parts (``DurableFanOut``).
     case publish(StoredPublication, targets: [PublicationTarget], received: ReceivedMark?, retains: Bool)
     /// Moves publications from a session's queue to other queues (`.moved`).
     case move(QueueMove)
-    /// Retains a publication for its topic in place of the previous one; an empty payload only removes the previous
-    /// one.
+    /// Retains a publication for its topic in place of the previous retained publication. If the payload is empty, the
+    /// previous publication is only removed.
     case retain(StoredPublication)
-    /// The client has completely acknowledged these publications: they are deleted, whether they were released or not
+    /// The client has completely acknowledged these publications. They are deleted, whether they were released or not
     /// (`.completed`).
     case completed(DurableSessionID, [UInt64])
-    /// The client has received this publication (QoS 2): its content is deleted, and its seq stays until the
+    /// The client has received this publication (QoS 2). Its content is deleted, and its seq stays until the
     /// publication is completed.
     case released(DurableSessionID, UInt64)
     /// The client has released the identifier of its own publication.
@@ -185,14 +186,14 @@ package struct ReceivedMark: Sendable, Hashable {
     package enum Extent: Sendable, Hashable {
         /// The whole publication.
         case whole
-        /// A part before the last one, so the identifier does not count as received yet. The store remembers the
+        /// A part before the last part, so the identifier does not count as received yet. The store remembers the
         /// targets (``PartialPublication``). If the publication is repeated after a failure, only the other targets get
         /// it. Part 0 replaces the targets that the store remembers for another publication under this identifier.
         case part(number: Int, content: Int64)
         /// The last part: the store forgets the targets that it remembered with the earlier parts.
         case last
-        /// The last part, if the chosen members of all its shared subscriptions accept it. Otherwise it counts as
-        /// ``part(number:content:)``, and the publication is not retained yet.
+        /// The last part, if the chosen members of all its shared subscriptions accept it. Otherwise, this part counts
+        /// as ``part(number:content:)``, and the publication is not retained yet.
         case rest(number: Int, content: Int64)
     }
 
@@ -208,7 +209,7 @@ package struct ReceivedMark: Sendable, Hashable {
 
     /// Returns the part of the publication that is stored with an operation.
     ///
-    /// - Parameter seqs: for each target, the publication's seq in that queue; 0: it was not queued.
+    /// - Parameter seqs: for each target, the publication's seq in the target's queue; 0 if it was not queued.
     package func extent(with targets: [PublicationTarget], _ seqs: [UInt64]) -> Extent {
         guard case .rest(let number, let content) = extent else { return extent }
         let isLost = zip(targets, seqs).contains { $0.share != nil && $1 == 0 }
@@ -226,12 +227,12 @@ extension ReceivedMark.Extent {
     }
 }
 
-/// Publications that leave a session's queue and go to other members of the shared subscriptions through which they
-/// arrived.
+/// Publications that leave a session's queue. Each publication goes to another member of the shared subscription
+/// through which it arrived.
 package struct QueueMove: Sendable {
     package struct Item: Sendable {
         package let queued: QueuedPublication
-        /// The queue to which the publication moves; nil: it goes to a member without a queue.
+        /// The queue to which the publication moves; nil if it goes to a member without a queue.
         package let target: PublicationTarget?
 
         package init(_ queued: QueuedPublication, to target: PublicationTarget?) {
@@ -240,7 +241,7 @@ package struct QueueMove: Sendable {
         }
     }
 
-    /// The condition of the move; if it is not fulfilled, nothing is moved.
+    /// The condition of the move. If it is not fulfilled, nothing is moved.
     package enum Condition: Sendable {
         case none
         /// The session must have no connection.
@@ -252,8 +253,9 @@ package struct QueueMove: Sendable {
     package let session: DurableSessionID
     package let items: [Item]
     package let condition: Condition
-    /// The seq after which the session ends: if no item stays, and no publication of a shared subscription waits after
-    /// this seq, the session is ended and the rest of its queue is deleted. Nil: the session is not ended.
+    /// The seq up to which the queue was read for this move, if the session is to be ended; otherwise nil. The session
+    /// is ended if no item stays, and if no publication of a shared subscription waits after this seq. Then the rest of
+    /// its queue is deleted.
     package let endsBehind: UInt64?
 
     package init(
@@ -270,20 +272,20 @@ package struct QueueMove: Sendable {
 
     /// The outcome of one item.
     package enum Outcome: Sendable, Hashable {
-        /// Queued for its target.
+        /// The item was queued for its target, with this seq.
         case queued(UInt64)
-        /// Removed from the queue.
+        /// The item was removed from the queue.
         case takenOut
-        /// Left in the queue, because its target is gone or full.
+        /// The item stays in the queue, because its target is gone or full, or because the condition is not fulfilled.
         case stays
-        /// It had left the queue before the move.
+        /// The item had left the queue before the move.
         case gone
     }
 }
 
-/// What a call of ``SessionStore/purgeSessions(now:limit:sentUpTo:)`` did.
+/// The effect of one call of ``SessionStore/purgeSessions(now:limit:sentUpTo:)``.
 package struct SessionPurge: Sendable {
-    /// The number of rows handled; 0: nothing is left to do.
+    /// The number of rows that were handled; 0 if nothing is left to do.
     package var rows = 0
     /// The number of expired publications that left each queue.
     package var expired: [DurableSessionID: Int] = [:]
@@ -299,9 +301,10 @@ package enum SessionOutcome: Sendable {
     case published([UInt64])
     /// The outcome of each item, and whether the session has ended.
     case moved([QueueMove.Outcome], hasEnded: Bool)
-    /// The number of these publications that were in the queue; the other ones had expired and were purged.
+    /// The number of the completed publications that were still in the queue. The other publications had expired and
+    /// were purged.
     case completed(Int)
     case done
-    /// Nothing was changed: `.notFound` (no such session), ``StoreRefusals/openedElsewhere``.
+    /// Nothing was changed. The error is `.notFound` if there is no such session, or ``StoreRefusals/openedElsewhere``.
     case refused(HermesError)
 }

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Decides whether a wall clock can be trusted where a wrong clock would delete entries too early. Does no I/O.
+/// Decides whether a wall clock can be trusted. A wrong clock would cause entries to be deleted too early. Does no I/O.
 ///
 /// A wall clock that agrees with the monotonic clock is trusted. A wall clock that has jumped ahead is trusted after it
 /// has agreed with the monotonic clock for ``confirmation``; until then, time continues as if the clock had not jumped.
@@ -11,16 +11,16 @@ import Synchronization
 /// clock has agreed with the monotonic clock for ``confirmation``, an earlier jump ahead that was wrong is undone
 /// (``ClockSetback``).
 package struct SteadyClock: Sendable {
-    /// The drift of the two clocks that is allowed between two checks.
+    /// The allowed drift between the two clocks from one check to the next.
     package static let tolerance = Duration.seconds(2)
-    /// The time for which a clock that jumped ahead must agree with the monotonic one. A wrong clock is usually
+    /// The time for which a clock that jumped ahead must agree with the monotonic clock. A wrong clock is usually
     /// corrected sooner, and ten minutes of delay do no harm.
     package static let confirmation = Duration.seconds(600)
 
-    /// The wall clock minus the monotonic one.
+    /// The wall clock minus the monotonic clock.
     package private(set) var offset: Duration
     private var candidate: (offset: Duration, since: Duration)?
-    /// The time, on the monotonic clock, at which the trusted clock was set.
+    /// The time on the monotonic clock since which the present wall clock is trusted.
     private var since: Duration
     private var lookedAt: Duration
     /// A step back of the clock: its length, the earliest time at which it may have happened, and the time since which
@@ -28,7 +28,7 @@ package struct SteadyClock: Sendable {
     private var back: (length: Duration, from: Duration, since: Duration)?
 
     /// - Parameters:
-    ///   - offset: the wall clock minus the monotonic one at the start; it is trusted.
+    ///   - offset: the wall clock minus the monotonic clock at the start. This offset is trusted.
     ///   - uptime: the monotonic clock at the start.
     package init(offset: Duration, uptime: Duration = .zero) {
         self.offset = offset
@@ -41,9 +41,10 @@ package struct SteadyClock: Sendable {
         offset <= self.offset + Self.tolerance ? offset : self.offset
     }
 
-    /// Checks the clocks; called about once a second.
+    /// Checks the clocks. This is called about once a second.
     ///
-    /// - Returns: a jump ahead that is confirmed; the clock follows it only after ``accept(uptime:)`` has been called.
+    /// - Returns: a jump ahead that is confirmed; nil if there is none. The clock follows the jump only after
+    ///   ``accept(uptime:)`` has been called.
     package mutating func look(offset: Duration, uptime: Duration) -> ClockJump? {
         defer { lookedAt = uptime }
         guard offset > self.offset + Self.tolerance else {
@@ -72,7 +73,7 @@ package struct SteadyClock: Sendable {
         )
     }
 
-    /// Trusts the clock after the jump that was found last.
+    /// Makes the clock follow the jump that was found last.
     package mutating func accept(uptime: Duration) {
         guard let candidate else { return }
         offset = candidate.offset
@@ -81,7 +82,7 @@ package struct SteadyClock: Sendable {
         back = nil
     }
 
-    /// Returns the confirmed step back; nil: there is none. Returns the same step until ``tookBack()`` is called.
+    /// Returns the confirmed step back; nil if there is none. Returns the same step until ``tookBack()`` is called.
     package func setback(uptime: Duration) -> ClockSetback? {
         guard let back, uptime - back.since >= Self.confirmation else { return nil }
         return ClockSetback(
@@ -91,7 +92,7 @@ package struct SteadyClock: Sendable {
         )
     }
 
-    /// Forgets the step back, because its consequences were carried out.
+    /// Forgets the step back after the store has handled it.
     package mutating func tookBack() { back = nil }
 
     private static func time(_ duration: Duration) -> Timestamp { Timestamp(rawValue: 0).advanced(by: duration) }
@@ -99,7 +100,7 @@ package struct SteadyClock: Sendable {
     private func abs(_ duration: Duration) -> Duration { duration < .zero ? .zero - duration : duration }
 }
 
-/// A source of time whose wall clock does not jump ahead; see ``SteadyClock``. Reading it takes no lock.
+/// A source of time whose wall clock does not jump ahead (``SteadyClock``). Reading the time takes no lock.
 ///
 /// State: a `Mutex` for the checks, and atomics with the result of the last check.
 package final class SteadyTime: TimeSource {
@@ -107,11 +108,11 @@ package final class SteadyTime: TimeSource {
     private let clock: Mutex<SteadyClock>
     /// The clock's offset, in milliseconds.
     private let offset: Atomic<Int64>
-    /// If the wall clock shows this time (in milliseconds) or an earlier one, it cannot have jumped ahead, so the
+    /// The latest time, in milliseconds, at which the wall clock cannot have jumped ahead. Until this time, the
     /// monotonic clock need not be read. Each check of the clocks sets this time.
     private let horizon: Atomic<Int64>
     private let start: Duration
-    /// The wall clock at the start.
+    /// The time of the wall clock at the start.
     private let startedAt: Timestamp
 
     /// Trusts the present clock of `base`.
@@ -139,8 +140,8 @@ package final class SteadyTime: TimeSource {
     package func uptime() -> Duration { base.uptime() }
 
     /// Returns the time for reads. Until the clock is confirmed, only entries that were stored since the start can
-    /// expire: a device that is told that an entry has expired would acknowledge it. Until then, the purge also keeps
-    /// older entries.
+    /// expire. If a device were told by mistake that an older entry has expired, it would acknowledge the entry. Until
+    /// the clock is confirmed, the purge also keeps older entries.
     package func expiryTime() -> ExpiryTime {
         ExpiryTime(now: now(), storedSince: isConfirmed ? nil : startedAt)
     }
@@ -150,9 +151,10 @@ package final class SteadyTime: TimeSource {
         if found() != nil { accept() }
     }
 
-    /// Checks the clocks; called about once a second, by one caller at a time.
+    /// Checks the clocks. This is called about once a second, by one caller at a time.
     ///
-    /// - Parameter record: stores a confirmed jump before it is believed; if it fails, the next call tries again.
+    /// - Parameter record: stores a confirmed jump before the jump is believed. If `record` fails, the next call tries
+    ///   again.
     package func look(
         recording record: (ClockJump) async throws(HermesError) -> Void
     ) async throws(HermesError) {
@@ -161,9 +163,10 @@ package final class SteadyTime: TimeSource {
         accept()
     }
 
-    /// Undoes the effects of a jump ahead that was wrong; called after each look, by one caller at a time.
+    /// Undoes the effects of a jump ahead that was wrong. This is called after each ``look(recording:)``, by one caller
+    /// at a time.
     ///
-    /// - Parameter takeBack: undoes the jump in the store; if it fails, the next call tries again.
+    /// - Parameter takeBack: undoes the jump in the store. If `takeBack` fails, the next call tries again.
     package func takeBack(
         _ takeBack: (ClockSetback) async throws(HermesError) -> Void
     ) async throws(HermesError) {
@@ -194,8 +197,8 @@ package final class SteadyTime: TimeSource {
         return result
     }
 
-    /// Whether the clock was checked for long enough that entries of an earlier process may expire by it. A machine may
-    /// start with a wrong clock.
+    /// Whether the clock was checked for ``SteadyClock/confirmation`` since the start. Entries that an earlier process
+    /// stored expire only after that, because a machine may start with a wrong clock.
     package var isConfirmed: Bool { base.uptime() - start >= SteadyClock.confirmation }
 
     private static func horizon(_ offset: Duration, _ uptime: Duration) -> Int64 {

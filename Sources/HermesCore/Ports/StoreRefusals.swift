@@ -9,8 +9,8 @@ package enum StoreRefusals {
         .wrongCredentials,
         "The password was changed meanwhile. Try again with the present password."
     )
-    /// The refusal of a message with ``MessageAppend/mustBeRepetition`` that the sender has not sent before. The sender
-    /// is told the reason for which it had to be a repetition.
+    /// The refusal of a message with ``MessageAppend/mustBeRepetition`` that the sender has not sent before. In place
+    /// of this error, the sender gets the reason why only a repetition was allowed.
     package static let notARepetition = HermesError(.rateLimited, "The message is not stored yet.")
     package static let tokenRevoked = HermesError(.invalidToken, "The token was revoked meanwhile. Log in again.")
     package static let noSuchDevice = HermesError(.notFound, "There is no such device.")
@@ -53,7 +53,7 @@ package enum StoreRefusals {
         "There is an administrator of this name already. Choose another."
     )
 
-    /// Checks a list of recipients. Returns nil if the list is not empty and names everybody once.
+    /// Checks a list of recipients. Returns nil if the list is not empty and names each recipient once.
     package static func recipients(_ recipients: [UserID]) -> HermesError? {
         let areDistinct =
             switch recipients.count {

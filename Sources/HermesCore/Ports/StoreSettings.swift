@@ -1,32 +1,33 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The retention times and limits of stores, which are the same for every store.
+/// The retention times and limits of stores. They are the same for every store.
 package struct StoreSettings: Sendable, Hashable {
-    /// How long the content of a message is kept for ``MessageStore/history(of:before:limit:)`` after it was sent,
-    /// whether delivered or not. Zero: history is off, and content is deleted when no inbox refers to it any more. For
-    /// each message, the period that is set when the message is sent applies. A message with its own expiry is deleted
-    /// when it expires.
+    /// The time for which the content of a message is kept for ``MessageStore/history(of:before:limit:)`` after the
+    /// message was sent, whether it was delivered or not. If the time is zero, history is off: content is deleted when
+    /// no inbox refers to it any more. The period that is set when a message is sent applies to this message. A message
+    /// with its own expiry is deleted when it expires.
     package var historyPeriod: Duration
-    /// The minimum time, counted from the sending of a message, for which its record stays even if its content is
-    /// deleted. Until then a repetition is recognized, and the message can be recalled.
+    /// The minimum time for which the record of a message stays after the message was sent, even if its content is
+    /// deleted. During this time, a repetition is recognized, and the message can be recalled.
     package var recordPeriod: Duration
-    /// The time that entries other than messages wait for devices that do not fetch them.
+    /// The time for which an entry that is not a message waits for devices that do not fetch it.
     package var eventPeriod: Duration
-    /// The most publications that wait for one durable session, unacknowledged ones included. Further ones are dropped.
+    /// The largest number of publications that may wait for one durable session. Unacknowledged publications count,
+    /// too. Further publications are dropped.
     package var maxQueuedMessages: Int
-    /// The most bytes that wait for one durable session (``StoredPublication/weight``).
+    /// The largest number of bytes that may wait for one durable session (``StoredPublication/weight``).
     package var maxQueuedBytes: Int
-    /// The most publications that wait for all durable sessions together.
+    /// The largest number of publications that may wait for all durable sessions together.
     package var queuedMessages: SharedLimit
-    /// The most bytes that wait for all durable sessions together.
+    /// The largest number of bytes that may wait for all durable sessions together.
     package var queuedBytes: SharedLimit
     /// The limits of one inbox.
     package var inbox: InboxBudget
-    /// The most bytes of one account's unread 1:1 messages in all inboxes together.
+    /// The largest number of bytes that the unread 1:1 messages from one account may have in all inboxes together.
     package var maxUnreadBytes: Int
 
-    /// The most groups that one account may be in.
+    /// The largest number of groups that one account may be in.
     package var maxGroups: Int
 
     package init(
@@ -53,30 +54,31 @@ package struct StoreSettings: Sendable, Hashable {
         self.maxGroups = max(1, maxGroups)
     }
 
-    /// The most tokens of one device; a new one revokes the oldest.
+    /// The largest number of tokens that one device may have. A further token revokes the oldest token.
     package static let maxTokensPerDevice = 5
-    /// The number of an account's networks that are remembered.
+    /// The largest number of networks that are remembered for one account.
     package static let maxNetworksPerAccount = 32
-    /// The time that a network is remembered after the last login from it.
+    /// The time for which a network is remembered after the last login from it.
     package static let networkPeriod = Duration.seconds(90 * 86_400)
 
-    /// The most entries or messages of one page, whatever the caller asks for.
+    /// The largest number of entries or messages that one page may have, whatever limit the caller asks for.
     package static let maxPageEntries = 1000
 
     /// Returns the number of entries or messages that one page may have if the caller asks for `limit`.
     package static func pageLimit(_ limit: Int) -> Int { min(max(limit, 0), maxPageEntries) }
 
-    /// The most accounts, groups or sessions that one search by a part of their names looks at.
+    /// The largest number of accounts, devices, groups or sessions that one search by name looks at.
     package static let maxSearched = 200_000
-    /// The size of a page's content, in bytes. The entry with which a page reaches this size is the last of the page.
+    /// The size limit of a page's content, in bytes. The entry with which a page reaches this size is the page's last
+    /// entry.
     package static let maxPageBytes = 4 * 1024 * 1024
 }
 
 extension StoreSettings {
-    /// Throws an error if an account may not be added to a group because it is already in `count` groups.
+    /// Throws an error if an account may not be added to a group because the account is already in `count` groups.
     ///
-    /// - Parameter caller: the account that adds this account to a group. For strangers the limit is half as high: the
-    ///   other half is kept for contacts and for the account itself.
+    /// - Parameter caller: the relation between this account and the account that adds it to the group. For a stranger,
+    ///   the limit is half as high. The other half is kept for contacts and for the account itself.
     package func checkGroups(_ count: Int, addedBy caller: GroupCaller) throws(HermesError) {
         let limit = caller == .stranger ? maxGroups / 2 : maxGroups
         guard count >= limit else { return }
@@ -90,7 +92,7 @@ extension StoreSettings {
     }
 }
 
-/// How the account that adds another account to a group is related to that account.
+/// The relation between an account that is added to a group and the account that adds it.
 package enum GroupCaller: Sendable, Hashable {
     case itself
     case contact

@@ -1,28 +1,27 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Records the wills of the clients of several nodes. "The record" is the content of this store, which all nodes share.
-/// Each will is held by one process, which publishes it when it is due. The wills of a process that has gone are given
-/// to another process.
+/// Records the wills of the clients of several nodes. All nodes share the content of this store ("the record"). One
+/// process holds each will. This process publishes the will when the will's delay has ended. If a process ends, another
+/// process gets its wills.
 ///
-/// Implementation: `Memory/MemoryStore`. A store of a single process does not implement it.
+/// Implementation: `Memory/MemoryStore`. A store of a single process does not implement this protocol.
 package protocol WillStore: Sendable {
-    /// Changes wills in order, in one transaction. If it throws, nothing was changed.
+    /// Changes wills in order, in one transaction. If the call throws an error, it has changed nothing.
     ///
-    /// - Parameter node: the process that holds the wills. A change of another process's will has no effect.
-    /// - Returns: for each change, whether it is ``WillChange/take(_:)`` and the will is to be published; nil if this
-    ///   process has been removed.
+    /// - Parameter node: the process that holds the wills. A change of a will that another process holds has no effect.
+    /// - Returns: for each change, true if the change is ``WillChange/take(_:)`` and the will is to be published,
+    ///   otherwise false; nil if the process has been removed.
     func change(_ changes: [WillChange], on node: NodeIdentity) async throws(HermesError) -> [Bool]?
 
-    /// Hands the wills of ended processes over to another process. A client that was connected to such a process counts
-    /// as disconnected from now on, without DISCONNECT. If it throws, nothing was changed.
+    /// Hands the wills of ended processes over to another process. From now on, a client that was connected to such a
+    /// process counts as disconnected without DISCONNECT. If the call throws an error, it has changed nothing.
     ///
     /// - Parameters:
-    ///   - node: the node whose earlier processes have ended. If the node has a running process, that process keeps its
-    ///     own wills.
+    ///   - node: the node whose earlier processes have ended. A running process of the node keeps its own wills.
     ///   - heir: the process that gets the wills.
-    ///   - limit: the largest number of wills, at least 1.
-    /// - Returns: the wills that the heir got, empty if none are left; nil if the heir has been removed.
+    ///   - limit: the largest number of wills to hand over; at least 1.
+    /// - Returns: the wills that the heir got (an empty list if no wills are left); nil if the heir has been removed.
     func inheritWills(
         of node: NodeID,
         by heir: NodeIdentity,
@@ -30,7 +29,7 @@ package protocol WillStore: Sendable {
     ) async throws(HermesError) -> [StoredWill]?
 }
 
-/// The id of a will in the record: the process that recorded it first, and a number.
+/// The id of a will in the record. It consists of the process that first recorded the will, and of a number.
 package struct WillID: Sendable, Hashable {
     package let node: NodeIdentity
     package let number: UInt64
@@ -46,22 +45,23 @@ package struct StoredWill: Sendable {
     /// The state of a will, or of the client that gave it.
     package enum State: Sendable, Hashable {
         case connected
-        /// The client has gone without DISCONNECT, and the will waits for its delay. The clocks of two nodes cannot be
-        /// compared: on a node that takes over the will, the delay begins anew.
+        /// The client's connection has ended without DISCONNECT, and the will waits for the end of its delay. The
+        /// clocks of two nodes cannot be compared. So the delay begins anew if another node takes over the will.
         case gone
         /// The will is being published.
         case due
     }
 
     package let id: WillID
-    /// The session of its client.
+    /// The session of the client that gave the will.
     package let key: SessionKey
     package var will: PendingWill
-    /// How long the will waits after the end of the connection: its own delay or the session's expiry, whichever is
-    /// shorter.
+    /// The time for which the will waits after the end of the connection. It is the will's own delay or the session's
+    /// expiry, whichever is shorter.
     package var delay: Duration
     package var state: State
-    /// If the client has opened its session again: whether it began a clean session. Otherwise nil.
+    /// Whether the client began a clean session when it opened its session again; nil if it has not opened the session
+    /// again.
     package var isReplacedByClean: Bool?
 
     package init(
@@ -78,18 +78,19 @@ package struct StoredWill: Sendable {
         self.state = state
     }
 
-    /// Whether the will is published when it is due: a client that comes back during the delay takes the will back,
-    /// unless it begins a clean session (MQTT 5, 3.1.3.2.2).
+    /// Whether the will is published at the end of its delay. If the client opens its session again during the delay,
+    /// the will is published only if the client begins a clean session (MQTT 5, 3.1.3.2.2).
     package var isToBePublished: Bool { isReplacedByClean ?? true || delay <= .zero }
 }
 
 /// A change of a will in the record.
 package enum WillChange: Sendable {
-    /// A connected client has given the will, or has given it anew.
+    /// A connected client has given the will, or its will has changed.
     case give(StoredWill)
-    /// The client has gone without DISCONNECT, so the will waits.
+    /// The client's connection has ended without DISCONNECT, so the will waits for the end of its delay.
     case wait(WillID, delay: Duration)
-    /// The will is due and is taken. If the change is repeated, it has the same outcome.
+    /// The delay of the will has ended, and the process takes the will in order to publish it. A repetition of this
+    /// change has the same outcome.
     case take(WillID)
     /// The will was published, or is not to be published.
     case remove(WillID)

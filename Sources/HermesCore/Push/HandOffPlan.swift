@@ -19,15 +19,15 @@ package struct HandOffPlan: Sendable {
         package let lastSeq: UInt64
     }
 
-    /// The largest number of notifications in a plan. If there are more notifications, the plan contains only those
-    /// with the newest entries. The badge counts all entries.
+    /// The largest number of notifications in a plan. If there are more notifications, the plan contains only the
+    /// notifications with the newest entries. The badge counts all entries.
     package static let maxItems = 20
 
     /// The notifications, in the order of their newest entries.
     package let items: [Item]
     /// The seq of the last entry that was considered.
     package let upTo: UInt64
-    /// The seqs of the push-worthy entries that are due, ascending.
+    /// The seqs of the push-worthy entries that are due, in ascending order.
     package let dueSeqs: [UInt64]
 
     /// Creates the plan.
@@ -35,11 +35,11 @@ package struct HandOffPlan: Sendable {
     /// - Parameters:
     ///   - user: the inbox's user.
     ///   - device: the device to notify.
-    ///   - entries: the entries that the device has not acknowledged, ascending, without expired ones.
-    ///   - seq: the seq of the last entry that was pushed. This entry and earlier ones count only for the badge.
-    ///   - end: the seq of the last entry that is due. Later entries count for the badge, and their read marks show
-    ///     what was read.
-    ///   - unread: the badge; nil: the number of push-worthy entries.
+    ///   - entries: the entries that the device has not acknowledged, in ascending order, without expired entries.
+    ///   - seq: the seq of the last entry that was pushed. This entry and earlier entries count only for the badge.
+    ///   - end: the seq of the last entry that is due. Later entries count for the badge. Read marks among them show
+    ///     which messages were read.
+    ///   - unread: the badge; nil for the number of push-worthy entries.
     ///   - text: returns the text of the notification for a message.
     package init(
         for user: UserID,
@@ -74,7 +74,7 @@ package struct HandOffPlan: Sendable {
 
     /// Returns the push-worthy entries.
     ///
-    /// - Parameter device: the device to notify; nil: any device of the user.
+    /// - Parameter device: the device to notify; nil for any device of the user.
     package static func pushWorthy(_ entries: [InboxEntry], for user: UserID, _ device: DeviceID?) -> [InboxEntry] {
         var read: [ConversationID: UInt64] = [:]
         for case .readMark(let mark) in entries.lazy.map(\.event) where mark.user == user {
@@ -96,14 +96,14 @@ package struct HandOffPlan: Sendable {
             case .group(let group): return "group/\(group.rawValue)"
             }
         }
-        // None of these keys equals a conversation's key, whatever key the back end chooses.
+        // These keys differ from all keys of conversations, whatever key the back end chooses.
         guard let alert = entry.event.alert(for: user), !alert.collapseKey.isEmpty || alert.id != nil else {
             return "entry/\(entry.seq)"
         }
         return alert.collapseKey.isEmpty ? alert.id.map { "push/\($0)" } ?? "" : "key/\(alert.collapseKey)"
     }
 
-    /// Returns a conversation's name for a user's app and back end: `direct/<the other's uid>` or `group/<id>`.
+    /// Returns a conversation's name for a user's app and back end: `direct/<the peer's uid>` or `group/<id>`.
     static func name(of conversation: ConversationID, for user: UserID) -> String {
         switch conversation {
         case .direct(let low, _): "direct/\((conversation.peer(of: user) ?? low).rawValue)"
@@ -157,8 +157,8 @@ package struct HandOffPlan: Sendable {
         )
     }
 
-    /// Returns the id of a notification, which is always the same for the same entry and device: a UUID of version 8
-    /// (RFC 9562, section 5.8) made from a hash.
+    /// Returns the id of a notification. The id is always the same for the same entry and device. It is a UUID of
+    /// version 8 (RFC 9562, section 5.8) that is made from a hash.
     static func id(of seq: UInt64, _ user: UserID, _ device: DeviceID) -> String {
         var bytes = Array(SHA256.hash(data: Data("\(user.rawValue) \(device.rawValue) \(seq)".utf8)).prefix(16))
         bytes[6] = bytes[6] & 0x0F | 0x80

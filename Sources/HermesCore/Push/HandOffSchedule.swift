@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A device or user whose entries may be due.
+/// A device or user for which entries may have to be pushed or reported.
 package struct HandOffKey: Sendable, Hashable {
     package let user: UserID
-    /// A device with a push token; nil: the user as a whole, for the report of undelivered messages.
+    /// A device with a push token; nil for the user as a whole, for the report of undelivered messages.
     package let device: DeviceID?
 
     package init(_ user: UserID, _ device: DeviceID?) {
@@ -13,23 +13,23 @@ package struct HandOffKey: Sendable, Hashable {
     }
 }
 
-/// A check for the schedule of the node that hands off for the user.
+/// A check to be scheduled on the node that is responsible for the user.
 package struct HandOffDue: Sendable, Hashable {
     package let key: HandOffKey
-    /// The seq of the newest waiting entry; `UInt64.max`: the device has set a token.
+    /// The seq of the newest waiting entry; `UInt64.max` if the device has set a token.
     let seq: UInt64
     /// The time from now until the check is due.
     let wait: Duration
 }
 
-/// Decides which inbox to check next, and when. Does no I/O; owner: ``PushHandOff``.
+/// Decides which inbox to check next, and when. Does no I/O. The owner is ``PushHandOff``.
 ///
 /// The schedule contains only the keys for which something was committed, and the times of their checks. The entries to
-/// push are then read from the store, and the whole schedule can be derived from the store again.
+/// push are read from the store when a key is checked. The whole schedule can also be derived from the store again.
 ///
-/// Keys that cannot be sent now are *held*: they wait for a retry, or for a service that is paused or busy. They get at
-/// most half of the room, so that a service that fails does not delay the others. If there are more such keys, those
-/// that would wait longest are dropped.
+/// Keys whose notifications cannot be sent now are *held*: they wait for a retry, or for a service that is paused or
+/// busy. Held keys get at most half of the room, so that a failing service does not delay the other services. If there
+/// are more held keys, the keys that would wait longest are dropped.
 package struct HandOffSchedule: Sendable {
     private struct Item: Sendable {
         /// The time at which the oldest waiting entry is due.
@@ -50,24 +50,25 @@ package struct HandOffSchedule: Sendable {
     private var items: [HandOffKey: Item] = [:]
     /// The keys of the items that are not being checked.
     private var waiting = DueKeys<HandOffKey, Duration>()
-    /// The held keys that are not being checked, by their negative due times: the first key is the one that is due
+    /// The held keys that are not being checked, by their negative due times. So the first key is the key that is due
     /// last.
     private var held = DueKeys<HandOffKey, Duration>()
     /// The number of keys that are being checked and wait until their service has room for another batch.
     private var blockedCount = 0
-    /// Whether a key was left out for lack of room, so that everything must be derived from the store again.
+    /// Whether a key was left out because there was no room, so that everything must be derived from the store again.
     package private(set) var hasOverflowed = false
     /// Whether a held key was dropped, so that everything must be derived from the store again.
     package private(set) var hasDropped = false
     /// Whether a key was dropped because very many keys wait for their services to have room for another batch.
     private var hasDroppedBlocked = false
 
-    /// Whether less than a quarter of the room is free. This rest is only for new entries, not for keys that are
+    /// Whether less than a quarter of the room is free. The last quarter is only for new entries, not for keys that are
     /// derived from the store.
     package var isCrowded: Bool { items.count > capacity - capacity / 4 }
 
-    /// Whether a key was left out, and a quarter of the room is free again. If a service was too busy for the key, at
-    /// most a quarter of the keys must still wait for such services.
+    /// Whether a key was left out or dropped, and a quarter of the room is free again. If the key was dropped because
+    /// services were too busy, there is another condition: keys that wait for busy services use at most a quarter of
+    /// the room.
     package var hasRoomAfterOverflow: Bool {
         !isCrowded && (hasOverflowed || hasDroppedBlocked && blockedCount <= capacity / 4)
     }
@@ -78,7 +79,7 @@ package struct HandOffSchedule: Sendable {
     /// The number of keys that wait or are being checked.
     package var count: Int { items.count }
 
-    /// The time at which the next key is due; nil: no key waits. The time is never too late, but can be too early.
+    /// The time at which the next key is due; nil if no key waits. The time is never too late, but can be too early.
     package var nextDue: Duration? { waiting.nextDue }
 
     /// Records that entries up to `seq` were committed for a key. The key is checked at `due` if these entries are not
@@ -101,8 +102,8 @@ package struct HandOffSchedule: Sendable {
         if isEarlier { set(key, dueAt: due) }
     }
 
-    /// Records that a device has set a token, for which all entries may wait. Failures of an earlier token do not delay
-    /// it.
+    /// Records that a device has set a token. Any entry of the inbox may have to be pushed to this token. Failures of
+    /// an earlier token do not delay the check.
     package mutating func renewed(_ key: HandOffKey, due: Duration) {
         if var item = items[key], item.isTaken || item.attempts > 0 {
             item.attempts = 0
@@ -126,7 +127,8 @@ package struct HandOffSchedule: Sendable {
         }
     }
 
-    /// Returns at most `limit` due keys. ``settled(_:now:retryAt:moreAt:)`` must follow for each.
+    /// Returns at most `limit` due keys. For each key, ``settled(_:now:retryAt:moreAt:)`` or
+    /// ``postponed(_:until:now:)`` must be called afterwards.
     package mutating func takeDue(now: Duration, limit: Int) -> [HandOffKey] {
         var taken: [HandOffKey] = []
         while taken.count < limit, let key = waiting.popDue(now: now) {
@@ -140,9 +142,9 @@ package struct HandOffSchedule: Sendable {
     /// Records that a key was checked.
     ///
     /// - Parameters:
-    ///   - now: the time of the next check if entries were committed meanwhile.
-    ///   - retryAt: the time of the next check if something failed; nil: nothing failed.
-    ///   - moreAt: the time of the next check if entries remain; nil: no entry remains.
+    ///   - now: the present time. It is the time of the next check if entries were committed during this check.
+    ///   - retryAt: the time of the next check if something failed; nil if nothing failed.
+    ///   - moreAt: the time of the next check if entries remain; nil if no entry remains.
     package mutating func settled(
         _ key: HandOffKey,
         now: Duration,
@@ -181,10 +183,10 @@ package struct HandOffSchedule: Sendable {
         set(key, dueAt: item.due, isHeld: item.due > now)
     }
 
-    /// Records that a key that is being checked waits until its service has room for another batch.
-    /// ``unblocked(_:)`` must follow.
+    /// Records that a key that is being checked waits until its service has room for another batch. ``unblocked(_:)``
+    /// must be called when the key no longer waits.
     ///
-    /// - Returns: false if the key was dropped instead, because very many keys wait so.
+    /// - Returns: false if the key was dropped instead, because very many keys wait in this way.
     package mutating func blocked(_ key: HandOffKey) -> Bool {
         guard blockedCount < capacity / 2 else {
             items[key] = nil
@@ -196,7 +198,7 @@ package struct HandOffSchedule: Sendable {
         return true
     }
 
-    /// Records that this number of keys no longer waits for the service (``blocked(_:)``).
+    /// Records that this number of keys no longer wait for their service (``blocked(_:)``).
     package mutating func unblocked(_ count: Int) { blockedCount -= count }
 
     /// Returns the number of a key's failures so far.
@@ -209,7 +211,7 @@ package struct HandOffSchedule: Sendable {
         hasDroppedBlocked = false
     }
 
-    /// Sets when a key of an item that is not being checked is due.
+    /// Sets the due time of a key that is not being checked.
     private mutating func set(_ key: HandOffKey, dueAt due: Duration, isHeld: Bool = false) {
         waiting.set(key, dueAt: due)
         guard isHeld else { return held.remove(key) }
@@ -217,8 +219,8 @@ package struct HandOffSchedule: Sendable {
         dropSurplus()
     }
 
-    /// Drops held keys, those first that are due last, until the keys that cannot be sent now have at most half of the
-    /// room.
+    /// Drops held keys until the held keys and the blocked keys use at most half of the room. The keys that are due
+    /// last are dropped first.
     private mutating func dropSurplus() {
         while held.count + blockedCount > capacity / 2, let key = held.popDue(now: .zero) {
             remove(key)

@@ -1,31 +1,32 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Limits the sends under way to services that clients name (Web Push), by host. Does no I/O; owner: ``PushHandOff``.
+/// Limits the number of sends that are under way to services that clients name (Web Push). A service is identified by
+/// its host. Does no I/O. The owner is ``PushHandOff``.
 ///
 /// Such a service may belong to a stranger who never answers. So a service that has not delivered yet gets few sends at
-/// once, and all such services together get half of all sends. One account also gets few sends at once. A service that
-/// gives no answer is paused. A service that delivers for a while and then stops answering can hold many sends. So the
-/// last quarter of all sends is reserved for services with few sends under way.
+/// once. All services that have not delivered yet together get half of all sends. One account also gets few sends at
+/// once. A service that gives no answer is paused. A service that delivers for a while and then stops answering can
+/// hold many sends. So the last quarter of all sends is reserved for services with few sends under way.
 struct HostShares: Sendable {
     struct Limits: Sendable, Hashable {
-        /// The most sends in total. The notifications of one device count as one send.
+        /// The largest number of sends in total. The notifications of one device count as one send.
         var total = 1_024
-        /// The most sends to all services that have not delivered, together.
+        /// The largest number of sends in total to services that have not delivered.
         var unproven = 512
         /// When this many sends are under way in total (three quarters of ``total``), a service gets another send only
-        /// if it has few under way.
+        /// if few sends to it are under way.
         var crowded: Int { total / 4 * 3 }
         /// When ``crowded`` is reached, services that have not delivered get another send only if all of them together
-        /// have fewer than this (half of the remaining quarter).
+        /// have fewer sends than this. The number is half of the remaining quarter.
         var unprovenRest: Int { (total - crowded) / 2 }
-        /// The most sends to one service that has delivered.
+        /// The largest number of sends to one service that has delivered.
         var perHost = 256
-        /// The most sends to one service that has not delivered.
+        /// The largest number of sends to one service that has not delivered.
         var perUnproven = 16
-        /// The most sends for one account.
+        /// The largest number of sends for one account.
         var perUser = 16
-        /// The most services that are remembered.
+        /// The largest number of services that are remembered.
         var hosts = 4_096
     }
 
@@ -49,7 +50,7 @@ struct HostShares: Sendable {
         self.backoff = backoff
     }
 
-    /// A place: the right to one send. ``release(_:)`` must follow.
+    /// A place: the right to one send. ``release(_:)`` must be called after the send.
     struct Place: Sendable {
         let host: String
         let user: UserID
@@ -117,7 +118,7 @@ struct HostShares: Sendable {
     }
 
     /// Records that a service gave no answer. A failure that is reported during a pause belongs to a send that began
-    /// before the pause, so it does not lengthen the pause.
+    /// before the pause, so the failure does not lengthen the pause.
     mutating func failed(_ name: String, now: Duration, random: Double = .random(in: 0...1)) {
         guard var host = hosts[name], host.pausedUntil <= now else { return }
         host.isProven = false

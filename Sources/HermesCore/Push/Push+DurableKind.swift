@@ -48,7 +48,7 @@ extension Push: DurableKind {
 
     private struct DamagedMessage: Error {}
 
-    /// Reads the message at the end of a push; nil if there is none, as in pushes of older versions.
+    /// Reads the message at the end of a push. Returns nil if there is none, as in pushes that older versions stored.
     ///
     /// - Throws: DamagedMessage if the message's bytes are cut off.
     private static func takeMessage(from bytes: inout ArraySlice<UInt8>) throws(DamagedMessage) -> TypedMessage? {

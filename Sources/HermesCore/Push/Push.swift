@@ -3,9 +3,9 @@
 
 /// A push from a back end: an inbox entry that is not a message and has no sender.
 package struct Push: Sendable, Hashable {
-    /// The urgency of waking a sleeping device; a connected device gets every push at once.
+    /// The urgency of waking a sleeping device. A connected device gets every push at once.
     package enum Priority: UInt8, Sendable, Hashable, CaseIterable {
-        /// The device is woken when it suits the battery.
+        /// The device is woken at a time that saves its battery.
         case normal = 0
         /// The device is woken at once.
         case high = 1
@@ -17,7 +17,7 @@ package struct Push: Sendable, Hashable {
     package let priority: Priority
     /// The time after which the push is not delivered.
     package let expiresAt: Timestamp
-    /// The only device that shows the push; nil: all devices of the account show it. On the account's other devices,
+    /// The only device that shows the push; nil if all devices of the account show it. On the account's other devices,
     /// the entry has a seq but shows nothing.
     package let device: DeviceID?
 
@@ -71,12 +71,12 @@ package struct PushContent: Sendable, Hashable {
 
     package var title: String
     package var body: String
-    /// The application's own JSON object; empty: there is none.
+    /// The application's own JSON object; empty if there is none.
     package var dataJSON: String
-    /// The collapse key: a newer push with the same key replaces an older one that is not delivered yet. Empty: there
-    /// is no key.
+    /// The collapse key; empty if there is none. A newer push with the same key replaces an older push that is not
+    /// delivered yet.
     package var collapseKey: String
-    /// The application's own message; nil: there is none.
+    /// The application's own message; nil if there is none.
     package var message: TypedMessage?
 
     package init(

@@ -3,18 +3,18 @@
 
 import Synchronization
 
-/// Claims of keys, so that no two nodes send the same notifications. While nodes join and leave, two of them may both
-/// own a user (``ClusterMember/owns(_:)``). A lone node claims nothing.
+/// Claims of keys, so that no two nodes send the same notifications. While nodes join or leave, two nodes may own the
+/// same user (``ClusterMember/owns(_:)``). A lone node claims nothing.
 extension PushHandOff {
     /// The keys of a batch that this node may check.
     struct Claims: Sendable {
         let keys: [HandOffKey]
-        /// The number of the claim in the record; nil: nothing was claimed.
+        /// The number of the claim in the record; nil if nothing was claimed.
         let number: UInt64?
     }
 
-    /// Claims keys. Their devices must be read after that: the results of the last holder are in the store when its
-    /// claim has been released. The keys that another node has claimed wait.
+    /// Claims keys. The devices of the claimed keys must be read after the call: the results of the last holder are in
+    /// the store only when the last holder's claim has been released. Keys that another node has claimed wait.
     func claim(_ keys: [HandOffKey]) async -> Claims {
         guard let cluster, !keys.isEmpty else { return Claims(keys: keys, number: nil) }
         let number = state.withLock { state in
@@ -34,7 +34,7 @@ extension PushHandOff {
     }
 
     /// Releases the claims of a batch that has been checked and sent. A key whose results are not recorded stays
-    /// claimed until they are (``recordKept()``).
+    /// claimed until they are recorded (``recordKept()``).
     func release(_ claims: Claims) async {
         guard let number = claims.number else { return }
         state.withLock { state in
@@ -49,7 +49,7 @@ extension PushHandOff {
         await releaseUnneededClaims()
     }
 
-    /// Releases all claims that are not needed. If the record fails, they are released with the next recovery.
+    /// Releases all claims that are not needed. If the record fails, the claims are released with the next recovery.
     func releaseUnneededClaims() async {
         let unneeded = state.withLock { state in
             defer { state.unneededClaims = [:] }

@@ -4,7 +4,7 @@
 import Synchronization
 
 /// Derives the due keys from the store. A recovery reads all users for whom entries wait. If the schedule has no more
-/// room, the recovery stops, and continues behind the last user that it has read when there is room again.
+/// room, the recovery stops. When there is room again, the recovery continues after the last user that it has read.
 extension PushHandOff {
     /// A list of users in the store.
     enum UserList: Sendable {
@@ -17,7 +17,7 @@ extension PushHandOff {
     /// The users of a list that a recovery has not read yet.
     struct UnreadUsers: Sendable {
         let list: UserList
-        /// The last user that was read; nil: none was read.
+        /// The last user that was read; nil if none was read.
         var last: UserID?
     }
 
@@ -27,8 +27,8 @@ extension PushHandOff {
         let keys: [HandOffKey]
     }
 
-    /// Derives the due keys from the store, after a start, an overflow, or a change of the nodes. Devices get one
-    /// deadline in which to reconnect by themselves. Each node derives the keys of its own users.
+    /// Derives the due keys from the store, after a start, an overflow, or a change of the nodes. Each device first
+    /// gets one deadline in which it can reconnect. Each node derives the keys of its own users.
     package func recover() async throws(HermesError) {
         let now = time.uptime()
         var lists: [UserList] = []
@@ -55,7 +55,7 @@ extension PushHandOff {
 
     /// Reads a page of users, and schedules their keys as far as there is room.
     ///
-    /// - Returns: what was not read; nil: nothing.
+    /// - Returns: the users that were not read; nil if all users were read.
     private func read(_ unread: UnreadUsers) async throws(HermesError) -> UnreadUsers? {
         let users = try await users(of: unread)
         guard !users.isEmpty else { return nil }
@@ -72,7 +72,7 @@ extension PushHandOff {
         return UnreadUsers(list: unread.list, last: last ?? unread.last)
     }
 
-    /// Returns the next users of a list, ascending; those of other nodes have no keys.
+    /// Returns the next users of a list, in ascending order. Users of other nodes have no keys.
     private func users(of unread: UnreadUsers) async throws(HermesError) -> [FoundUser] {
         let limit = StoreSettings.maxPageEntries
         switch unread.list {
@@ -110,10 +110,11 @@ extension PushHandOff {
 }
 
 extension PushHandOff.State {
-    /// The least time between two recoveries after overflows, and between two parts of a recovery.
+    /// The shortest time between two recoveries after overflows, and between two parts of a recovery.
     private static let pause = Duration.seconds(10)
 
-    /// The time of the next recovery; nil: none is due. After an overflow, none is due before there is room.
+    /// The time of the next recovery; nil if none is planned. After an overflow, no recovery is planned before there is
+    /// room.
     var nextRecovery: Duration? {
         guard unread.isEmpty else { return schedule.isCrowded ? nil : recoveryAt }
         let afterOverflow = schedule.hasRoomAfterOverflow ? recoveryAt : nil
@@ -123,8 +124,8 @@ extension PushHandOff.State {
 
     /// Begins a recovery, or continues the present one.
     ///
-    /// Each time that held keys were dropped since the last recovery began, the next recovery of such keys comes after
-    /// twice the time, because their services seem to fail for long.
+    /// If held keys were dropped again since the last recovery began, the time until the next recovery of such keys
+    /// doubles, because their services seem to fail for a long time.
     ///
     /// - Parameter longestPause: the longest time before dropped keys are recovered.
     /// - Returns: the users to be read.

@@ -6,17 +6,18 @@ import Synchronization
 
 /// Sends the notifications of due devices, and settles the answers of the push services.
 extension PushHandOff {
-    /// If a service that a client named takes longer than this to answer, it is paused, as if it had not answered. A
-    /// slow service holds places (``HostShares``) that others wait for.
+    /// If a service that a client named takes longer than this to answer, the service is paused, as if it had not
+    /// answered. A slow service holds places (``HostShares``) for which other devices wait.
     private static let slowness = Duration.seconds(5)
-    /// A device's token that was read is used for this long at most, because the device may log out meanwhile. The
-    /// waiting entries are read again after this time, too, because a message may have been read or recalled. A read of
-    /// the entries costs much, so each further one for the same device comes after twice the time.
+    /// The longest time for which a device's token is used after it was read, because the device may log out meanwhile.
+    /// After this time, the waiting entries are read again, too, because a message may have been read or recalled.
+    /// Reading the entries is expensive, so the time doubles after each further read for the same device.
     private static let freshness = Duration.seconds(2)
     /// The time after which no further request for a device begins in this batch, so that one device with a slow
     /// service does not delay the whole batch.
     private static let deviceTime = Duration.seconds(20)
-    /// The time between two settlements of a batch. So a device whose answers have arrived does not wait for others.
+    /// The time between two settlements of a batch. A batch is settled in several parts, so that a device whose answers
+    /// have arrived does not wait for the other devices.
     private static let settlementPeriod = Duration.milliseconds(250)
 
     /// The answer of a push service.
@@ -26,13 +27,13 @@ extension PushHandOff {
         let duration: Duration
     }
 
-    /// The newest data that was read for a device while its notifications are sent.
+    /// The newest data that was read for a device whose notifications are being sent.
     ///
     /// State: a `Mutex`.
     private final class LatestReading: Sendable {
         struct State: Sendable {
             var candidate: Candidate
-            /// For how long the entries are used.
+            /// The time for which the entries are used before they are read again.
             var patience = PushHandOff.freshness
         }
 
@@ -41,19 +42,20 @@ extension PushHandOff {
         init(_ candidate: Candidate) { state = Mutex(State(candidate: candidate)) }
     }
 
-    /// What happens while a batch is sent.
+    /// An event while a batch is sent.
     private enum Step: Sendable {
-        /// A device's notifications were sent, as far as possible: one answer for each; nil: not sent.
+        /// A device's notifications were sent, as far as possible. There is one answer for each notification. The
+        /// answer is nil if the notification was not sent.
         case ended(Int, [Answer?])
         case period
     }
 
-    /// Divides candidates by their services, which must be the operator's. If the allowed number of batches is already
-    /// under way to a service, its candidates are left out and wait. If very many keys already wait so, the candidates
-    /// are dropped, and derived from the store later.
+    /// Divides candidates by their services. The operator must have configured these services. If the allowed number of
+    /// batches is already under way to a service, the candidates of the service are left out and wait. If very many
+    /// keys already wait in this way, the candidates are dropped, and derived from the store again later.
     ///
-    /// - Returns: the batches to send. Batches with a service now count as being sent. The batch without a service has
-    ///   the candidates without notifications.
+    /// - Returns: the batches to send. Batches with a service now count as being sent. The batch without a service
+    ///   contains the candidates without notifications.
     func batches(of candidates: [Candidate]) -> [(service: PushToken.Service?, candidates: [Candidate])] {
         let parts = Dictionary(grouping: candidates) { candidate in
             candidate.plan.items.isEmpty ? nil : candidate.target.token.service
@@ -73,10 +75,10 @@ extension PushHandOff {
         }
     }
 
-    /// Takes a place for each candidate whose push service was chosen by its client.
+    /// Takes a place for each candidate whose push service was chosen by the client.
     ///
-    /// - Returns: the other candidates, and the candidates of each such service, with their places. Candidates without
-    ///   a place wait.
+    /// - Returns: the candidates that need no place, and for each service the candidates that got a place. Candidates
+    ///   that got no place wait.
     func places(for candidates: [Candidate]) -> (own: [Candidate], parts: some Collection<[Candidate]>) {
         let now = time.uptime()
         var own: [Candidate] = []
@@ -98,10 +100,10 @@ extension PushHandOff {
         return (own, parts.values)
     }
 
-    /// Sends the candidates' notifications: those of one device one after the other, and those of several devices at
-    /// once. Settles each device soon after its last answer.
+    /// Sends the candidates' notifications. The notifications of one device are sent one after the other; several
+    /// devices are served at once. Each device is settled soon after its last answer.
     ///
-    /// If the data of a device is no longer fresh when its turn comes, the device is checked again at once.
+    /// If the data of a device is no longer fresh when the device's turn comes, the device is checked again at once.
     func send(_ candidates: [Candidate]) async {
         let ready = unpaused(candidates)
         guard !ready.isEmpty else { return }
@@ -190,10 +192,11 @@ extension PushHandOff {
         state.withLock { $0.hosts.release(place) }
     }
 
-    /// Sends a device's notifications, those with the oldest entries first, so that each answer moves the mark of the
-    /// last pushed entry. Stops if one of them fails, or if the device must not get any more notifications.
+    /// Sends a device's notifications. The notification with the oldest entries is sent first, so that each answer
+    /// moves the mark of the last pushed entry forward. Stops if a notification fails, or if the device must not get
+    /// any more notifications.
     ///
-    /// - Returns: the answers in the order of the plan; nil: not sent.
+    /// - Returns: the answers in the order of the plan. An answer is nil if the notification was not sent.
     private func send(_ candidate: Candidate, through sender: any PushSender) async -> [Answer?] {
         let items = candidate.plan.items
         let latest = LatestReading(candidate)
@@ -218,7 +221,7 @@ extension PushHandOff {
                 return answers
             case .withdrawn: return answers
             case .retry:
-                // If the server stops, the request was cut off, which is not the service's fault.
+                // If the server is stopping, it has cut off the request itself, so the service did not fail.
                 if !Task.isCancelled { answers[index] = answer }
                 return answers
             }
@@ -245,18 +248,18 @@ extension PushHandOff {
         }
     }
 
-    /// Returns the outcome for a device. A service may report a token as invalid from a time on after which the device
-    /// has registered it again. Then the token stays (``PushSettlement/gone(_:_:_:since:)``), so the notification is
-    /// tried again.
+    /// Returns the outcome for a device. A service may report that a token has been invalid since a certain time,
+    /// although the device has registered the token again after this time. Then the token stays
+    /// (``PushSettlement/gone(_:_:_:since:)``), so the notification is tried again.
     private static func outcome(_ outcome: PushSendOutcome, for target: PushTarget) -> PushSendOutcome {
         guard case .tokenGone(let since?) = outcome, target.setAt > since else { return outcome }
         return .retry(after: nil, isService: false, reason: "the token was registered again after it became invalid")
     }
 
-    /// Whether a device may still get a notification. It may not if the device has logged out or was removed, if the
-    /// account was disabled, or if the token was registered on another device. It also may not if the notification's
-    /// entry was recalled, read or acknowledged, or has expired. The store is read only if what was read is older than
-    /// ``freshness``.
+    /// Whether a device may still get a notification. The answer is no if the device has logged out or was removed, if
+    /// the account was disabled, or if the token was registered on another device. The answer is also no if the
+    /// notification's entry was recalled, read or acknowledged, or has expired. The store is read only if the last
+    /// reading is older than ``freshness``.
     private func isStillDue(_ item: HandOffPlan.Item, _ latest: LatestReading) async -> Bool {
         let state = latest.state.withLock { $0 }
         let (key, target) = (state.candidate.key, state.candidate.target)
@@ -298,8 +301,8 @@ extension PushHandOff {
         }
     }
 
-    /// Records results, in one commit for the notices and one for the pushes. If the second commit fails, the results
-    /// no longer contain notices.
+    /// Records results, with one commit for the notices and one commit for the pushes. If the second commit fails, the
+    /// results no longer contain notices.
     private func record(_ results: inout [PushResult]) async throws(HermesError) {
         // The notices are stored before the pushes are settled: a repetition is better than a loss.
         try await webhooks?.append(results.flatMap(\.notices), marks: [:])
@@ -313,8 +316,8 @@ extension PushHandOff {
     /// The number of results that are tried separately, one after the other, before the store counts as failing.
     private static let separateTries = 8
 
-    /// Tries to record the results that could not be recorded when they arrived. If one of them fails because of a
-    /// damaged row, the other results are recorded.
+    /// Tries to record the results that could not be recorded when they arrived. If one result cannot be recorded
+    /// because of a damaged row, the other results are recorded.
     func recordKept() async {
         guard let kept = state.withLock({ $0.unrecorded.begin() }) else { return }
         var rest = kept
@@ -373,7 +376,8 @@ extension PushHandOff {
             case .delivered, .refused, .withdrawn:
                 break
             case .tokenGone(let since):
-                // The token may have been registered again meanwhile. Then it stays, and gets the notification.
+                // The token may have been registered again meanwhile. Then the token stays, and the notification is
+                // sent to this token.
                 upTo = min(upTo, item.firstSeq - 1)
                 gone = [.gone(key.user, candidate.target.device, candidate.target.token, since: since)]
             case .retry(let asked, _, _):

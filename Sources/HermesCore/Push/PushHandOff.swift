@@ -4,30 +4,31 @@
 import DequeModule
 import Synchronization
 
-/// Notifies a device through its push service of entries that the device does not acknowledge in time. A device that is
-/// connected, with its app in the foreground, has ``Settings/deadline``. Any other device is notified at once. An
-/// acknowledgement of all waiting entries cancels the check of a device. Thread-safe; works while ``run()`` runs.
+/// Notifies devices of entries that they do not acknowledge in time. The notifications go through the devices' push
+/// services. A device that is connected with its app in the foreground has ``Settings/deadline`` for the
+/// acknowledgement. Any other device is notified at once. If a device acknowledges all waiting entries, its check is
+/// cancelled. Thread-safe. Works while ``run()`` runs.
 ///
 /// If a push service fails, two waits begin: the device is tried again after ``Settings/backoff``, and the service is
-/// paused for all devices (``ServiceHealth``). While results cannot be recorded, their devices get nothing
-/// (``UnrecordedPushes``).
+/// paused for all devices (``ServiceHealth``). If the results for a device cannot be recorded, the device gets no
+/// notifications until they are recorded (``UnrecordedPushes``).
 ///
-/// The entries to push are always derived from the store: those after a device's cursor and after the last pushed entry
-/// (``PushTarget``). So a restarted server continues where it stopped. Memory holds only the times of the next checks
-/// (``HandOffSchedule``) and the paused services (``ServiceHealth``).
+/// The entries to push are always derived from the store. They are the entries after both a device's cursor and the
+/// last pushed entry (``PushTarget``). So a restarted server continues where it stopped. Memory holds only the times of
+/// the next checks (``HandOffSchedule``) and the paused services (``ServiceHealth``).
 ///
-/// State: one `Mutex` around ``State``; nothing is called under it.
+/// State: one `Mutex` around ``State``. No other code is called while it is locked.
 package final class PushHandOff: Sendable {
     package struct Settings: Sendable, Hashable {
         /// The time that a connected device has to acknowledge an entry.
         package var deadline: Duration
-        /// The most devices in one batch. The notifications of a batch are sent together.
+        /// The largest number of devices in one batch. The notifications of a batch are sent together.
         package var batch: Int
-        /// The most batches that are read at once, and the most batches that are sent at once through each service of
-        /// the operator's configuration.
+        /// The largest number of batches that are read at once. The same limit applies to the batches that are sent at
+        /// once through one service of the operator's configuration.
         package var lanes: Int
-        /// The most devices of one batch to which something is sent at once. The notifications of one device are sent
-        /// one after the other.
+        /// The largest number of devices of one batch to which something is sent at once. The notifications of one
+        /// device are sent one after the other.
         package var devices: Int
         /// The wait before a retry.
         package var backoff: Backoff
@@ -60,7 +61,7 @@ package final class PushHandOff: Sendable {
         var lastClaim: UInt64 = 0
         /// The claims of keys whose results are not recorded yet.
         var keptClaims: [HandOffKey: UInt64] = [:]
-        /// The claims that are not needed any more, and that the record has not released yet.
+        /// The claims that are not needed any more, but that the record has not released yet.
         var unneededClaims: [HandOffKey: UInt64] = [:]
         /// The number of batches that are being read.
         var reading = 0
@@ -70,9 +71,10 @@ package final class PushHandOff: Sendable {
         var blocked: [PushToken.Service: Deque<HandOffKey>] = [:]
         /// The times at which the due keys must be derived from the store.
         var recoveriesDue: [Duration] = []
-        /// What the present recovery has not read yet, for lack of room or because the store failed; empty: nothing.
+        /// The users that the present recovery has not read yet, because there was no room or because the store failed;
+        /// empty if all users were read.
         var unread: [UnreadUsers] = []
-        /// The earliest time at which a recovery continues, or at which one begins after an overflow.
+        /// The earliest time at which a recovery continues, or at which a recovery begins after an overflow.
         var recoveryAt = Duration.zero
         /// The earliest time for the recovery of held keys that were dropped (``HandOffSchedule/hasDropped``).
         var droppedRecoveryAt = Duration.zero
@@ -93,7 +95,7 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// The pause before a recovery that failed is tried again.
+    /// The pause before a failed recovery is tried again.
     static let recoveryPause = Duration.seconds(5)
 
     let settings: Settings
@@ -104,7 +106,7 @@ package final class PushHandOff: Sendable {
     let devices: DeviceRegistry
     private let enabled: Hook<UserID>
     let cluster: ClusterMember?
-    /// The push services. It chooses the service by the device's token. Nil: there are only webhooks.
+    /// The sender for all push services; nil if there are only webhooks. The device's token determines the service.
     let sender: (any PushSender)?
     let webhooks: WebhookOutbox?
     let events: EventWatch
@@ -122,17 +124,17 @@ package final class PushHandOff: Sendable {
         case failed(HermesError)
     }
 
-    /// Creates the service. It works after it has begun to observe ``Messenger/watch`` (``observe(_:)``), while
+    /// Creates the hand-off. After ``observe(_:)`` was called with ``Messenger/watch``, the hand-off works while
     /// ``run()`` runs.
     ///
     /// - Parameters:
     ///   - messenger: the inboxes and sessions.
     ///   - store: the messenger's message store.
     ///   - accounts: the messenger's account store.
-    ///   - sender: the push services; nil: no service is configured.
+    ///   - sender: the sender for all push services; nil if no service is configured.
     ///   - webhooks: gets notices of undelivered messages and of the results of pushes.
     ///   - text: returns the text of the notification for a message. The texts of events are not affected.
-    ///   - report: gets events; called on any thread.
+    ///   - report: gets events. It is called on any thread.
     package init(
         _ messenger: Messenger,
         store: any MessageStore,
@@ -182,7 +184,7 @@ package final class PushHandOff: Sendable {
         }
         if sender != nil {
             tokens.overlooked.observe { [self] in check($0) }
-            // Nothing is pushed while an account is disabled, so entries may wait when it is enabled again.
+            // Nothing is pushed while an account is disabled, so entries may wait when the account is enabled again.
             enabled.observe { [self] user in
                 check(tokens.devices(of: [user])[user, default: []].map { DeviceKey(user, $0) })
             }
@@ -191,14 +193,14 @@ package final class PushHandOff: Sendable {
         cluster.handOffArrived.observe { [self] in schedule($0) }
         cluster.repaired.observe { [self] in
             let now = time.uptime()
-            // Until all nodes have repaired, another node may still leave a user's entries to the node that was
-            // responsible for the user before the change.
+            // Until all nodes have repaired their state, another node may still leave a user's entries to the node that
+            // was responsible for the user before the change.
             state.withLock { $0.recoveriesDue = [now, now + ClusterMember.agreement] }
             wakeUp.signal()
         }
     }
 
-    /// Schedules checks of devices that have set a token, for which entries may wait.
+    /// Schedules checks of devices that have set a token, because entries may already wait for them.
     private func check(_ devices: [DeviceKey]) {
         scheduleAtOwners(
             devices.map { HandOffDue(key: HandOffKey($0.user, $0.device), seq: .max, wait: settings.deadline) }
@@ -225,15 +227,16 @@ package final class PushHandOff: Sendable {
         if !dues.isEmpty { scheduleAtOwners(dues) }
     }
 
-    /// Returns a function that returns whether a device of the user may acknowledge entries by itself: the device is
-    /// connected and its app is in the foreground, or the device may be connected to another node.
+    /// Returns a function that decides whether a device of the user may acknowledge entries without a push. This is so
+    /// if the device is connected and its app is in the foreground, or if the device may be connected to another node.
     private func mayTake(_ user: UserID) -> (DeviceID) -> Bool {
         let awake = devices.awakeDevices(of: user)
         let elsewhere = devices.mayBeElsewhere(user) ? devices.attachedDevices(of: user) : nil
         return { device in awake.contains(device) || elsewhere?.contains(device) == false }
     }
 
-    /// Schedules each due key on the node that hands off for its user, so that no two nodes send the same notification.
+    /// Schedules each key on the node that is responsible for the key's user, so that no two nodes send the same
+    /// notification.
     private func scheduleAtOwners(_ dues: [HandOffDue]) {
         guard let cluster else { return schedule(dues) }
         let parts = Dictionary(grouping: dues) { cluster.owner(of: $0.key.user) }
@@ -280,12 +283,12 @@ package final class PushHandOff: Sendable {
             }
             group.cancelAll()
         }
-        // After a restart, the results would be unknown, and the notifications would be sent again.
+        // Otherwise, the results would be unknown after a restart, and the notifications would be sent again.
         await recordKept()
     }
 
-    /// Takes the next batch of keys that are due; empty: no key is due, or all lanes are busy. ``look(at:)`` must
-    /// follow.
+    /// Takes the next batch of keys that are due. The batch is empty if no key is due or if all lanes are busy. For any
+    /// other batch, ``look(at:)`` must be called.
     func takeBatch() -> [HandOffKey] {
         let now = time.uptime()
         return state.withLock { state in
@@ -297,7 +300,7 @@ package final class PushHandOff: Sendable {
         }
     }
 
-    /// Checks a batch of ``takeBatch()``.
+    /// Checks a batch that ``takeBatch()`` has returned.
     func look(at keys: [HandOffKey]) async {
         await recordKept()
         let claims = await claim(keys.filter(mayBeginCheck))
@@ -320,7 +323,7 @@ package final class PushHandOff: Sendable {
         }
         let (own, parts) = places(for: candidates)
         let batches = batches(of: own)
-        // Reading does not wait for any service.
+        // The lane for reading is released here, so that reading does not wait for any service.
         state.withLock { $0.reading -= 1 }
         wakeUp.signal()
         await withDiscardingTaskGroup { group in
@@ -343,7 +346,7 @@ package final class PushHandOff: Sendable {
             waitForStore(key)
             return false
         }
-        // The user may belong to another node by now, which has derived the key from the store.
+        // The user may belong to another node by now. That node has derived the key from the store.
         guard owns(key.user) else {
             settle(key)
             return false
@@ -357,17 +360,17 @@ package final class PushHandOff: Sendable {
         state.withLock { !$0.unrecorded.contains(key) && (key.device == nil || !$0.unrecorded.isFull) }
     }
 
-    /// Checks a key in some seconds, because the store cannot record anything now.
+    /// Checks a key after about 10 seconds, because the store cannot record anything now.
     func waitForStore(_ key: HandOffKey) { wait(key, about: 10) }
 
-    /// Checks a key after about this number of seconds. The more keys wait, the longer is the time, because each check
-    /// costs something, in most cases a read from the store.
+    /// Checks a key after about this number of seconds. If many keys wait, the time is longer, because most checks need
+    /// a read from the store.
     func wait(_ key: HandOffKey, about seconds: Int) {
         let crowd = 1 + state.withLock { $0.schedule.count } / (2_000 * seconds)
         wait(key, until: time.uptime() + .milliseconds(Int64.random(in: 500...1_500)) * seconds * crowd)
     }
 
-    /// Checks a key later, without counting a failure of its token.
+    /// Checks a key later. This does not count as a failure of the key's token.
     func wait(_ key: HandOffKey, until due: Duration) {
         let now = time.uptime()
         state.withLock { $0.schedule.postponed(key, until: due, now: now) }
@@ -377,7 +380,7 @@ package final class PushHandOff: Sendable {
     func settle(_ key: HandOffKey, retryAt: Duration? = nil, moreAt: Duration? = nil) {
         let now = time.uptime()
         state.withLock { $0.schedule.settled(key, now: now, retryAt: retryAt, moreAt: moreAt) }
-        // The key may be due before everything that ``run()`` waits for.
+        // The key may be due earlier than everything that ``run()`` waits for.
         wakeUp.signal()
     }
 
@@ -390,14 +393,14 @@ package final class PushHandOff: Sendable {
 
 // MARK: - Reading
 extension PushHandOff {
-    /// A device that may be due for a push.
+    /// A device that may need a push.
     struct Candidate: Sendable {
         let key: HandOffKey
         let target: PushTarget
         let plan: HandOffPlan
-        /// The host of the service that the client named; nil: the operator has configured the service.
+        /// The host of the service that the client named; nil if the operator has configured the service.
         let host: String?
-        /// The time until the next check, because more entries wait; nil: no more entries wait.
+        /// The time until the next check if more entries wait; nil if no more entries wait.
         let nextIn: Duration?
         /// The time at which the device's entries were read.
         let readAt: Duration
@@ -405,7 +408,7 @@ extension PushHandOff {
         var place: HostShares.Place?
     }
 
-    /// What a check of a device finds.
+    /// The result of a check of a device.
     enum Finding: Sendable {
         /// Nothing waits, or the device no longer has a token.
         case nothing
@@ -414,8 +417,8 @@ extension PushHandOff {
         case due(Candidate)
     }
 
-    /// Returns the time that a device or user still has to acknowledge an entry. Zero: the time is over, or the clock
-    /// was set back since the commit.
+    /// Returns the time that a device or user still has to acknowledge an entry. It is zero if the time is over, or if
+    /// the clock was set back since the commit.
     private func rest(of entry: InboxEntry) -> Duration {
         let now = time.now()
         guard entry.committedAt <= now else { return .zero }
@@ -430,20 +433,21 @@ extension PushHandOff {
         let readAt = time.uptime()
         let targets = try await tokens.store.pushTargets(of: user)
         guard let target = targets.first(where: { $0.device == device }) else {
-            // Otherwise, each message to the user would make the hand-off look for the device again.
+            // Otherwise, the hand-off would look for the device again after each message to the user.
             try await tokens.forgetGone(of: user)
             return .nothing
         }
         let taken = max(target.cursor, acknowledged(user, device, .claim))
-        // The time is taken before pages are read: when the clock jumps, the store corrects the expiries first
-        // (``ClockJump``). With a later time, entries that were read before the correction could seem to be expired.
+        // The time is read before the pages. When the clock jumps, the store corrects the expiries before the time
+        // follows the jump (``ClockJump``). If the time were read after the pages, entries that were read before the
+        // correction could seem to be expired.
         let expiryTime = time.expiryTime()
         var page = try await store.entries(of: user, after: taken, limit: StoreSettings.maxPageEntries)
         var entries = page.withoutExpired(at: expiryTime).entries
         var last = page.entries.last?.lastSeq ?? taken
         var unread: Int?
-        // The page holds only entries that were already pushed. The badge counts the entries of this page only; the
-        // entries to push are read from another page.
+        // If the page holds only entries that were already pushed, the entries to push are read from another page. The
+        // badge then counts only the entries of the first page.
         if last <= target.pushedUpTo, last < page.position.head {
             unread = HandOffPlan.pushWorthy(entries, for: user, device).count
             page = try await store.entries(of: user, after: target.pushedUpTo, limit: StoreSettings.maxPageEntries)
@@ -453,8 +457,8 @@ extension PushHandOff {
         guard last > target.pushedUpTo else { return .nothing }
         var nextIn: Duration? = last < page.position.head && !page.entries.isEmpty ? .zero : nil
         var end = UInt64.max
-        // If the device may take the entries by itself, each entry has its own deadline. Otherwise, all entries are due
-        // together.
+        // If the device may acknowledge the entries without a push, each entry has its own deadline. Otherwise, all
+        // entries are due together.
         if mayTake(user)(device), let fresh = entries.firstIndex(where: { rest(of: $0) > .zero }) {
             let rest = max(rest(of: entries[fresh]), leastRest)
             end = entries[..<fresh].last?.lastSeq ?? taken
@@ -484,7 +488,7 @@ extension PushHandOff {
 
     /// Reports to the webhook the messages that no device of the user has acknowledged in time.
     ///
-    /// - Returns: the time until the next check; nil: there is nothing more to check.
+    /// - Returns: the time until the next check; nil if there is nothing more to check.
     func reportUndelivered(of user: UserID) async throws(HermesError) -> Duration? {
         guard let webhooks else { return nil }
         var cursors = InboxCursors()

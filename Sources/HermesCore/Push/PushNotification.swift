@@ -7,19 +7,17 @@ package struct PushNotification: Sendable, Hashable {
     package enum Priority: Sendable, Hashable {
         /// The notification is delivered at once and wakes the device.
         case high
-        /// The notification is delivered when it suits the device's battery.
+        /// The notification is delivered at a time that saves the device's battery.
         case normal
     }
 
-    /// The inbox entry of the notification, so that the app can fetch it.
+    /// The inbox entry of the notification, so that the app can fetch the entry.
     package struct Reference: Sendable, Hashable {
-        /// The conversation, as `direct/<the other's uid>` or `group/<id>`; nil if the entry belongs to no
-        /// conversation.
+        /// The conversation, as `direct/<the peer's uid>` or `group/<id>`; nil if the entry belongs to no conversation.
         package var conversation: String?
         package var inboxSeq: UInt64
         package var messageID: String?
-        /// The account whose inbox has the entry, because an app may use several accounts; nil: the app knows the
-        /// account.
+        /// The account whose inbox has the entry; nil if the app knows the account. An app may use several accounts.
         package var user: UserID?
 
         package init(conversation: String?, inboxSeq: UInt64, messageID: String? = nil, user: UserID? = nil) {
@@ -38,9 +36,9 @@ package struct PushNotification: Sendable, Hashable {
     package var badge: Int?
     package var hasSound: Bool
     package var reference: Reference
-    /// The back end's JSON object for the app; nil: there is none.
+    /// The back end's JSON object for the app; nil if there is none.
     package var data: String?
-    /// Notifications with the same key replace each other, on the way and on the screen.
+    /// A notification replaces an earlier notification with the same key, both during the delivery and on the screen.
     package var collapseKey: String
     /// The time after which the notification is not shown.
     package var expiresAt: Timestamp
@@ -75,10 +73,10 @@ package struct PushNotification: Sendable, Hashable {
 package struct PushDelivery: Sendable {
     package let notification: PushNotification
     package let token: PushToken
-    /// The token's account, against whose limits the delivery counts; nil: there is none.
+    /// The token's account; nil if there is none. The delivery counts towards the limits of this account.
     package let user: UserID?
-    /// Whether the device may still get the notification. Checked right before each request, because the steps before a
-    /// request (getting a credential, resolving a name) can take many seconds.
+    /// Whether the device may still get the notification. This is checked right before each request, because the steps
+    /// before a request (getting a credential, resolving a name) can take many seconds.
     package let isDue: @Sendable () async -> Bool
 
     package init(
@@ -98,11 +96,11 @@ package struct PushDelivery: Sendable {
 package enum PushSendOutcome: Sendable, Hashable {
     /// The service has accepted the notification, and gave it this id.
     case delivered(id: String)
-    /// The token is invalid, from the time `since` on if the service names the time. Delete the token, unless it was
-    /// registered again after that time.
+    /// The token is invalid. If the service names the time since which the token has been invalid, `since` is this
+    /// time. Delete the token, but keep it if it was registered again after this time.
     case tokenGone(since: Timestamp?)
-    /// The notification could not be delivered now. If `isService` is true, the whole service fails (for Web Push,
-    /// everything at the token's origin); otherwise only this notification fails.
+    /// The notification could not be delivered now. If `isService` is true, the whole service fails; otherwise, only
+    /// this notification fails. For Web Push, the service is everything at the token's origin.
     case retry(after: Duration?, isService: Bool, reason: String)
     /// The service refuses the notification, and a retry would not help. The reason is for logs.
     case refused(reason: String)
@@ -111,10 +109,11 @@ package enum PushSendOutcome: Sendable, Hashable {
 }
 
 extension PushSendOutcome {
-    /// The most bytes that are kept of a text of a push service: an id, or the reason of a refusal.
+    /// The largest number of bytes that are kept of a text from a push service. The text is an id, or the reason for a
+    /// refusal.
     private static let maxTextBytes = 200
 
-    /// The outcome with texts of bounded length. A service may send any text, and each one is stored for the webhook.
+    /// The outcome with texts of bounded length. A service may send any text, and each text is stored for the webhook.
     var cut: PushSendOutcome {
         func cut(_ text: String) -> String {
             guard text.utf8.count > Self.maxTextBytes else { return text }

@@ -3,13 +3,13 @@
 
 /// A push operation for ``MessageStore/commit(_:now:)``.
 package enum PushOperation: Sendable {
-    /// Appends a push to the inboxes of a few distinct recipients; accounts that do not exist are left out.
+    /// Appends a push to the inboxes of a few distinct recipients. Accounts that do not exist are left out.
     case append(Push, recipients: [UserID], claim: PushClaim?)
     /// Stores a push to many recipients as a job. ``fanOut(_:limit:)`` then appends it to their inboxes.
     case accept(PushJob, claim: PushClaim?)
-    /// Appends a stored push to the inboxes of the next recipients and moves the job's cursor past them; the last step
-    /// removes the job. Does nothing if there is no such job, and ends the job if its push has expired. If the clock
-    /// cannot be trusted with the job (``FanOutLimit/storedSince``), an expired push is held back instead
+    /// Appends a stored push to the inboxes of the next recipients, and moves the job's cursor past them. The last step
+    /// removes the job. Does nothing if there is no such job. Ends the job if its push has expired. If the clock cannot
+    /// be trusted for the job (``FanOutLimit/storedSince``), an expired push is held back instead
     /// (``PushOutcome/isHeldBack``).
     case fanOut(MessageID, limit: FanOutLimit)
     /// Takes the claim and leaves it open. No push is stored. Until the claim is settled, taking it again yields
@@ -17,7 +17,7 @@ package enum PushOperation: Sendable {
     case claim(PushClaim)
     /// Settles an open claim, because its push is done.
     case settle(PushClaim)
-    /// Only looks for the answer to the first push with this claim, and takes nothing.
+    /// Looks for the answer to the first push with this claim. Does not take the claim.
     case find(PushClaim)
 
     /// The operation's approximate memory, in bytes.
@@ -35,7 +35,7 @@ package enum PushOperation: Sendable {
 package struct FanOutLimit: Sendable, Hashable, ExpressibleByIntegerLiteral {
     /// The largest number of recipients.
     package let recipients: Int
-    /// Only jobs that were accepted at this time or later can expire; nil: all jobs can (``ExpiryTime``).
+    /// Only jobs that were accepted at this time or later can expire; nil if all jobs can (``ExpiryTime``).
     package let storedSince: Timestamp?
 
     package init(_ recipients: Int, storedSince: Timestamp? = nil) {
@@ -45,19 +45,19 @@ package struct FanOutLimit: Sendable, Hashable, ExpressibleByIntegerLiteral {
 
     package init(integerLiteral recipients: Int) { self.init(recipients) }
 
-    /// Whether the job of an expired push has ended; false: the push is held back.
+    /// Whether the job of an expired push ends. If this is false, the push is held back.
     package func ends(_ push: Push, now: Timestamp) -> Bool {
         ExpiryTime(now: now, storedSince: storedSince).isOver(push.expiresAt, storedAt: push.id.timestamp)
     }
 }
 
-/// An accepted push to many recipients that is not complete.
+/// An accepted push to many recipients. It is not complete yet.
 package struct PushJob: Sendable, Hashable {
     /// The recipients.
     package enum Target: Sendable, Hashable {
         /// These distinct users; users that do not exist are left out.
         case users([UserID])
-        /// Every account that exists when the push is accepted, except those that are disabled or deleted when their
+        /// Every account that exists when the push is accepted, except accounts that are disabled or deleted when their
         /// turn comes.
         case everyone
 
@@ -80,18 +80,18 @@ package struct PushJob: Sendable, Hashable {
 
 /// Makes repeated posts safe: a second post under the same key gets the first answer and sends nothing.
 package struct PushClaim: Sendable, Hashable {
-    /// The time that a key is remembered.
+    /// The time for which a key is remembered.
     package static let period = Duration.seconds(24 * 3600)
 
-    /// The key's owner; keys of different owners are unrelated.
+    /// The key's owner. Keys of different owners are unrelated.
     package let owner: String
     package let key: String
     /// A hash of the post, to distinguish a repetition from a mistake.
     package let contentHash: [UInt8]
     /// The answer; opaque to the core.
     package let answer: [UInt8]
-    /// Only claims that were stored at this time or later count as expired when this one is compared with them; nil:
-    /// all claims can (``ExpiryTime``).
+    /// Only claims that were stored at this time or later can count as expired when this claim is compared with them;
+    /// nil if all claims can (``ExpiryTime``).
     package var storedSince: Timestamp?
 
     package init(owner: String, key: String, contentHash: [UInt8], answer: [UInt8]) {
@@ -101,7 +101,7 @@ package struct PushClaim: Sendable, Hashable {
         self.answer = answer
     }
 
-    /// Whether an earlier claim of this key has expired, which expires at `expiry`.
+    /// Whether an earlier claim of this key has expired. The expiry of the earlier claim is `expiry`.
     package func comesAfter(_ expiry: Timestamp, now: Timestamp) -> Bool {
         let storedAt = expiry.advanced(by: .zero - Self.period)
         return ExpiryTime(now: now, storedSince: storedSince).isOver(expiry, storedAt: storedAt)
@@ -117,13 +117,15 @@ package struct PushClaim: Sendable, Hashable {
 package struct PushOutcome: Sendable {
     /// The new entry in each recipient's inbox.
     package var deliveries: [InboxDelivery]
-    /// The answer to the first push with this key; nil if this was the first. If set, nothing was changed.
+    /// The answer to the first push with this key; nil if there was no such push. If there is an answer, nothing was
+    /// changed.
     package var firstAnswer: [UInt8]?
-    /// The answer to the first push with this key, if it is unknown whether that push was completed.
+    /// The answer to the first push with this key if it is unknown whether that push was completed; otherwise nil.
     package var openAnswer: [UInt8]?
     /// Whether the fan-out is complete.
     package var isDone: Bool
-    /// Whether the fan-out must be tried again later: its push has expired, unless the clock is wrong.
+    /// Whether the fan-out must be tried again later, because its push seems to have expired but the clock may be
+    /// wrong.
     package var isHeldBack = false
 
     package init(deliveries: [InboxDelivery] = [], firstAnswer: [UInt8]? = nil, isDone: Bool = true) {

@@ -3,24 +3,24 @@
 
 import Synchronization
 
-/// Accepts pushes of back ends and delivers them to the inboxes of users. Thread-safe.
+/// Accepts pushes from back ends, and delivers them to the inboxes of users. Thread-safe.
 ///
 /// A push to a few recipients is committed before the call returns. A push to many recipients is committed as a job and
-/// delivered in batches afterwards. The transaction that appends entries also moves the job's cursor, so that a killed
-/// server neither loses nor repeats an entry.
+/// delivered in batches afterwards. The transaction that appends entries also moves the job's cursor. So no entry is
+/// lost or repeated if the server is killed.
 ///
-/// State: a `Mutex`; nothing is called under it.
+/// State: a `Mutex`. No other code is called while it is locked.
 package final class PushService: Sendable {
     /// A push to at most this number of recipients is appended to their inboxes by the commit that accepts the push. A
     /// push to more recipients becomes a job.
     package static let directRecipients = 64
-    /// The largest number of recipients named in one call.
+    /// The largest number of recipients that one call may name.
     package static let maxRecipients = 10_000
-    /// The largest number of recipients of one fan-out step; other operations get their turn between two steps.
+    /// The largest number of recipients of one fan-out step. Other operations get their turn between two steps.
     static let batch = 500
     /// The largest number of claims that are remembered because the store could not settle them.
     private static let maxUnsettled = 10_000
-    /// The number of these claims that are tried again at once.
+    /// The largest number of such claims that one call of ``resume()`` tries to settle.
     private static let unsettledPerRound = 64
 
     private struct State {
@@ -62,9 +62,9 @@ package final class PushService: Sendable {
     /// Creates a push.
     ///
     /// - Parameters:
-    ///   - content: the content.
-    ///   - expiresAfter: the time for which the push is worth delivering; nil: the time for which messages wait.
-    ///   - device: the only device that shows the push; nil: all devices show it.
+    ///   - content: the content of the push.
+    ///   - expiresAfter: the time after which the push expires; nil for the time for which messages wait.
+    ///   - device: the only device that shows the push; nil if all devices show it.
     /// - Throws: `.invalidArgument`, `.tooLarge`.
     package func make(
         _ content: PushContent,
@@ -86,7 +86,7 @@ package final class PushService: Sendable {
         )
     }
 
-    /// Returns the accounts among `users` that exist, with one read.
+    /// Returns the users among `users` that exist. Reads the store once.
     package func existing(_ users: [UserID]) async throws(HermesError) -> Set<UserID> {
         try await reads.turn(of: .server) { () async throws(HermesError) in
             Set(try await social.names(of: users).keys)
@@ -95,8 +95,8 @@ package final class PushService: Sendable {
 
     /// Commits a push, and begins to deliver it.
     ///
-    /// - Returns: the first answer if the claim was taken before with the same content (then nothing is done);
-    ///   otherwise nil.
+    /// - Returns: the first answer if the claim was already taken with the same content; otherwise nil. If there is a
+    ///   first answer, the push is not committed.
     /// - Throws: `.clientIDConflict` if the claim was taken with other content; `.invalidArgument`, `.tooLarge`,
     ///   `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func send(
@@ -127,15 +127,15 @@ package final class PushService: Sendable {
     package enum Claimed: Sendable, Hashable {
         /// The push was done before, with this answer.
         case before([UInt8])
-        /// Publish the push now, with this answer: the claim's own, or that of an earlier attempt whose completion is
-        /// unknown.
+        /// Publish the push now, with this answer. It is the claim's own answer, or the answer to an earlier attempt
+        /// whose completion is unknown.
         case now([UInt8])
     }
 
     /// Takes a claim for a push that is not stored. If this returns ``Claimed/now(_:)``, call ``end(_:isDone:)``
     /// afterwards.
     ///
-    /// - Throws: `.clientIDConflict` if the claim was taken with other content, or is under way; `.overloaded`,
+    /// - Throws: `.clientIDConflict` if the claim was taken with other content, or if it is under way; `.overloaded`,
     ///   `.storageUnavailable`, `.shuttingDown`.
     package func begin(_ claim: PushClaim) async throws(HermesError) -> Claimed {
         let key = PushClaimKey(owner: claim.owner, key: claim.key)
@@ -185,7 +185,8 @@ package final class PushService: Sendable {
         let isSettled = (try? await submit(.settle(claim))) != nil
         state.withLock { state in
             let answer = state.underWay.removeValue(forKey: key) ?? claim.answer
-            // The push is done, so a repeated request must not repeat it, even if the store could not record this.
+            // The push is done, so a repeated request must not repeat the push, even if the store could not record
+            // this.
             guard !isSettled, state.unsettled.count < Self.maxUnsettled else { return }
             state.unsettled[key] = PushClaim(
                 owner: claim.owner,
@@ -215,13 +216,13 @@ package final class PushService: Sendable {
         retryAfter: .seconds(1)
     )
 
-    /// Continues the jobs of an earlier process; called once, at the start.
+    /// Continues the jobs of an earlier process. This is called once, at the start.
     func load() async throws(HermesError) {
         for job in try await store.pushJobs() { start(job) }
     }
 
-    /// Continues the jobs whose last step failed or was held back, and settles claims that could not be settled; called
-    /// periodically.
+    /// Continues the jobs whose last step failed or was held back. Also settles claims that could not be settled. This
+    /// is called periodically.
     func resume() {
         let (stalled, unsettled) = state.withLock { state -> (Set<MessageID>, [PushClaim]) in
             defer { state.stalled = [] }
@@ -237,7 +238,7 @@ package final class PushService: Sendable {
     }
 
     private func step(_ job: MessageID) {
-        // As long as the clock may be wrong, jobs of an earlier process do not end because of it.
+        // As long as the clock may be wrong, jobs of an earlier process do not expire.
         let limit = FanOutLimit(Self.batch, storedSince: time.expiryTime().storedSince)
         committer.submit(
             .push(.fanOut(job, limit: limit)) { [weak self] result in

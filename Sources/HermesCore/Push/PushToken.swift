@@ -3,7 +3,7 @@
 
 /// A device's push token, as the service gave it to the app.
 package struct PushToken: Sendable, Hashable {
-    /// The push service. The numbers are stored, and equal those of `hermes.v1.PushToken.Service`.
+    /// The push service. The numbers are stored. They are the numbers of `hermes.v1.PushToken.Service`.
     package enum Service: UInt8, Sendable, CaseIterable {
         /// Apple's production service.
         case apns = 1
@@ -21,10 +21,10 @@ package struct PushToken: Sendable, Hashable {
     package static let maxAppIDBytes = 128
 
     package let service: Service
-    /// The token. A token of Apple is in hexadecimal; a token for Web Push is the subscription as JSON. A token that a
-    /// client sets now has one spelling; a token that an earlier version stored can have another spelling.
+    /// The token. An APNs token is in hexadecimal; a token for Web Push is the subscription as JSON. A token that a
+    /// client sets gets its canonical spelling. A token that an earlier version stored can have another spelling.
     package let text: String
-    /// The app's bundle or package identifier; empty: the identifier of the configuration is used.
+    /// The app's bundle or package identifier. If it is empty, the identifier of the configuration is used.
     package let appID: String
 
     /// Creates a token that was stored.
@@ -34,9 +34,9 @@ package struct PushToken: Sendable, Hashable {
         self.appID = appID
     }
 
-    /// Checks a client's token: its length, its alphabet, and for Web Push that the subscription is complete and leads
-    /// to a public host. Sets ``text`` to the token's canonical spelling: hexadecimal digits are in lower case, and a
-    /// subscription is ``WebPushSubscription/text``.
+    /// Checks the length and the alphabet of a client's token. For Web Push, checks that the subscription is complete
+    /// and names a public host. Sets ``text`` to the token's canonical spelling: hexadecimal digits are in lower case,
+    /// and a subscription is ``WebPushSubscription/text``.
     ///
     /// - Throws: `.invalidArgument`, `.tooLarge`.
     package init(_ service: Service, text: String, appID: String) throws(HermesError) {
@@ -69,9 +69,9 @@ package struct PushToken: Sendable, Hashable {
 
     /// The text by which the service recognizes the token. Two tokens of one service with the same text are the same
     /// token, although they may be spelled differently or have different app identifiers. For Web Push, the text is the
-    /// endpoint. If a stored Web Push subscription cannot be parsed, its whole text is its identity.
+    /// endpoint. If a stored Web Push subscription cannot be parsed, the whole text is the identity.
     ///
-    /// Stores keep this text; if the rule changes, they need a migration.
+    /// Stores keep this text. If the rule changes, they need a migration.
     package var identity: String {
         switch service {
         case .apns, .apnsSandbox: text.lowercased()

@@ -3,13 +3,14 @@
 
 import Synchronization
 
-/// Stores the push tokens of devices. Keeps in memory which devices have a token, so that the store need not be read to
-/// find out.
+/// Stores the push tokens of devices. Keeps in memory which devices have a token, so that the store need not be read
+/// for this.
 ///
-/// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the hosts that are
-/// allowed. The devices in memory may include some whose tokens are gone; the store is authoritative. Such devices are
-/// forgotten when a login is revoked here, when there is nothing to push to, and when an account seems to have too many
-/// devices. So memory holds at most as many devices of an account as it may have, and for a moment a few more.
+/// State: a `Mutex` around the devices with tokens, one around the allowances, and one around the rule for hosts. The
+/// devices in memory may include devices whose tokens are gone; the store is authoritative. Such devices are forgotten
+/// when a login is revoked on this node, when a check finds that the device has no token, and when an account seems to
+/// have too many devices. So memory holds at most as many devices of an account as the account may have, and for a
+/// moment a few more.
 package final class PushTokenService: Sendable {
     /// The rule for the hosts to which Web Push is sent.
     private struct Hosts {
@@ -19,8 +20,8 @@ package final class PushTokenService: Sendable {
     let store: any PushTokenStore
     private let time: any TimeSource
     private let roster: ClusterRoster?
-    /// The hook for devices that have a new token. Entries may wait for such a device: they were pushed to an earlier
-    /// token, or another node committed them before that node heard of the token.
+    /// The hook for devices that have a new token. Entries may wait for such a device, because they were pushed to an
+    /// earlier token, or because another node committed them before that node heard of the token.
     let overlooked = Hook<[DeviceKey]>()
     private let maxDevices: Int
     private let devices = Mutex(TokenDevices())
@@ -34,9 +35,9 @@ package final class PushTokenService: Sendable {
     }
 
     /// - Parameters:
-    ///   - roster: the other nodes; nil: there are none.
-    ///   - maxDevices: the most devices of an account. If an account seems to have more devices with tokens, the store
-    ///     is read.
+    ///   - roster: the other nodes; nil if there are none.
+    ///   - maxDevices: the largest number of devices that an account may have. If an account seems to have more devices
+    ///     with tokens, the store is read.
     init(store: any PushTokenStore, time: any TimeSource, roster: ClusterRoster?, maxDevices: Int) {
         self.store = store
         self.time = time
@@ -49,7 +50,7 @@ package final class PushTokenService: Sendable {
         hosts.withLock { $0.allows = allows }
     }
 
-    /// Stores the token of a device; nil removes it.
+    /// Stores the token of a device; nil removes the token.
     ///
     /// - Throws: `.invalidArgument` for a host that is not allowed, `.notFound`, `.rateLimited`, `.wrongCredentials` or
     ///   `.invalidToken` if the login was revoked meanwhile, `.storageUnavailable`.
@@ -88,10 +89,10 @@ package final class PushTokenService: Sendable {
         overlooked([key])
     }
 
-    /// Records that a device on another node has a token. The removal of a token shows only when the store is read. If
-    /// the account now seems to have too many devices, ``forgetSurplus()`` reads the store.
+    /// Records that a device on another node has a token. The removal of a token becomes known only when the store is
+    /// read. If the account now seems to have too many devices, ``forgetSurplus()`` reads the store.
     ///
-    /// - Returns: whether the device was not known to have one.
+    /// - Returns: whether the device was not known to have a token.
     func heard(of key: DeviceKey) -> Bool {
         devices.withLock { devices in
             let isNew = devices.add(key.device, of: key.user)
@@ -100,7 +101,8 @@ package final class PushTokenService: Sendable {
         }
     }
 
-    /// Forgets the devices without tokens of accounts that seem to have too many devices; called about once a second.
+    /// Forgets devices that have no token, for accounts that seem to have too many devices. This is called about once a
+    /// second.
     func forgetSurplus() async {
         for user in devices.withLock({ $0.takeCrowded(Self.readsPerRound) }) {
             do throws(HermesError) {
@@ -111,7 +113,7 @@ package final class PushTokenService: Sendable {
         }
     }
 
-    /// The most accounts whose devices one call of ``forgetSurplus()`` reads.
+    /// The largest number of accounts whose devices one call of ``forgetSurplus()`` reads.
     private static let readsPerRound = 64
 
     /// Forgets a deleted account.
@@ -121,10 +123,10 @@ package final class PushTokenService: Sendable {
     /// number before it asks the store.
     var mark: UInt64 { devices.withLock { $0.additions } }
 
-    /// Forgets the devices whose tokens ended when logins were revoked. If the scope does not name the devices, they
-    /// stay until ``forgetGone(of:)``.
+    /// Forgets the devices whose tokens were removed when logins were revoked. If the scope does not name the devices,
+    /// the devices stay in memory until ``forgetGone(of:)`` is called.
     ///
-    /// - Parameter mark: ``mark`` before the revocation.
+    /// - Parameter mark: the value of ``mark`` before the revocation.
     func forget(_ scope: RevocationScope, since mark: UInt64) {
         devices.withLock { devices in
             switch scope {
@@ -148,7 +150,7 @@ package final class PushTokenService: Sendable {
 
     /// Reads which devices have tokens.
     ///
-    /// - Returns: the devices that were not known to have one.
+    /// - Returns: the devices that were not known to have a token.
     @discardableResult
     package func load() async throws(HermesError) -> [DeviceKey] {
         var new: [DeviceKey] = []
@@ -165,7 +167,7 @@ package final class PushTokenService: Sendable {
         }
     }
 
-    /// Returns the devices of these users that have tokens; users without such devices are left out.
+    /// For each of these users, returns the devices that have tokens. Users without such devices are left out.
     func devices(of users: some Sequence<UserID>) -> [UserID: [DeviceID]] {
         devices.withLock { devices in
             var found: [UserID: [DeviceID]] = [:]

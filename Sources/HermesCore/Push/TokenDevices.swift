@@ -5,7 +5,7 @@
 struct TokenDevices {
     private struct Known {
         var devices: [DeviceID] = []
-        /// The number of the user's last addition (``TokenDevices/additions``).
+        /// The value of ``TokenDevices/additions`` after the last addition for the user.
         var lastAddition: UInt64 = 0
     }
 
@@ -30,7 +30,7 @@ struct TokenDevices {
         return true
     }
 
-    /// Marks a user that has more than `most` devices here, for ``takeCrowded(_:)``.
+    /// Marks a user for ``takeCrowded(_:)`` if the user has more than `most` devices here.
     mutating func noteIfCrowded(_ user: UserID, most: Int) {
         if self[user].count > most { crowded.insert(user) }
     }
@@ -44,8 +44,8 @@ struct TokenDevices {
 
     /// Removes devices of a user.
     ///
-    /// - Parameter mark: ``additions`` before the caller found out which devices are gone. If a device of the user was
-    ///   added after that, nothing is removed. Nil: the devices are removed in any case.
+    /// - Parameter mark: the value of ``additions`` before the caller found out which devices are gone. If a device of
+    ///   the user was added after that, nothing is removed. If `mark` is nil, the devices are removed in any case.
     mutating func remove(of user: UserID, since mark: UInt64? = nil, where isGone: (DeviceID) -> Bool) {
         guard var own = known[user], mark.map({ own.lastAddition <= $0 }) ?? true else { return }
         own.devices.removeAll(where: isGone)

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The part of the answers of a device's push service that the store must record.
+/// The results of the pushes to one device, as far as the store must record them.
 struct PushResult: Sendable {
     let key: HandOffKey
     let settlements: [PushSettlement]
@@ -10,8 +10,8 @@ struct PushResult: Sendable {
 }
 
 /// The results that the store could not record, for example because the disk is full. Until a result is recorded,
-/// nothing is sent to its device; otherwise the device would get the same notifications again and again. Does no I/O;
-/// owner: ``PushHandOff``.
+/// nothing is sent to its device. Otherwise, the device would get the same notifications again and again. Does no I/O.
+/// The owner is ``PushHandOff``.
 struct UnrecordedPushes: Sendable {
     /// When this many devices have unrecorded results, nothing more is sent to any device. The batches that are already
     /// being sent can still add results above this number.
@@ -30,8 +30,8 @@ struct UnrecordedPushes: Sendable {
     /// Keeps a result until it is recorded.
     mutating func keep(_ result: PushResult) { results[result.key] = result }
 
-    /// Returns the results, to be recorded; nil if there are none, or if they are already being recorded. Unless it
-    /// returns nil, ``end(_:rest:)`` must follow.
+    /// Returns the results that are to be recorded; nil if there are none, or if they are already being recorded. If
+    /// the call returns results, ``end(_:rest:)`` must be called afterwards.
     mutating func begin() -> [PushResult]? {
         guard !isBeingRecorded, !results.isEmpty else { return nil }
         isBeingRecorded = true
@@ -42,7 +42,7 @@ struct UnrecordedPushes: Sendable {
     ///
     /// - Parameters:
     ///   - taken: the results that ``begin()`` returned.
-    ///   - rest: those of them that could not be recorded.
+    ///   - rest: the taken results that could not be recorded.
     mutating func end(_ taken: [PushResult], rest: [PushResult]) {
         isBeingRecorded = false
         for result in taken { results[result.key] = nil }

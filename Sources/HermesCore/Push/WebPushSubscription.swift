@@ -5,14 +5,14 @@ package import Foundation
 
 /// A browser's push subscription (`PushSubscription.toJSON()`), parsed.
 package struct WebPushSubscription: Sendable, Hashable {
-    /// The URL to post to: https, at a host name, in a normal form (RFC 3986, section 6.2.2), so that each endpoint has
-    /// one spelling. The host is in lower case, and the usual port is left out. The path and the query are the
-    /// client's, percent-encoded only where that is necessary.
+    /// The https URL to which notifications are posted. It has a normal form (RFC 3986, section 6.2.2), so that each
+    /// endpoint has one spelling. The host is a name in lower case, and the usual port is left out. The path and the
+    /// query are those of the client, but only characters that require it are percent-encoded.
     package let endpoint: String
     /// The host of the endpoint, in lower case.
     package let host: String
     package let port: Int
-    /// The origin of the endpoint, `https://host[:port]`: the audience of the signed token (RFC 8292, section 2).
+    /// The origin of the endpoint, `https://host[:port]`. It is the audience of the signed token (RFC 8292, section 2).
     package let origin: String
     /// The browser's P-256 key: 65 bytes, uncompressed.
     package let publicKey: Data
@@ -31,8 +31,8 @@ package struct WebPushSubscription: Sendable, Hashable {
         let keys: Keys
     }
 
-    /// Parses a client's subscription. The server will connect to its endpoint, which must use https and must not name
-    /// an address or a host of the server's own network.
+    /// Parses a client's subscription. The server will connect to the subscription's endpoint. The endpoint must use
+    /// https. It must not name an address, or a host of the server's own network.
     ///
     /// - Throws: `.invalidArgument`, `.tooLarge`.
     package init(parsing text: String) throws(HermesError) {
@@ -76,7 +76,7 @@ package struct WebPushSubscription: Sendable, Hashable {
         self.secret = secret
     }
 
-    /// Decodes unreserved characters, which need no percent-encoding, and writes the other codes in upper case.
+    /// Decodes percent-encoded unreserved characters, and writes the other codes in upper case.
     private static func normal(_ encoded: String) -> String {
         var normal: [UInt8] = []
         var rest = Array(encoded.utf8)[...]
@@ -97,10 +97,10 @@ package struct WebPushSubscription: Sendable, Hashable {
         return String(decoding: normal, as: UTF8.self)
     }
 
-    /// The subscription as JSON, with nothing but what the server uses. However a client writes a subscription, this
-    /// text is the same.
+    /// The subscription as JSON, with only the members that the server uses. The text does not depend on how a client
+    /// writes the subscription.
     package var text: String {
-        // JSON escapes no character of base64url or of a percent-encoded URL.
+        // In JSON, no character of base64url or of a percent-encoded URL needs an escape.
         #"{"endpoint":"\#(endpoint)","keys":{"p256dh":"\#(publicKey.base64URL)","auth":"\#(secret.base64URL)"}}"#
     }
 

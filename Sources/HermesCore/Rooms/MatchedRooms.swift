@@ -8,8 +8,8 @@ package enum MatchedRooms {
     /// The room with this name.
     case one(Substring)
 
-    /// Finds the rooms of a filter. Allocates nothing, because a client may have thousands of filters, and most filters
-    /// have nothing to do with rooms.
+    /// Finds the rooms of a filter. Allocates no memory, because a client may have thousands of filters, and most
+    /// filters have nothing to do with rooms.
     ///
     /// - Parameter filter: a valid topic name or topic filter, without the group of a shared subscription.
     /// - Returns: nil if the filter matches no room.
@@ -34,7 +34,7 @@ package enum MatchedRooms {
         self = name == "+" || name == "#" ? .all : .one(name)
     }
 
-    /// Whether a room is among them. The names are compared byte by byte.
+    /// Whether a room is among the matched rooms. The names are compared byte by byte.
     package func includes(_ room: RoomName) -> Bool {
         switch self {
         case .all: true

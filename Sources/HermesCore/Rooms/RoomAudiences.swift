@@ -1,15 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// For each event loop, the number of subscriptions that get the events of a room. A publication on one loop is work
-/// for all loops, so the decision whether to publish needs the numbers of all loops. Thread-safe.
+/// For each event loop, the number of subscriptions that get the events of a room. A publication on one loop causes
+/// work on all loops, so the decision whether to publish needs the numbers of all loops. Thread-safe.
 ///
-/// State: a ``Locked``; taken whenever a subscription to a room, or to a filter that matches rooms, begins or ends.
-/// Nothing is called under it.
+/// State: a ``Locked``. It is locked whenever a subscription to a room, or to a filter that matches rooms, begins or
+/// ends. Nothing is called while it is locked.
 final class RoomAudiences: Sendable {
     private struct State: Sendable {
-        /// By the name of the room: for each loop, the number of subscriptions. Rooms without subscriptions are not
-        /// listed.
+        /// For each room name, the number of subscriptions on each loop. Rooms without subscriptions are not listed.
         var rooms: [String: [Int32]] = [:]
         /// For each loop, the number of subscriptions to filters that match every room.
         var everywhere: [Int32]
@@ -23,7 +22,7 @@ final class RoomAudiences: Sendable {
         state = Locked(State(everywhere: Array(repeating: 0, count: loops)))
     }
 
-    /// Counts subscriptions to a topic name or filter that were added or, with a negative count, removed.
+    /// Counts added subscriptions to a topic name or filter. A negative count means that subscriptions were removed.
     func change(_ filter: String, by count: Int32, on loop: Int) {
         switch MatchedRooms(of: filter[...]) {
         case nil: break
@@ -38,7 +37,7 @@ final class RoomAudiences: Sendable {
         }
     }
 
-    /// For each loop, returns an upper bound of the number of clients that get what is published to a room. A client
+    /// For each loop, returns an upper bound for the number of clients that get the publications to a room. A client
     /// with several matching subscriptions counts several times.
     func counts(of room: TopicName) -> [Int] {
         let name = room.room?.rawValue ?? ""

@@ -4,9 +4,9 @@
 /// The rooms that have members.
 ///
 /// To find the rooms, the event loops look at all topics that clients subscribe to. All requests that arrive during
-/// such a search get the result of that search. Beyond ``fewTopics``, the result is also used afterwards, for a time
-/// that grows with the number of topics. So searches take only a small part of the loops' time, however many requests
-/// there are.
+/// such a search get the result of that search. If there are more than ``fewTopics`` topics, later requests also use
+/// the result, for a time that grows with the number of topics. So searches take only a small part of the loops' time,
+/// regardless of the number of requests.
 package actor RoomDirectory {
     package struct Room: Sendable, Hashable {
         package let name: RoomName
@@ -31,7 +31,7 @@ package actor RoomDirectory {
 
     /// If a search examines at most this many topics, its result is not kept for later requests.
     package static let fewTopics = 8_192
-    /// The time for which a result is used, per topic that the search examined. Examining a topic takes up to 1 µs.
+    /// For each topic that a search examined, its result is used for this time. Examining a topic takes up to 1 µs.
     static let agePerTopic = Duration.microseconds(10)
     /// The longest time for which a result is used.
     package static let maxAge = Duration.seconds(10)
@@ -43,7 +43,8 @@ package actor RoomDirectory {
 
     /// - Parameters:
     ///   - uptime: returns the time of a clock that never goes back.
-    ///   - counts: searches for the topics of rooms, with the numbers of their subscribers.
+    ///   - counts: searches for the topics of rooms. The function returns these topics with the numbers of their
+    ///     subscribers, and the number of topics that it has examined.
     package init(
         uptime: @escaping @Sendable () -> Duration,
         counts: @escaping @Sendable () async -> (counts: [TopicName: Int], examined: Int)
@@ -55,10 +56,10 @@ package actor RoomDirectory {
     /// Returns the rooms whose names contain a text, sorted by name.
     ///
     /// - Parameters:
-    ///   - text: the text, regardless of case; empty: all rooms.
+    ///   - text: the text, regardless of case; empty for all rooms.
     ///   - after: only rooms after this name are returned.
-    ///   - limit: the most rooms in the page.
-    ///   - mayRead: whether a room is shown and counted; nil: all are.
+    ///   - limit: the maximum number of rooms in the page.
+    ///   - mayRead: returns whether a room is shown and counted; nil if all rooms are shown and counted.
     package nonisolated func rooms(
         containing text: String = "",
         after name: String = "",
@@ -89,7 +90,8 @@ package actor RoomDirectory {
     private func all() async -> [Room] {
         if let last, uptime() < last.end { return last.rooms }
         if let search { return await search.value }
-        // A task of its own, because the search serves other requests even if the first caller is gone.
+        // The search has a task of its own, because it also serves other requests, even if the first caller no longer
+        // waits.
         let search = Task { await find() }
         self.search = search
         return await search.value

@@ -17,7 +17,7 @@ extension Publication {
         )
     }
 
-    /// Creates the publication of an event whose payload exists already.
+    /// Creates the publication of an event whose payload already exists.
     ///
     /// - Parameter payload: the payload, in the form of the server's ``RoomPayloads``.
     package init(
@@ -47,7 +47,7 @@ extension RoomEvent {
     /// Reads the event in a publication to a room. A plain publication is a text; its publisher may give a name in a
     /// user property.
     ///
-    /// - Returns: nil if the topic is not a room's, or the payload cannot be read.
+    /// - Returns: nil if the topic does not belong to a room, or if the payload cannot be read.
     package init?(_ publication: Publication, payloads: any RoomPayloads) {
         guard let room = publication.topic.room else { return nil }
         let content: Content

@@ -6,11 +6,11 @@ package import NIOCore
 /// Something that happened in a room, in a form that does not depend on a protocol.
 ///
 /// Rooms are live: an event is published to the room's topic (``TopicName/init(room:)``), reaches the clients that are
-/// in the room, and is not stored. Each gateway turns its clients' frames into events, and writes events in its own
-/// protocol, once per encoding and publication. So no gateway has to know the frames of another gateway. A publication
-/// carries the kind of the event and a payload (``RoomPayloads``). If the publisher's protocol uses the same form of
-/// payloads, the publisher's bytes are passed on unchanged. Subscribers whose protocol uses this form get these bytes
-/// without parsing.
+/// in the room, and is not stored. Each gateway translates its clients' frames to events, and writes events in its own
+/// protocol. A gateway writes a publication once per encoding. So a gateway does not need to know the frames of other
+/// gateways. A publication carries the kind of the event and a payload (``RoomPayloads``). If the publisher's protocol
+/// uses this form of payloads, the publisher's bytes are passed on unchanged. Subscribers whose protocol also uses this
+/// form get these bytes without parsing.
 package struct RoomEvent: Hashable, Sendable {
     /// The content of an event.
     package enum Content: Hashable, Sendable {
@@ -22,7 +22,7 @@ package struct RoomEvent: Hashable, Sendable {
         case noticed(String, at: Timestamp)
         /// The server removed the client that gets this event.
         case kicked(RoomRemoval)
-        /// An event of the application's own, with its type. The server does not interpret it.
+        /// An event that the application defines, with its type. The server does not interpret it.
         case application(UInt16, ByteBuffer)
     }
 
@@ -42,7 +42,7 @@ package struct RoomEvent: Hashable, Sendable {
 }
 
 extension RoomEvent {
-    /// The kind of an event, without its details: enough to pass the event on.
+    /// The kind of an event, without its details. The kind is sufficient to pass the event on.
     package enum Kind: Hashable, Sendable {
         case joined
         case left
@@ -50,9 +50,9 @@ extension RoomEvent {
         case gave
         case noticed
         case kicked
-        /// An event of the application's own, with its type. The type may be any number: in some protocols, the numbers
-        /// below 16 also belong to the application. If a client there uses the ``number`` of a server's event, the
-        /// event still counts as the application's.
+        /// An event that the application defines, with its type. The type may be any number: in some protocols, the
+        /// numbers below 16 also belong to the application. If a client of such a protocol uses the ``number`` of a
+        /// server's event, the event still counts as an application's event.
         case application(UInt16)
 
         /// The lowest type that belongs to the application in every protocol.
@@ -74,7 +74,7 @@ extension RoomEvent {
             }
         }
 
-        /// The number by which subscribers of the room's topic recognize the kind. It never changes.
+        /// The number by which subscribers of the room's topic recognize the kind. The number never changes.
         package var number: UInt16 {
             switch self {
             case .joined: 0
@@ -95,7 +95,7 @@ extension RoomEvent {
             }
         }
 
-        /// Whether this is an application's event whose type is the ``number`` of a server's event.
+        /// Whether this is an application's event whose type equals the ``number`` of a server's event.
         package var looksLikeServers: Bool {
             guard case .application(let type) = self else { return false }
             return Kind(number: type)?.isServers ?? false
@@ -106,7 +106,7 @@ extension RoomEvent {
             switch self {
             case .said: .text
             case .joined, .left: .presence
-            // An application's own events may be worth money, like gifts.
+            // Like gifts, an application's events may be worth money.
             case .gave, .application: .gift
             case .noticed, .kicked: .control
             }
@@ -138,7 +138,7 @@ extension RoomEvent.Content {
 
     /// Checks an event that a client asks the server to publish.
     ///
-    /// - Throws: `.tooLarge`; `.invalidArgument` if an application's own event has a type below
+    /// - Throws: `.tooLarge`; `.invalidArgument` if an application's event has a type below
     ///   ``RoomEvent/Kind/firstApplicationType``.
     package func check() throws(HermesError) {
         switch self {
@@ -160,12 +160,12 @@ extension RoomEvent.Content {
         }
     }
 
-    /// The error for an application's own event whose type is reserved or too large.
+    /// The error for an application's event whose type is reserved or too large.
     package static var badApplicationEvent: HermesError {
         HermesError(.invalidArgument, "custom.type must be 16 to 65,535")
     }
 
-    /// The error for an application's own event with too much data.
+    /// The error for an application's event with too much data.
     package static var tooLongApplicationEvent: HermesError {
         HermesError(.tooLarge, "custom.data is at most 64 KiB")
     }

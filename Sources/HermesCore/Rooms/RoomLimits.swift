@@ -3,25 +3,25 @@
 
 package import NIOCore
 
-/// The limits of events that the server writes itself, and of publications to a room's topic. An event of a LiveRoom
-/// client is limited by the size of its frame instead.
+/// The limits of events that the server writes itself, and of publications to a room's topic. For an event of a
+/// LiveRoom client, the size of its frame is the limit instead.
 package enum RoomLimits {
-    /// The longest text or notice, in bytes.
+    /// The maximum length of a text or notice, in bytes.
     package static let maxTextBytes = 4_096
-    /// The longest name of a member or a gift, in bytes.
+    /// The maximum length of the name of a member or a gift, in bytes.
     package static let maxNameBytes = 256
-    /// The longest URL of a member's or a gift's picture, in bytes.
+    /// The maximum length of the URL of a member's or a gift's picture, in bytes.
     package static let maxURLBytes = 1_024
-    /// The longest data of an application's own event, in bytes.
+    /// The maximum length of the data of an application's event, in bytes.
     package static let maxApplicationBytes = 65_536
 
-    /// The longest payload of a publication to a room's topic, in bytes. Together with a name, it still fits into a
-    /// LiveRoom frame, of which viewers accept 64 KiB.
+    /// The maximum length of the payload of a publication to a room's topic, in bytes. A payload of this length and a
+    /// name fit into a LiveRoom frame. Viewers accept frames of at most 64 KiB.
     package static let maxPayloadBytes = 64_000
 
     /// Checks a publication to any topic.
     ///
-    /// - Throws: `.tooLarge` if the topic is a room's and the payload is too long for it.
+    /// - Throws: `.tooLarge` if the topic belongs to a room and the payload is too long for a room.
     package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
         guard payload.readableBytes <= maxPayloadBytes || topic.room == nil else {
             throw HermesError(.tooLarge, "a publication to a room is at most 64,000 bytes long")

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A member of a room as the other members see it: with a name and a picture of its own choice. A member need not have
-/// an account.
+/// A member of a room as the other members see it. A member chooses its own name and picture, and does not need an
+/// account.
 package struct RoomMember: Hashable, Sendable {
     /// The level of the member, as the application defines it.
     package let level: Int32

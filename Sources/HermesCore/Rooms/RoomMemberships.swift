@@ -3,12 +3,12 @@
 
 /// The rooms that one connection is in, for protocols whose clients may be in several rooms.
 ///
-/// The other members are told of a new member only if the rules let the new member send to the room: the name that they
-/// are told is also a text. They are not told if too many members enter at once. They are told that a member has left
-/// only if they were told that it had entered. Does no I/O; the gateway checks the rules (``ClientAccess``) and
-/// publishes the returned events.
+/// A new member is announced to the other members only if the rules let the new member send to the room, because the
+/// announced name is also a text. A new member is not announced if too many members enter at once. When a member
+/// leaves, this is announced only if the member's entry was announced. Does no I/O; the gateway checks the rules
+/// (``ClientAccess``) and publishes the returned events.
 package struct RoomMemberships<Held> {
-    /// The most rooms of one connection.
+    /// The maximum number of rooms of one connection.
     package static var limit: Int { 100 }
 
     /// The connection's membership in one room.
@@ -18,8 +18,8 @@ package struct RoomMemberships<Held> {
         package let held: Held
         let isAnnounced: Bool
 
-        /// The event that tells the other members that this member has left; nil if they were not told that it had
-        /// entered.
+        /// The event that tells the other members that this member has left; nil if this member's entry was not
+        /// announced.
         package var farewell: RoomEvent.Content? { isAnnounced ? .left(member) : nil }
     }
 
@@ -39,11 +39,11 @@ package struct RoomMemberships<Held> {
     ///
     /// - Parameters:
     ///   - mayHear: whether the rules let the client into the room.
-    ///   - isTold: whether all members are told that the client has entered; evaluated only if the client enters.
+    ///   - isTold: whether the client's entry is announced to all members; evaluated only if the client enters.
     ///   - held: creates the object that is kept with the membership; called only when it is certain that the client
     ///     enters.
-    /// - Returns: the event for all members of the room, the client included; nil if they are not told.
-    /// - Throws: `.tooLarge`, `.forbidden`; then nothing has changed.
+    /// - Returns: the event for all members of the room, including the client; nil if the entry is not announced.
+    /// - Throws: `.tooLarge`, `.forbidden`. In both cases, nothing has changed.
     package mutating func enter(
         _ room: RoomName,
         as member: RoomMember,
@@ -62,9 +62,9 @@ package struct RoomMemberships<Held> {
         return membership.isAnnounced ? .joined(member) : nil
     }
 
-    /// Returns the member as which the connection may send to a room.
+    /// Returns the member that the connection represents when it sends to a room.
     ///
-    /// - Throws: `.forbidden` if the connection is not in the room, or the rules do not let it send to the room.
+    /// - Throws: `.forbidden` if the connection is not in the room, or if the rules do not let it send to the room.
     package func speaker(in room: RoomName, mayTalk: Bool) throws(HermesError) -> RoomMember {
         guard let membership = memberships[room] else { throw Self.notInside }
         guard mayTalk else { throw BoundTopicRules.refusal(.publish, room) }
@@ -73,7 +73,7 @@ package struct RoomMemberships<Held> {
 
     /// Leaves a room.
     ///
-    /// - Returns: the membership that ended, for releasing the held object and telling the other members.
+    /// - Returns: the membership that ended. The caller releases the held object and informs the other members.
     /// - Throws: `.forbidden` if the connection is not in the room.
     package mutating func leave(_ room: RoomName) throws(HermesError) -> Membership {
         guard let membership = memberships.removeValue(forKey: room) else { throw Self.notInside }

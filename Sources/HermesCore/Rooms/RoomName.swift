@@ -5,7 +5,7 @@
 public struct RoomName: Hashable, Sendable, CustomStringConvertible {
     package let rawValue: String
 
-    /// The longest name, in bytes.
+    /// The maximum length of a name, in bytes.
     package static let maxBytes = 64
 
     /// Checks a name.

@@ -9,10 +9,11 @@ struct CommittedRows: Hashable, Sendable {
     /// no queue.
     let range: Range<Int>
 
-    /// The most rows that are applied at once. Applying them takes some hundredths of a millisecond.
+    /// The largest number of rows that are applied at once. Applying them takes a few hundredths of a millisecond.
     static let most = 256
 
-    /// Cuts a commit's operations into slices of ``most`` rows. An operation that writes to no queue counts as one row.
+    /// Cuts a commit's operations into slices of at most ``most`` rows. An operation that writes to no queue counts as
+    /// one row.
     static func slices(of operations: [SessionOperation]) -> [[CommittedRows]] {
         var slices: [[CommittedRows]] = [[]]
         var room = most

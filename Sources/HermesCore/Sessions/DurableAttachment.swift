@@ -1,56 +1,57 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A live connection that has a session. Implemented by the gateways.
+/// A live connection that has a session. The gateways implement this protocol.
 ///
-/// Its members are called on any thread, and must not block: the attachment hops to its event loop itself.
+/// The members are called on any thread, and must not block. The attachment itself hops to its event loop.
 package protocol DurableAttachment: AnyObject, Sendable {
-    /// The permissions of the client; nil: the client is permitted to read everything. The permissions are read when
+    /// The permissions of the client; nil if the client is permitted to read everything. The permissions are read when
     /// the connection gets the session, and are used until the next connection gets it.
     var reader: (any TopicReader)? { get }
 
     /// The client, as the source of its operations.
     var source: CommitSource { get }
 
-    /// The name under which the client logged in, in its compared form (``NickName/key``); nil: anonymous.
+    /// The name under which the client logged in, in the form of ``NickName/key``; nil if the client is anonymous.
     var userName: String? { get }
 
-    /// The device whose token the client showed; nil if it showed none.
+    /// The device whose token the client presented; nil if it presented none.
     var tokenOwner: DeviceID? { get }
 
-    /// The client's login; nil without an account.
+    /// The client's login; nil if the client has no account.
     var login: LoginNumber? { get }
 
-    /// The place of the request with which the client asked for the session.
+    /// The position of this client's request among all clients' requests for sessions.
     var order: AttachmentOrder { get }
 
-    /// The last proof that the client showed, at its login or later.
+    /// The last proof that the client presented, at its login or later.
     var shown: ShownProof { get }
 
     /// The newest seq that the connection may have sent. The connection sets this seq before it checks whether the
     /// publication with this seq has expired.
     var sentUpTo: UInt64 { get }
 
-    /// Ends the connection, because another connection takes the session: tells the client why, closes, and detaches.
-    /// The other connection waits for that.
+    /// Ends the connection, because another connection takes the session over. The attachment tells the client the
+    /// reason, closes, and detaches. The other connection waits until the attachment has detached.
     func replaced()
 
-    /// Ends the connection: tells the client why, closes, and detaches. If the reason's
+    /// Ends the connection: the attachment tells the client the reason, closes, and detaches. If the reason's
     /// ``AttachmentEnd/endsKeptSessions`` is true, the session ends with the connection.
     func ended(_ reason: AttachmentEnd)
 
-    /// Notes that the client's account has a new name in another spelling, so that the rules for the name stay the same.
+    /// Notes the new name of the client's account. If only the spelling of the name has changed, the rules for the name
+    /// stay the same. Otherwise, ``ended(_:)`` follows.
     func renamed(to name: NickName)
 
-    /// Takes the publications that a commit has queued for the session. Their seqs are contiguous within one call and
-    /// follow ``DurableOpening/head``; there may be gaps between two calls, because other nodes also queue
+    /// Takes the publications that a commit has queued for the session. Their seqs are contiguous within one call, and
+    /// all are above ``DurableOpening/head``. There may be gaps between two calls, because other nodes also queue
     /// publications. ``DurableSessions/queued(of:after:sentUpTo:limit:completion:)`` returns the publications in these
     /// gaps. That function also returns publications that the attachment has forgotten because it could not send them
     /// at once.
     func committed(_ publications: [QueuedPublication])
 
-    /// Tells the attachment that other nodes have queued publications up to this seq, so that it reads them. The
-    /// attachment may have some or all of them already.
+    /// Tells the attachment that other nodes have queued publications up to this seq. The attachment then reads them.
+    /// The attachment may have some or all of them already.
     func advanced(to head: UInt64)
 }
 
@@ -71,9 +72,10 @@ package struct DurableOpening: Sendable {
     package let head: UInt64
     /// The newest seq at the time when the owner was last renamed (``StoredSession/renamedAt``).
     package let renamedAt: UInt64
-    /// The last seq that was sent over an earlier connection: publications up to this seq are duplicates.
+    /// The last seq that was sent over an earlier connection. A delivery of a publication up to this seq is a
+    /// duplicate.
     package let sentUpTo: UInt64
-    /// The seqs that wait for their completion (PUBCOMP), ascending.
+    /// The seqs that wait for their completion (PUBCOMP), in ascending order.
     package let released: [UInt64]
     /// The packet identifiers of the client's own QoS 2 publications that it has not released (PUBREL).
     package let received: [UInt16]
@@ -106,7 +108,7 @@ extension DurableAttachment {
 }
 
 extension DurableSessionID {
-    /// Whether the session is stored; otherwise it ends with its connection.
+    /// Whether the session is stored. A session that is not stored ends with its connection.
     package var isStored: Bool { rawValue > 0 }
 }
 
@@ -116,9 +118,9 @@ package struct DurablePage: Sendable {
     package let publications: [QueuedPublication]
     /// The sum of the publications' weights (``QueuedPublication/weight``), in bytes.
     package let weight: Int
-    /// The last seq that was read; the next page begins after it. If ``isAtEnd`` is true, this seq is not below the
+    /// The last seq that was read; the next page begins after it. If ``isAtEnd`` is true, this seq is at least the
     /// newest seq that was known when the read began.
     package let upTo: UInt64
-    /// Whether nothing more was in the queue when it was read.
+    /// Whether the queue had no further publications when it was read.
     package let isAtEnd: Bool
 }

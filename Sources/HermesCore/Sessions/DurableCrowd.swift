@@ -6,19 +6,19 @@ import Synchronization
 /// A crowd: the durable sessions of one owner among the subscribers of a topic, if there are many of them.
 ///
 /// For each publication, the choice of targets ends as soon as the owner's share of all queues has no more room. So an
-/// owner with full queues adds little to the cost of publications, however many sessions it keeps.
+/// owner with full queues adds little to the cost of publications, however many sessions it has.
 ///
 /// State: an atomic number. Thread-safe.
 package final class DurableCrowd: Sendable {
-    /// The smallest crowd; fewer sessions are single targets.
+    /// The smallest number of sessions in a crowd. Fewer sessions are single targets.
     static let minMembers = 16
 
     let owner: CommitSource
     let members: [DurableMember]
     /// The approximate memory of the members, in bytes.
     let bytes: Int
-    /// The index of the member at which the next publication begins. So members take turns if there is not room for all
-    /// of them.
+    /// The index of the member with which the choice for the next publication begins. So members take turns if there is
+    /// not enough room for all of them.
     private let turn = Atomic<Int>(0)
 
     /// - Parameter members: the sessions, at least one. Each of them gets publications with QoS 1 or 2.
@@ -28,7 +28,7 @@ package final class DurableCrowd: Sendable {
         bytes = members.reduce(0) { $0 + $1.bytes }
     }
 
-    /// The choice of the targets for one publication, some at a time.
+    /// The choice of the targets for one publication. It looks at some members at a time.
     struct Walk {
         private let crowd: DurableCrowd
         private let room: Int
@@ -43,8 +43,8 @@ package final class DurableCrowd: Sendable {
             start = crowd.turn.load(ordering: .relaxed)
         }
 
-        /// At the end of the walk: the number of members that are left out because queues are full. Members that were
-        /// not looked at count as if all of them should get the publication.
+        /// The number of members that do not get the publication because queues are full. It is valid at the end of the
+        /// walk. It includes all members that were not looked at.
         var dropped: Int { crowd.members.count - others - taken }
 
         /// Looks at the next members. Appends to `targets` the members that get the publication.
@@ -52,7 +52,8 @@ package final class DurableCrowd: Sendable {
         /// - Parameters:
         ///   - most: the largest number of members to look at.
         ///   - known: the sessions that have the publication already.
-        /// - Returns: the number of members that were looked at. If it is less than `most`, the walk is at its end.
+        /// - Returns: the number of members that were looked at. If this number is less than `most`, the walk is at its
+        ///   end.
         mutating func choose(
             for publication: StoredPublication,
             from publisher: DurableSessionID?,
@@ -83,8 +84,8 @@ package final class DurableCrowd: Sendable {
 
     /// Begins to choose the targets for a publication; returns nil if there are none.
     ///
-    /// - Parameter dropped: the number of members that are left out because the owner's queues are full is added to
-    ///   this count.
+    /// - Parameter dropped: a count of dropped publications. If the owner's queues are full, the number of members is
+    ///   added to it.
     func begin(for publication: StoredPublication, in queues: QueueBudget, dropped: inout Int) -> Walk? {
         guard publication.qos > .atMostOnce else { return nil }
         let room = queues.room(for: members.count, weight: publication.weight, of: owner)

@@ -4,56 +4,56 @@
 import Synchronization
 
 /// A publication that is stored in parts, for example because it is for very many sessions. Other clients' operations
-/// are committed between the parts; later publications of the same publisher are committed after all parts. The last
-/// part also retains the publication and records its identifier (QoS 2).
+/// are committed between the parts. Later publications of the same publisher are committed after all parts. The last
+/// part also retains the publication, and records the packet identifier of a QoS 2 publication.
 ///
-/// If the chosen member of a shared subscription does not take the publication, another member must get it. With QoS 2
-/// from a kept session this happens in a further part, so that the identifier is recorded only when all targets have
-/// the publication.
+/// If the chosen member of a shared subscription does not accept the publication, another member must get it. If a kept
+/// session publishes with QoS 2, this happens in a further part. So the packet identifier is recorded only when all
+/// targets have the publication.
 ///
-/// The committer's thread chooses the targets of each part just before it stores the part. So no event loop looks at
-/// all targets.
+/// The committer's thread chooses the targets of each part just before it stores the part. So no event loop has to look
+/// at all targets.
 ///
-/// If the server ends or the store fails between two parts, some targets have the publication, and its publisher has no
-/// acknowledgement. With QoS 2 from a kept session, the store remembers which targets have it (``PartialPublication``).
+/// If the server stops or the store fails between two parts, some targets have the publication, and its publisher has
+/// no acknowledgement. If a kept session publishes with QoS 2, the store remembers which targets have the publication
+/// (``PartialPublication``).
 ///
-/// Unchecked Sendable because only the committer's thread calls it after it is submitted (``SessionParts``).
+/// Unchecked Sendable, because only the committer's thread uses a fan-out after its submission (``SessionParts``).
 final class DurableFanOut: SessionParts, @unchecked Sendable {
-    /// The most sessions and groups that one part looks at, and the most rows that it writes for targets. A part takes
-    /// some 2 ms.
+    /// The largest number of sessions and groups that one part looks at. One part also writes at most this number of
+    /// rows for targets. A part takes about 2 ms.
     static let partRows = 512
 
     private let sessions: DurableSessions
     private let request: PublishRequest
-    /// The most rows of a part.
+    /// The largest number of rows of a part.
     let rows: Int
     private var walk: DurableSessions.Walk
     /// The part that is being stored.
     private var part = DurableSessions.Chosen()
-    /// If the publication has a packet identifier to be recorded (``receivedID``): the targets that have the
-    /// publication.
+    /// The targets that have the publication. They are recorded only if there is a ``receivedID``.
     private var stored: PartialPublication?
-    /// Whether the store remembers the targets of a publication under this packet identifier.
+    /// Whether the store remembers targets under the packet identifier of this publication.
     private var isRemembered: Bool
     /// Whether it was checked that ``stored`` belongs to this publication, and not to another publication under the
     /// same packet identifier.
     private var isIdentified = false
     private(set) var live: [SharedGroups.Choice] = []
-    /// The members of shared subscriptions that could not take the publication. If there is a ``receivedID``, other
+    /// The members of shared subscriptions that could not accept the publication. If there is a ``receivedID``, other
     /// members are chosen instead of them in a further part.
     private(set) var lost: [PublicationTarget] = []
-    /// If there is a ``receivedID``: the members that could not take the publication, by the text of their shared
-    /// subscription.
+    /// The members that could not accept the publication, by the text of their shared subscription. There are none
+    /// without a ``receivedID``.
     private var tried: [TopicText: Set<DurableSessionID>]
-    /// Whether the part that is being stored is the last.
+    /// Whether the part that is being stored is the last part.
     private var isLast = false
-    /// Whether a target has the publication.
+    /// Whether at least one target has the publication.
     private(set) var isPartlyStored = false
 
     /// - Parameters:
     ///   - known: the targets that the store remembers under the publication's packet identifier, whether for this
     ///     publication or for another one.
-    ///   - tried: the members that could not take the publication, by the text of their shared subscription.
+    ///   - tried: the members that could not accept the publication, by the text of their shared subscription.
     init(
         _ request: PublishRequest,
         of sessions: DurableSessions,
@@ -69,12 +69,13 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         isRemembered = known != nil
     }
 
-    /// Creates the remaining parts of a fan-out. In its first part, members of shared subscriptions could not take the
-    /// publication.
+    /// Creates the remaining parts of a fan-out. Members of shared subscriptions could not accept the publication in
+    /// the first part.
     ///
     /// - Parameters:
     ///   - part: the first part.
-    ///   - seqs: for each of its targets, the publication's seq in that queue; 0: it was not queued.
+    ///   - seqs: for each target of the first part, the publication's seq in the target's queue; 0 if it was not
+    ///     queued.
     convenience init(
         _ request: PublishRequest,
         of sessions: DurableSessions,
@@ -89,9 +90,9 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
         isPartlyStored = seqs.contains { $0 != 0 }
     }
 
-    /// Whether a publication is stored in parts: because it has so many targets, or because it is retained only after
-    /// members of shared subscriptions have it. In the second case, later publications of the same publisher must wait,
-    /// so that none of them is retained before this one.
+    /// Whether a publication is stored in parts. This is the case if it has very many targets. It is also the case if
+    /// the publication is retained only after members of shared subscriptions have it. In this second case, later
+    /// publications of the same publisher must wait, so that none of them is retained before this one.
     static func isNeeded(for request: PublishRequest) -> Bool {
         if rows(request.targets) > partRows { return true }
         guard request.retains, request.received != nil else { return false }
@@ -100,7 +101,7 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
 
     private var publication: StoredPublication { request.publication }
 
-    /// With QoS 2 from a stored session: the publication's packet identifier, which is recorded.
+    /// The publication's packet identifier, which is recorded; nil unless a stored session publishes with QoS 2.
     private var receivedID: UInt16? { request.received?.id }
 
     /// Returns the number of rows for these targets. Above ``partRows``, the number need not be exact.
@@ -130,8 +131,8 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
                 tried: tried
             )
         }
-        // With a packet identifier, further parts follow until other members have the publication instead of those that
-        // could not take it.
+        // If there is a packet identifier, further parts follow until other members have the publication instead of the
+        // members that could not accept it.
         isLast = walk.isAtEnd && (receivedID == nil || lost.isEmpty)
         return .publish(
             publication,
@@ -182,13 +183,13 @@ final class DurableFanOut: SessionParts, @unchecked Sendable {
 
 /// Notes whether a publication that could not be stored for all its targets has reached some of them. Thread-safe.
 ///
-/// State: an atomic.
+/// State: an atomic flag.
 package final class PublicationReach: Sendable {
     private let hasReached = Atomic(false)
 
     package init() {}
 
-    /// After the publication has failed: whether a target has it, or whether it is retained.
+    /// Whether a publication that has failed has reached at least one target, or is retained.
     package var isPartial: Bool { hasReached.load(ordering: .acquiring) }
 
     func note(if hasReached: Bool) {
@@ -197,7 +198,7 @@ package final class PublicationReach: Sendable {
 }
 
 extension [TopicText: Set<DurableSessionID>] {
-    /// Adds members that could not take a publication, by the text of their shared subscription.
+    /// Adds members that could not accept a publication, by the text of their shared subscription.
     mutating func add(_ refused: [PublicationTarget]) {
         for target in refused { self[TopicText(target.share ?? ""), default: []].insert(target.session) }
     }
@@ -226,9 +227,9 @@ extension DurableSessions {
         }
     }
 
-    /// Whether a QoS 2 publication that failed is stored for some of its targets. Its publisher must repeat it under
-    /// the same identifier; then only the other targets get it. Under another identifier it would count as another
-    /// publication.
+    /// Whether a QoS 2 publication that failed is stored for some of its targets. The publisher must repeat the
+    /// publication under the same packet identifier; then only the other targets get it. Under another packet
+    /// identifier, it would count as another publication.
     package func isPartlyStored(_ publisher: DurableSessionID, _ receivedID: UInt16) -> Bool {
         shared.state.withLock { $0.records[publisher]?.partial[receivedID] != nil }
     }

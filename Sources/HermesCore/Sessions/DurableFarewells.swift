@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The callers that wait until the last session of an owner is removed. Part of ``DurableState``.
+/// The callers that wait until the last session of an owner is removed. ``DurableState`` owns them.
 struct DurableFarewells {
     typealias Waiter = @Sendable (Result<Void, HermesError>) -> Void
 
@@ -23,9 +23,10 @@ struct DurableFarewells {
         for owner in Array(waiting.keys) { fail(owner, error) }
     }
 
-    /// Removes and returns the callers to answer now, outside the lock.
+    /// Removes the callers that can be answered now, and returns the calls that answer them. These calls are made
+    /// outside the lock.
     ///
-    /// - Parameter isLeft: whether an owner still has a session.
+    /// - Parameter isLeft: returns whether an owner still has a session.
     mutating func take(isLeft: (SessionOwner) -> Bool) -> [@Sendable () -> Void] {
         var calls: [@Sendable () -> Void] = failed.map { failure in { failure.waiter(.failure(failure.error)) } }
         failed = []
@@ -38,7 +39,7 @@ struct DurableFarewells {
 }
 
 extension DurableState {
-    /// Whether an owner has a session that is stored, or that is about to be.
+    /// Whether an owner has a session that is stored or is about to be stored.
     func isAnyStored(of owner: SessionOwner) -> Bool {
         seats.keys(of: owner).contains { key in
             guard let seat = seats[key] else { return false }

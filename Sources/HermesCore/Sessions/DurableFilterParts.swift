@@ -5,9 +5,9 @@
 package struct FilterChange: Sendable {
     /// The number of filters for which the change is stored, counted from the start of the list.
     package let done: Int
-    /// The reason why the change is not stored for the other filters; nil: there are no others.
+    /// The reason why the change is not stored for the remaining filters; nil if there are none.
     package let error: HermesError?
-    /// The filters for which there is no room. They do not count for ``done``, as if they were not in the list.
+    /// The filters for which there is no room. ``done`` counts as if they were not in the list.
     package let refused: Set<TopicText>
 
     package init(done: Int, error: HermesError? = nil, refused: Set<TopicText> = []) {
@@ -16,7 +16,7 @@ package struct FilterChange: Sendable {
         self.refused = refused
     }
 
-    /// Creates the change that a result holds. If the result is a failure, nothing is stored.
+    /// Creates a change from a result. A failure means that the change is stored for no filter.
     package init(_ result: Result<FilterChange, HermesError>) {
         switch result {
         case .success(let change): self = change
@@ -24,7 +24,7 @@ package struct FilterChange: Sendable {
         }
     }
 
-    /// Success means that the change is stored for all filters.
+    /// The change as a result. Success means that the change is stored for all filters.
     package var result: Result<Void, HermesError> {
         if let error { return .failure(error) }
         return refused.isEmpty ? .success(()) : .failure(DurableQuota.tooManyFilters)
@@ -35,7 +35,7 @@ package struct FilterChange: Sendable {
 struct FilterReservation: Sendable {
     /// The subscriptions for which there is room.
     let accepted: [DurableSubscription]
-    /// The other filters.
+    /// The filters for which there is no room.
     let refused: Set<TopicText>
     /// The units (``DurableQuota/units(of:)``) that are reserved for each part of ``accepted``.
     let units: [Int]
@@ -46,7 +46,7 @@ struct FilterReservation: Sendable {
 /// The filters of a SUBSCRIBE or an UNSUBSCRIBE packet. They are stored and take effect in parts, because all other
 /// commits and all event loops wait during each part.
 ///
-/// Unchecked Sendable because only the committer's thread calls it after it is submitted (``SessionParts``).
+/// Unchecked Sendable, because only the committer's thread uses the parts after their submission (``SessionParts``).
 final class DurableFilterParts<Element: Sendable>: SessionParts, @unchecked Sendable {
     private let elements: [Element]
     private let operation: @Sendable ([Element]) -> SessionOperation
@@ -54,7 +54,7 @@ final class DurableFilterParts<Element: Sendable>: SessionParts, @unchecked Send
     /// The number of stored parts.
     private(set) var stored = 0
 
-    /// - Parameter stored: called after each part is stored; gets the part's number (from 0) and its filters.
+    /// - Parameter stored: called after each part is stored, with the part's number (from 0) and its filters.
     init(
         _ elements: [Element],
         operation: @escaping @Sendable ([Element]) -> SessionOperation,
@@ -94,8 +94,8 @@ extension DurableSessions {
         }
     }
 
-    /// Reserves room for the filters that a session is about to get. A filter that does not fit is refused; the others
-    /// are not.
+    /// Reserves room for the filters that a session is about to get. A filter for which there is no room is refused;
+    /// the other filters are accepted.
     func reserve(_ id: DurableSessionID, _ subscriptions: [DurableSubscription]) -> FilterReservation {
         var payer: CommitSource?
         var taken: [TopicText: Int] = [:]

@@ -12,11 +12,11 @@ final class DurableLoad: Sendable {
     let hasEnded = Atomic(false)
     /// The number of waiting or unacknowledged publications.
     let queued = Atomic(0)
-    /// The number of times that ``queued`` was read from the store.
+    /// The number of times that ``queued`` was set to a count from the store.
     let readings = Atomic(0)
-    /// The number of publications for which the session was chosen as a member and that are not committed yet.
+    /// The number of publications that are not committed yet and for which the session was chosen as a member.
     let chosen = Atomic(0)
-    /// The permissions of the last connection. Nothing is called under the lock.
+    /// The permissions of the last connection. No other code is called while the lock is held.
     private let reader = Mutex<(any TopicReader)?>(nil)
     private let maxMessageBytes = Atomic(Int.max)
 
@@ -24,13 +24,13 @@ final class DurableLoad: Sendable {
 
     var current: Int { queued.load(ordering: .relaxed) + chosen.load(ordering: .relaxed) }
 
-    /// Sets the number of waiting or unacknowledged publications, which was read from the store.
+    /// Sets the number of waiting or unacknowledged publications to a count that was read from the store.
     func read(_ count: Int) {
         queued.store(count, ordering: .relaxed)
         readings.add(1, ordering: .relaxed)
     }
 
-    /// Sets the permissions of the last connection; nil: unknown.
+    /// Sets the permissions of the last connection; nil if they are unknown.
     func setReader(_ new: (any TopicReader)?) {
         reader.withLock { $0 = new }
         maxMessageBytes.store(new?.maxMessageBytes ?? .max, ordering: .relaxed)
@@ -46,7 +46,7 @@ final class DurableLoad: Sendable {
     func lost(_ name: String) {
         guard let old = reader.withLock({ $0 }) else { return }
         let new = old.without(name)
-        // A connection that got the session meanwhile has set newer permissions.
+        // If a connection has got the session meanwhile, it has set newer permissions.
         reader.withLock { if $0 === old { $0 = new } }
     }
 
@@ -59,17 +59,17 @@ final class DurableLoad: Sendable {
 /// The durable sessions that share one subscription. Each publication goes to one member of the group: to one of these
 /// sessions, or to a connected client whose session is not kept.
 package final class DurableGroup: Sendable {
-    /// The position in the rotation of the members. The position is kept when the members change and a new group takes
-    /// the place of this one.
+    /// The position in the rotation of the members. The position is kept when the members change and a new group
+    /// replaces this one.
     final class Turn: Sendable {
         let number = Atomic<UInt64>(0)
     }
 
-    /// The chosen member.
+    /// The result of a choice.
     enum Choice: Sendable {
         case kept(DurableMember)
         case live(SharedGroups.Choice)
-        /// No member was chosen, because the queues of all members that could take the publication are full.
+        /// No member was chosen, because the queues of all members that could be chosen are full.
         case full
     }
 
@@ -78,24 +78,24 @@ package final class DurableGroup: Sendable {
         var sessions: Set<DurableSessionID> = []
         /// Whether members without a connection are excluded.
         var absent = false
-        /// Whether sessions that have ended are excluded. The first choice may be an ended session: the commit then
+        /// Whether sessions that have ended are excluded. The first choice may be an ended session. The commit then
         /// shows that the session is gone, and another member is chosen. If ended sessions were excluded from the
-        /// start, a group with only ended members would accept nothing.
+        /// start, no member could be chosen in a group that still lists only ended members.
         var ended = false
-        /// Whether all members are excluded except those that are known to accept a publication of this length.
+        /// Whether only members that are known to accept a publication of this length can be chosen.
         var tooSmall = false
     }
 
-    /// The order in which members are chosen: a member of a lower rank is preferred.
+    /// The order in which members are chosen. A member with a lower rank is preferred.
     private enum Rank: Int, Comparable {
         case connected
-        /// Absent; the permissions have become known since the start of the server.
+        /// The member is absent, and its permissions have become known since the start of the server.
         case absent
-        /// Absent; the permissions are not known.
+        /// The member is absent, and its permissions are not known.
         case absentUnknown
-        /// Connected, but the member does not accept a publication of this length.
+        /// The member is connected, but does not accept a publication of this length.
         case connectedTooSmall
-        /// Absent, and the member most likely does not accept a publication of this length.
+        /// The member is absent, and most likely does not accept a publication of this length.
         case absentTooSmall
 
         init(isOffline: Bool, isKnown: Bool, fits: Bool) {
@@ -130,18 +130,18 @@ package final class DurableGroup: Sendable {
         self.turn = turn
     }
 
-    /// Chooses the least busy of the connected members; members that are equally busy take turns. If none is connected,
-    /// it chooses among the absent members: first those whose permissions have become known since the start of the
-    /// server, then all others. Members that do not accept a publication of this length are chosen only if no other
-    /// member can be chosen.
+    /// Chooses the least busy of the connected members; members that are equally busy take turns. If no member is
+    /// connected, it chooses among the absent members. It prefers absent members whose permissions have become known
+    /// since the start of the server. Members that do not accept a publication of this length are chosen only if no
+    /// other member can be chosen.
     ///
-    /// It excludes members that are not permitted to read the topic, absent members that get such publications at most
-    /// once, and members whose queue, or whose owner's share, is full. It looks at ``window`` members first. If the
-    /// best of them is connected, it looks at no others.
+    /// It excludes members that are not permitted to read the topic. It also excludes members whose queue or whose
+    /// owner's share is full, and absent members that would get the publication at most once. It looks at ``window``
+    /// members first. If the best of these members is connected, it does not look at the others.
     ///
     /// - Parameters:
     ///   - live: the connected members of all event loops.
-    ///   - queues: the limits of the queues; nil: they are not checked.
+    ///   - queues: the limits of the queues; nil if the limits are not checked.
     func choose(
         for publication: StoredPublication,
         live groups: SharedGroups?,

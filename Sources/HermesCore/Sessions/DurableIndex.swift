@@ -19,7 +19,7 @@ struct DurableIndex {
     /// A session that has a filter, by itself or as a member of a group.
     fileprivate struct Membership: Hashable {
         let session: DurableSessionID
-        /// The group's name; nil: the session has the filter by itself.
+        /// The group's name; nil if the session has the filter by itself.
         let group: TopicText?
 
         init(_ session: DurableSessionID, group: String?) {
@@ -29,11 +29,11 @@ struct DurableIndex {
     }
 
     fileprivate struct Group {
-        /// The members; a change of them discards ``known``.
+        /// The members. Each change of them discards ``known``.
         var members: [DurableSessionID: SubscriptionOptions] = [:] {
             didSet { known = nil }
         }
-        /// The group with these members, if it was made since the last change of the members.
+        /// The group with these members, if it was created since the last change of the members.
         var known: DurableGroup?
         let turn = DurableGroup.Turn()
     }
@@ -47,10 +47,10 @@ struct DurableIndex {
     private(set) var version: UInt64 = 1
 
     var isEmpty: Bool { tree.isEmpty }
-    /// The number of members of filters with costly shapes; for tests.
+    /// The number of members of filters with costly shapes. Only tests use it.
     var payerCount: Int { entries.reduce(0) { $0 + $1.payers.count } }
 
-    /// - Parameter shapes: counts the filters with costly shapes.
+    /// - Parameter shapes: the budget that counts the filters with costly shapes.
     init(shapes: ShapeBudget = ShapeBudget()) { self.shapes = shapes }
 
     /// - Parameter payer: the source that pays for the session.
@@ -88,8 +88,8 @@ struct DurableIndex {
             shapes.add(shape, of: payer)
             entries[Int(index)].payers[Membership(id, group: group)] = payer
         }
-        // Equal options change nothing: with a new version, the targets of all topics would have to be searched for
-        // again.
+        // Equal options do not change the version, because a new version requires a new search for the targets of all
+        // topics.
         if old != subscription.options {
             version &+= 1
             entries[Int(index)].version = version
@@ -97,7 +97,7 @@ struct DurableIndex {
         return true
     }
 
-    /// Changes the version, because some members no longer have a load or have one again.
+    /// Changes the version, because some members no longer have a load, or have a load again.
     mutating func membersChanged() { version &+= 1 }
 
     mutating func remove(_ id: DurableSessionID, _ filterText: String) {
@@ -105,7 +105,8 @@ struct DurableIndex {
         forget(id, filterText)
     }
 
-    /// Removes a member without a new version of the index: nobody finds the member any more, because it has no load.
+    /// Removes a member without a new version of the index. No search finds the member any more, because it has no
+    /// load.
     mutating func forget(_ id: DurableSessionID, _ filterText: String) {
         guard let (group, filter) = Self.parse(filterText), let index = tree.value(of: filter) else { return }
         let old: SubscriptionOptions?
@@ -126,13 +127,13 @@ struct DurableIndex {
         free.append(index)
     }
 
-    /// The filters that match a topic, as they were when they were searched for.
+    /// The filters that match a topic, as they were at the time of the search.
     struct Matches {
         fileprivate var entries: [Entry] = []
         /// The matching filters and their versions; topics with equal keys have the same targets.
         fileprivate(set) var key: [UInt64] = []
 
-        /// Whether two keys are of the same filters, perhaps in different versions.
+        /// Whether two keys contain the same filters, perhaps in different versions.
         static func haveEqualFilters(_ one: [UInt64], _ other: [UInt64]) -> Bool {
             one.count == other.count && stride(from: 0, to: one.count, by: 2).allSatisfy { one[$0] == other[$0] }
         }
@@ -141,7 +142,7 @@ struct DurableIndex {
         /// The number of members of all these filters and groups. A member of several of them counts several times.
         fileprivate(set) var members = 0
 
-        /// The work of the search: its steps, the matching filters, and an eighth of the members.
+        /// The work of the search: the sum of its steps, the number of matching filters, and an eighth of the members.
         var work: Int { searchWork + members / 8 }
 
         /// The work of the search if the members need not be looked at.
@@ -155,7 +156,7 @@ struct DurableIndex {
         }
 
         /// Returns one target for each session and each group, however many filters of a session match. If many of the
-        /// sessions have the same owner, these sessions are one target together.
+        /// sessions have the same owner, these sessions form one target.
         func targets(load: (DurableSessionID) -> DurableLoad?) -> [DurableTarget] {
             var merged: [DurableSessionID: CombinedOptions] = [:]
             var targets: [DurableTarget] = []
@@ -163,7 +164,7 @@ struct DurableIndex {
                 // The members of a single filter need not be merged.
                 if entries.count > 1 {
                     for (id, options) in entry.members {
-                        // Changed in place, because one session may have many filters that match.
+                        // The options are changed in place, because one session may have many filters that match.
                         if let known = merged.index(forKey: id) {
                             merged.values[known].formUnion(options)
                         } else {
@@ -230,7 +231,7 @@ struct DurableIndex {
         entries[entry].groups[name]?.known = group
     }
 
-    /// Returns the index of the entry of a shared subscription's filter, and the group's name.
+    /// Finds a shared subscription. Returns the index of its filter's entry, and the name of its group.
     private func place(of share: String) -> (entry: Int, group: TopicText)? {
         guard let (name, filter) = Self.parse(share), let name, let index = tree.value(of: filter) else { return nil }
         return (Int(index), TopicText(name))

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Counts the durable sessions and their filters, in total and by owner, and decides whether there is room for more.
-/// Does no I/O; owned by ``DurableState``.
+/// This type does no I/O. ``DurableState`` owns it.
 ///
 /// A filter counts by its size (``units(of:)``), so a limit on the number of filters also limits their memory.
 struct DurableQuota: Sendable {
@@ -40,9 +40,10 @@ struct DurableQuota: Sendable {
         return nil
     }
 
-    /// Returns how many filters a filter counts as: one for each KiB, or part of a KiB, of the memory that it takes
-    /// while the session is kept. A shared subscription counts as ``unitsPerShare`` more, because it is a delivery of
-    /// its own. All ordinary filters of a session that match a topic are one delivery together.
+    /// Returns the number of units that a filter counts as. A filter counts as one unit for each KiB, or part of a KiB,
+    /// of the memory that it uses while the session is kept. A shared subscription counts as ``unitsPerShare`` more
+    /// units, because it causes a separate delivery. All ordinary filters of a session that match a topic together
+    /// cause only one delivery.
     static func units(of filter: String) -> Int {
         var bytes = 0
         var levels = 1
@@ -56,7 +57,7 @@ struct DurableQuota: Sendable {
 
     static let unitsPerShare = 39
 
-    /// The bytes of one unit, which is enough for a filter of 60 bytes with 8 levels.
+    /// The bytes of one unit. One unit is enough for a filter of 60 bytes with 8 levels.
     private static let unitBytes = 1_024
     private static let fixedBytes = 384
     /// The number of copies of a filter's text: one in the list of the session, and one in the index.

@@ -36,13 +36,14 @@ package final class DurableRoute: Sendable {
 }
 
 /// A cache of routes: the routes of one generation by topic, and the routes of all generations by the filters that
-/// match. Topics that match the same filters share their targets, even after changes of other filters. Does no I/O;
-/// owned by ``DurableState``.
+/// match. Topics that match the same filters share their targets, even after changes of other filters. This type does
+/// no I/O. ``DurableState`` owns it.
 struct DurableRoutes {
     static let maxBytes = 16 << 20
-    /// The size above which a route is large, in bytes.
+    /// The size in bytes above which a route is large.
     private static let largeBytes = maxBytes / 4
-    /// The most bytes of all large routes. ``minLarge`` of them are kept even if they have more.
+    /// The largest number of bytes of all large routes together. ``minLarge`` large routes are kept even if they have
+    /// more bytes.
     private static let maxLargeBytes = 4 * maxBytes
     private static let minLarge = 4
 
@@ -101,7 +102,7 @@ struct DurableRoutes {
         keep(route, to: topic, isLarge: isLarge)
     }
 
-    /// Returns the large route of these filters, and makes it the last one.
+    /// Returns the large route of these filters, and moves it to the end of ``large``.
     private mutating func findLarge(_ key: [UInt64]) -> DurableRoute? {
         guard let place = large.firstIndex(where: { $0.key == key }) else { return nil }
         let found = large.remove(at: place)
@@ -124,14 +125,14 @@ struct DurableRoutes {
         if let outdated { forgetLarge(at: outdated) }
     }
 
-    /// Forgets a large route and its topics, whose routes would keep the targets in memory.
+    /// Forgets a large route, and also the routes of its topics, because these would keep the targets in memory.
     private mutating func forgetLarge(at place: Int) {
         let old = large.remove(at: place)
         allLargeBytes -= old.bytes
         for topic in old.topics where routes.removeValue(forKey: topic) != nil { bytes -= Self.size(of: topic) }
     }
 
-    /// Forgets the routes by topic. This also frees the targets of routes that are no longer kept by their filters.
+    /// Forgets the routes by topic. This also frees the targets of routes that are no longer kept under their filters.
     private mutating func forgetTopics() {
         routes.removeAll()
         bytes = 0

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The seats (``DurableState/Seat``) by session key, and the keys of each owner, so that an operation on one account
-/// need not scan all seats. Does no I/O; owned by ``DurableState``.
+/// The seats (``DurableState/Seat``) by session key, and the keys of each owner. Because of these keys, an operation on
+/// one account need not scan all seats. This type does no I/O. ``DurableState`` owns it.
 struct DurableSeats {
     private var seats: [SessionKey: DurableState.Seat] = [:]
     /// The keys by owner, except those of anonymous clients: no operation concerns all sessions of anonymous clients.
@@ -33,12 +33,13 @@ struct DurableSeats {
 }
 
 extension DurableState {
-    /// A connection that wants a session. This is a class, so that a seat without applicants, as most seats are, needs
-    /// room for two references only.
+    /// A connection that requests a session. It is a class, so that a seat without an applicant needs memory for only
+    /// two references. Most seats have no applicant.
     final class Applicant: Sendable {
         let attachment: any DurableAttachment
         let clean: Bool
-        /// How long the session is kept without a connection; nil: forever; zero: it ends with the connection.
+        /// The time for which the session is kept without a connection. Nil means forever. Zero means that the session
+        /// ends with the connection.
         let expiry: Duration?
         /// The time at which the connection requested the session.
         let at: Timestamp
@@ -59,13 +60,13 @@ extension DurableState {
         }
     }
 
-    /// The seat of a session key: its session, and the one connection that has the session or is about to get it.
+    /// The seat of a session key: its session, and the connection that has the session or is about to get it.
     struct Seat {
         enum Phase {
             case vacant
-            /// The end of its last connection is being stored.
+            /// The end of the session's last connection is being stored.
             case closing
-            /// The opening of its session is being stored; before that, an old session is removed if necessary.
+            /// The opening of the session is being stored. Before that, an old session is removed if necessary.
             case opening(Applicant)
             case occupied(any DurableAttachment)
         }
@@ -77,13 +78,13 @@ extension DurableState {
         /// Whether the owner is gone. If so, the session ends together with the connection that it has or is about to
         /// get.
         var isOwnerGone = false
-        /// Whether its connection was told that another node has opened the session.
+        /// Whether the connection was told that another node has opened the session.
         var isReplaced = false
     }
 }
 
 extension DurableState.Seat {
-    /// The connection that asked last for the session, among those that have it or are about to get it.
+    /// The connection that requested the session last, of all connections that have it or are about to get it.
     var newest: (any DurableAttachment)? {
         if let waiting { return waiting.attachment }
         return switch phase {

@@ -3,9 +3,10 @@
 
 import Synchronization
 
-/// The effects of a change of an account on its connections and sessions.
+/// The effects that a change of an account has on its connections and sessions.
 extension DurableSessions {
-    /// Ends connections of an account. If the account is deleted, its sessions end; if it is renamed, they stay.
+    /// Ends connections of an account. If the account is deleted, its sessions also end. If the account is only renamed
+    /// or disabled, its sessions stay.
     ///
     /// - Parameter name: the name that the account had until now (``NickName/key``). It is used only if the account was
     ///   renamed, disabled or deleted; otherwise it may be nil.
@@ -14,8 +15,8 @@ extension DurableSessions {
         // Connections that logged in under the new name stay.
         end(owner, reason, devices, named: reason == .accountRenamed ? name : nil)
         if let name, reason == .accountDisabled || reason == .accountDeleted {
-            // Ends clients that were let in by this name before the account had it. Their sessions do not belong to the
-            // account.
+            // Ends the connections of clients that logged in under this name before the account had it. The sessions of
+            // these clients do not belong to the account.
             end(.subject(name), .accountDisabled, .all)
         }
         guard reason.freesName, let name else { return }
@@ -26,7 +27,7 @@ extension DurableSessions {
         endAll(of: owner)
     }
 
-    /// The names under which an account's connections logged in, and the proofs that they showed.
+    /// The names under which an account's connections logged in, and the proofs that they presented.
     package struct Logins: Sendable {
         package let names: Set<String>
         package let shown: Set<ShownProof>
@@ -44,23 +45,23 @@ extension DurableSessions {
         return found
     }
 
-    /// Ends the connections of an account that showed one of these proofs, because these are no longer valid.
+    /// Ends those connections of an account that presented one of these proofs, because the proofs are no longer valid.
     func end(_ user: UserID, having shown: Set<ShownProof>) {
         let attachments = shared.state.withLock { $0.attachments(of: .account(user)) { shown.contains($1.shown) } }
         for attachment in attachments { attachment.ended(.revoked) }
     }
 
     /// Ends all sessions of an owner who is gone. A session with a connection ends together with the connection.
-    /// Returns before this is stored.
+    /// Returns before the ends of the sessions are stored.
     func endAll(of owner: SessionOwner) {
         perform(shared.change { $0.endAll(of: owner) })
     }
 
-    /// Waits until the sessions of an owner, which were ended with ``endAll(of:)``, are removed. By then, other members
-    /// of shared subscriptions have the messages that go to them (``remove(_:sentUpTo:mayHoldShared:opening:)``).
+    /// Waits until all sessions of an owner are removed, after ``endAll(of:)`` was called. By then, the messages from
+    /// shared subscriptions have gone to other members (``remove(_:sentUpTo:mayHoldShared:opening:)``).
     ///
-    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`: some sessions are still there; their removal is
-    ///   tried again.
+    /// - Throws: `.overloaded`, `.storageUnavailable` or `.shuttingDown` if some sessions could not be removed. Their
+    ///   removal is tried again later.
     func ended(_ owner: SessionOwner) async throws(HermesError) {
         let result = await withCheckedContinuation { continuation in
             shared.change { $0.farewells.wait(for: owner) { continuation.resume(returning: $0) } }
@@ -72,7 +73,7 @@ extension DurableSessions {
 /// An account that was renamed or deleted, and its sessions at that time.
 package struct FreedName: Sendable, Hashable {
     package let user: UserID
-    /// The freed name in its compared form (``NickName/key``).
+    /// The freed name, in the form of ``NickName/key``.
     package let name: String
     package let sessions: [SessionKey]
 

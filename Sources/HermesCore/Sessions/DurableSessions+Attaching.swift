@@ -4,22 +4,23 @@
 import Synchronization
 
 extension DurableSessions {
-    /// Gives a connection exclusive use of the session of a key. If another connection has the session,
-    /// ``DurableAttachment/replaced()`` is called for it, and it detaches first. If the client of that other connection
-    /// asked later (``DurableAttachment/order``), this connection does not get the session.
+    /// Gives a connection exclusive use of the session of a key. If another connection has the session, that connection
+    /// must detach first; ``DurableAttachment/replaced()`` is called for it. If the client of the other connection
+    /// asked for the session later (``DurableAttachment/order``), this connection does not get the session.
     ///
-    /// It is also called for sessions that end with their connection (`expiry` zero). Such a session is not stored, but
-    /// it takes the key over and, if `clean` is true, ends an existing durable session.
+    /// This function is also called for sessions that end with their connection (`expiry` is zero). If the key has a
+    /// durable session and `clean` is false, the connection gets that durable session. Otherwise, the new session is
+    /// not stored, and replaces an existing session of the key.
     ///
     /// - Parameters:
     ///   - key: the session's key.
     ///   - clean: whether an existing session is discarded.
-    ///   - expiry: how long the session stays after the connection ends; zero: it ends with the connection; nil: it
-    ///     stays forever.
+    ///   - expiry: the time for which the session stays after the connection ends. Zero means that the session ends
+    ///     with the connection. Nil means that the session stays forever.
     ///   - attachment: the connection.
-    ///   - completion: called exactly once. After success (and only then) the attachment must detach once, whatever
-    ///     happens meanwhile. Errors: `.replaced` (the client of another connection asked later), `.quotaExceeded`,
-    ///     `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
+    ///   - completion: called exactly once. After success, the attachment must detach exactly once, whatever happens
+    ///     meanwhile. After an error, it need not detach. The errors are `.replaced` (the client of another connection
+    ///     asked later), `.quotaExceeded`, `.overloaded`, `.storageUnavailable` and `.shuttingDown`.
     package func attach(
         _ key: SessionKey,
         clean: Bool,
@@ -37,13 +38,14 @@ extension DurableSessions {
         perform(shared.change { $0.attach(key, applicant) })
     }
 
-    /// Detaches a connection from its session. Has no effect if another connection has the session.
+    /// Detaches a connection from its session. This has no effect if another connection has the session.
     ///
     /// - Parameters:
     ///   - id: the session's id, from the ``DurableOpening``.
     ///   - attachment: the connection that had the session.
     ///   - sentUpTo: the newest seq that may have reached the client.
-    ///   - expiry: how long the session stays from now; zero: it ends now; nil: forever.
+    ///   - expiry: the time for which the session stays from now on. Zero means that the session ends now. Nil means
+    ///     that the session stays forever.
     package func detach(
         _ id: DurableSessionID,
         _ attachment: any DurableAttachment,
@@ -66,13 +68,13 @@ extension DurableSessions {
         perform(actions)
     }
 
-    /// Ends expired sessions. If a session has no connection, its messages from shared subscriptions go to other
-    /// members. Called about once a second.
+    /// Ends expired sessions. Also gives the messages of sessions that have long been without a connection to other
+    /// members of the shared subscriptions (``redistribute(now:isOnDuty:most:)``). This is called about once a second.
     ///
     /// - Parameters:
-    ///   - isClockConfirmed: whether the clock can be trusted; if not, a session does not expire if it comes from an
-    ///     earlier process or from another node.
-    ///   - isOnDuty: whether this node does this for all nodes.
+    ///   - isClockConfirmed: whether the clock can be trusted. If not, sessions from an earlier process or from another
+    ///     node do not expire.
+    ///   - isOnDuty: whether this node does this work for all nodes.
     func expire(now: Timestamp, isClockConfirmed: Bool = true, isOnDuty: Bool = true, limit: Int = 1000) {
         let actions = shared.change {
             $0.expire(now: now, isClockConfirmed: isClockConfirmed, isOnDuty: isOnDuty, limit: limit)
@@ -86,8 +88,8 @@ extension DurableSessions {
     /// Returns a stamp for a login that begins now (``reason(toEnd:of:since:)``).
     package func loginBegins() -> UInt64 { ends.stamp() }
 
-    /// Returns the reason why a newly attached connection must end, because its owner's connections were ended after
-    /// its login began; nil: the connection can stay.
+    /// Returns the reason why a newly attached connection must end; nil if it can stay. It must end if its owner's
+    /// connections were ended after its login began.
     package func reason(
         toEnd key: SessionKey,
         of attachment: (any DurableAttachment)? = nil,
@@ -98,10 +100,10 @@ extension DurableSessions {
         }
     }
 
-    /// Ends connections of an owner (``SessionKey/owner``), including logins under way.
+    /// Ends connections of an owner (``SessionKey/owner``), including connections whose login is still under way.
     ///
-    /// - Parameter name: the user name of the connections that end, in its compared form (``NickName/key``).
-    ///   Connections without a user name end, too. Nil: all connections end, whatever their names.
+    /// - Parameter name: the user name of the connections that end, in the form of ``NickName/key``. Connections
+    ///   without a user name end, too. If the parameter is nil, all connections end.
     package func end(
         _ owner: SessionOwner,
         _ reason: AttachmentEnd,
@@ -119,12 +121,12 @@ extension DurableSessions {
         for attachment in attachments { attachment.ended(reason) }
     }
 
-    /// Gives the connections of an account its new name, because they may act for the account later.
+    /// Gives the account's new name to its connections, because they may act for the account later.
     func rename(_ user: UserID, to name: NickName) {
         for attachment in shared.state.withLock({ $0.attachments(of: .account(user)) }) { attachment.renamed(to: name) }
     }
 
-    /// In the owner's sessions that have no connection, ends the subscriptions whose filter equals the topic.
+    /// Ends the subscriptions whose filter equals the topic, in all sessions of the owner that have no connection.
     ///
     /// - Returns: the number of sessions that had such a subscription.
     /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
@@ -147,13 +149,13 @@ extension DurableSessions {
         shared.state.withLock { $0.session(of: key) }
     }
 
-    /// Returns the session of a key, and its subscriptions whose filter equals the topic; nil if there are none, or if
-    /// the session has a connection.
+    /// Returns the session of a key, and those of its subscriptions whose filter equals the topic. Returns nil if there
+    /// are no such subscriptions, or if the session has a connection.
     private func absentSubscriptions(
         of key: SessionKey,
         to topic: TopicName
     ) -> (id: DurableSessionID, filters: [String])? {
-        // The subscriptions are compared without the lock, because all event loops wait for it.
+        // The subscriptions are compared without the lock, because all event loops wait while the lock is held.
         guard let (id, subscriptions) = shared.state.withLock({ $0.absentSession(of: key) }) else { return nil }
         let filters = subscriptions.filter { $0.subscribes(exactlyTo: topic) }.map(\.rawValue)
         return filters.isEmpty ? nil : (id, filters)
@@ -161,7 +163,7 @@ extension DurableSessions {
 
     /// Reads all sessions and retained publications; called once, before the first attachment.
     ///
-    /// If a session was online when the process ended, all its unacknowledged publications may have been sent, and its
+    /// If a session was online when the process ended, all its unacknowledged publications count as sent, and its
     /// expiry period begins again now. If there are several nodes, a session that was online is left as it is, because
     /// another node may have it open.
     package func load() async throws(HermesError) {
@@ -196,8 +198,8 @@ extension DurableSessions {
             case .replace(let attachment):
                 attachment.replaced()
             case .close(let id, let operation, let source):
-                // Submitted after the connection's own operations, so that the next connection finds the results of all
-                // of them.
+                // The end is submitted after the connection's own operations, so that the next connection finds the
+                // results of all these operations.
                 committer.submit(operation, of: source, isUrgent: true) { [self] result in
                     perform(shared.change { $0.closed(id, result.error) })
                 }

@@ -5,10 +5,11 @@ extension DurableSessions {
     /// The largest number of sessions in one page.
     package static let maxListed = 200
 
-    /// Returns stored sessions with an id above `id` (nil: from the first), ascending, without their subscriptions.
-    /// Reads from the store; it neither waits for a commit nor delays one.
+    /// Returns stored sessions in ascending order of their ids, without their subscriptions. This function reads from
+    /// the store. It neither waits for a commit nor delays a commit.
     ///
     /// - Parameters:
+    ///   - id: only sessions with a higher id are returned; nil to begin with the first session.
     ///   - text: only sessions whose client id or owner's name contains this text are returned; the case of ASCII
     ///     letters does not matter.
     ///   - searched: the largest number of sessions to look at.

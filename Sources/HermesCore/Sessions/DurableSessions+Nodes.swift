@@ -10,10 +10,10 @@ extension DurableSessions {
         let changed = Hook<DurableSessionID>()
         /// Called when this process may have an outdated state of a session. The session must be read again.
         let outdated = Hook<DurableSessionID>()
-        /// Called when this process has queued publications for sessions that are open on other nodes. The value is the
-        /// new head of each of their queues.
+        /// Called when this process has queued publications for sessions that are open on other nodes. The value
+        /// contains the newest seq of each of these queues.
         let queued = Hook<[NodeID: [DurableSessionID: UInt64]]>()
-        /// Called when a client has a connection and a session that is not stored.
+        /// Called when a client has connected and its session is not stored.
         let attached = Hook<AttachedClient>()
     }
 
@@ -24,12 +24,13 @@ extension DurableSessions {
 
     var ids: Set<DurableSessionID> { shared.state.withLock { Set($0.records.keys) } }
 
-    /// Begins a reading of the record. One task at a time reads it, and ``endReading()`` must follow.
+    /// Begins a reading of the record. Only one task at a time may read the record. A call of ``endReading()`` must
+    /// follow.
     func beginReading() { shared.state.withLock { $0.beginReading() } }
 
     func endReading() { shared.state.withLock { $0.endReading() } }
 
-    /// Takes over the state of sessions that was read from the record.
+    /// Takes over the state of sessions, as it was read from the record.
     ///
     /// - Parameters:
     ///   - found: the sessions in the record.
@@ -85,7 +86,7 @@ extension DurableSessions {
     /// Whether this process stores publications for a session.
     func knows(_ id: DurableSessionID) -> Bool { shared.state.withLock { $0.records[id]?.hasEnded == false } }
 
-    /// Takes note that other nodes have queued publications. The values are the new newest seqs of the queues.
+    /// Takes note that other nodes have queued publications. The values are the newest seqs of the queues.
     func queuedElsewhere(_ heads: [DurableSessionID: UInt64]) {
         for (id, head) in heads { perform(shared.state.withLock { $0.advance(id, to: head) }) }
     }
@@ -138,12 +139,12 @@ extension ReplicaLinks<SessionReplica> {
         sessions.news.attached.observe { roster.bus.hint(.attached($0), to: roster.peers) }
     }
 
-    /// Reads a session from the record, again and again, until this process has taken it over. Gives up after about a
+    /// Reads a session from the record repeatedly, until this process has taken the session over. Stops after about a
     /// second.
     func readUntilKnown(_ id: DurableSessionID) async {
         for _ in 0..<50 {
             if await readNow(id), copy.sessions.knows(id) { return }
-            // An earlier connection of its client is ending here, or the record cannot be read.
+            // An earlier connection of the session's client is still ending on this node, or the record cannot be read.
             try? await Task.sleep(for: .milliseconds(20))
         }
     }

@@ -4,15 +4,15 @@
 import Synchronization
 
 extension DurableSessions {
-    /// Deletes expired publications and the remains of removed sessions, a bounded amount per call.
+    /// Deletes expired publications and the remains of removed sessions, a limited number of rows per call.
     ///
-    /// - Returns: the number of rows handled; 0: nothing is left to do.
+    /// - Returns: the number of handled rows; 0 if nothing is left to do.
     func purge(now: Timestamp, limit: Int) async throws(HermesError) -> Int {
         let loads = PurgedLoads()
         let purge = try await store.purgeSessions(now: now, limit: limit) { [shared] id in
             let (record, node) = shared.state.withLock { ($0.records[id], $0.node) }
-            // Only the node that has the session open knows what it may have sent. On other nodes everything counts as
-            // sent, so that nothing is deleted too early.
+            // Only the node that has the session open knows which publications may have been sent. On all other nodes,
+            // every publication counts as sent, so that no publication is deleted too early.
             guard let record else { return node == nil ? 0 : .max }
             loads.note(id, record.load)
             if let place = record.place?.node, place != node { return .max }

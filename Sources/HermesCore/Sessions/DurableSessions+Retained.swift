@@ -6,11 +6,12 @@ import Synchronization
 extension DurableSessions {
     /// The number of removals of retained publications that may wait for the store at once.
     private static let removalsAtOnce = 128
-    /// The number of steps that one search for these publications takes while it holds a lock.
+    /// The number of steps that one search for retained publications takes while it holds a lock.
     private static let stepsAtOnce = 4_096
 
-    /// Removes the publications that are retained for `user/NAME` and for topics below it, which belong to the account
-    /// of that name. Removes them in parts, so that other operations are committed between the parts.
+    /// Removes the publications that are retained for `user/NAME` and for the topics below it. These topics belong to
+    /// the account of that name. The publications are removed in parts, so that other operations are committed between
+    /// the parts.
     ///
     /// - Parameters:
     ///   - source: the source that pays for the commits.
@@ -45,32 +46,32 @@ extension DurableSessions {
         return count
     }
 
-    /// The number of publications that one call of ``clear(_:isLate:)`` removes, so that its caller waits for a second
-    /// at most.
+    /// The number of publications that one call of ``clear(_:isLate:)`` removes. With this number, the caller waits for
+    /// at most a second.
     private static let removalsPerCall = 4_096
 
-    /// Removes the publications that are retained below a name that an account had, a limited number per call.
+    /// Removes the publications that are retained below a former name of an account, a limited number per call.
     ///
     /// - Parameter isLate: whether connections under that name have had enough time to end.
-    /// - Returns: true if nothing is retained there any more and no connection of the account can retain anything. If
-    ///   `isLate` is true, the connections are not checked.
+    /// - Returns: true if nothing is retained there any more and if no connection of the account can retain anything.
+    ///   If `isLate` is true, the connections are not checked.
     func clear(_ name: KeptName, isLate: Bool) async -> Bool {
         let source = CommitSource.account(name.user)
         let removed = await removeRetained(below: name.key, source: source, limit: Self.removalsPerCall)
         guard removed != nil else { return false }
         guard isLate || !shared.state.withLock({ $0.hasConnection(of: .account(name.user)) }) else { return false }
-        // True if nothing was retained meanwhile.
+        // The result is true if nothing was retained meanwhile.
         return await removeRetained(below: name.key, source: source, limit: Self.removalsPerCall) == 0
     }
 
-    /// Queues retained publications for a session that has just subscribed; they are delivered in order with all other
-    /// publications.
+    /// Queues retained publications for a session that has just subscribed. They are delivered in the order of the
+    /// queue, together with all other publications.
     ///
     /// - Parameters:
     ///   - publications: the retained publications; those that would be delivered at most once are left out.
     ///   - id: the session.
     ///   - options: the options of the subscription, which limit the QoS and contain the subscription identifiers.
-    ///   - completion: called once, with the publications that could not be queued, because the queue is full or the
+    ///   - completion: called once, with the publications that could not be queued because the queue is full or the
     ///     store failed.
     package func queue(
         _ publications: [StoredPublication],
@@ -98,7 +99,7 @@ extension DurableSessions {
     }
 }
 
-/// Publications that are on their way into one queue.
+/// Publications that are being added to one queue.
 ///
 /// State: one `Mutex`.
 private final class PendingQueueing: Sendable {

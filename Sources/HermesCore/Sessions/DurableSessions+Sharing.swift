@@ -3,11 +3,11 @@
 
 import Synchronization
 
-/// Shared subscriptions that have durable sessions as members (kept members). Chooses a member for each publication,
-/// and another member if the first one cannot take the publication or leaves.
+/// Shared subscriptions that have durable sessions as members (kept members). These functions choose a member for each
+/// publication. They choose another member if the first one cannot accept the publication, or leaves.
 extension DurableSessions {
-    /// The choice for a publication, or for some of its targets: the queues that it goes to, and the connected members
-    /// of shared subscriptions that get it without a queue.
+    /// The choice for a publication, or for some of its targets. It contains the queues that the publication goes to,
+    /// and the connected members of shared subscriptions that get the publication without a queue.
     struct Chosen: Sendable {
         var targets: [PublicationTarget] = []
         var live: [SharedGroups.Choice] = []
@@ -15,15 +15,15 @@ extension DurableSessions {
         /// or until the commit fails.
         var loads: [DurableLoad] = []
 
-        /// Takes the choice back from the loads of the members, because the commit has failed.
+        /// Subtracts the choice from the loads of the chosen members, because the commit has failed.
         func giveBack() {
             for load in loads { load.chosen.subtract(1, ordering: .relaxed) }
         }
 
-        /// Returns the members of shared subscriptions that did not take the publication, because they are gone or
-        /// full. Other members must get it instead.
+        /// Returns the members of shared subscriptions that did not accept the publication, because they are gone or
+        /// their queues are full. Other members must get the publication instead.
         ///
-        /// - Parameter seqs: for each target, the publication's seq in that queue; 0: it was not queued.
+        /// - Parameter seqs: for each target, the publication's seq in the target's queue; 0 if it was not queued.
         func lost(_ seqs: [UInt64]) -> [PublicationTarget] {
             guard !loads.isEmpty else { return [] }
             return zip(targets, seqs).filter { $0.share != nil && $1 == 0 }.map(\.0)
@@ -46,7 +46,7 @@ extension DurableSessions {
     /// - Parameters:
     ///   - most: the largest number of sessions and groups to look at.
     ///   - known: the targets that have the publication already.
-    ///   - tried: the members that could not take the publication, by the text of their shared subscription.
+    ///   - tried: the members that could not accept the publication, by the text of their shared subscription.
     func choose(
         _ walk: inout Walk,
         most: Int = .max,
@@ -101,8 +101,7 @@ extension DurableSessions {
         return chosen
     }
 
-    /// - Returns: true if the queues of all members that could take the publication are full, so that no member was
-    ///   chosen.
+    /// - Returns: true if no member was chosen because the queues of all members that could be chosen are full.
     @discardableResult
     private func choose(
         _ group: DurableGroup,
@@ -148,14 +147,14 @@ extension DurableSessions {
 
     // MARK: Choosing again
 
-    /// The most members that are tried for a publication. Each try is a commit. A member with too many publications is
-    /// not chosen, so a try fails only if the queue has too many publications by now, if the queue has too many bytes,
-    /// or if the session is gone.
+    /// The largest number of members that are tried for a publication. Each try is a commit. A member whose queue has
+    /// too many publications is not chosen. So a try fails only for one of three reasons: the queue has too many
+    /// publications by now, the queue has too many bytes, or the session is gone.
     private static let maxTries = 32
 
-    /// Chooses other members for a publication, one for each target that could not take it.
+    /// Chooses other members for a publication, one for each target that could not accept it.
     ///
-    /// - Parameter tried: the members that could not take the publication, by the text of their shared subscription.
+    /// - Parameter tried: the members that could not accept the publication, by the text of their shared subscription.
     func choose(
         insteadOf lost: some Sequence<PublicationTarget>,
         for publication: StoredPublication,
@@ -174,8 +173,8 @@ extension DurableSessions {
         return chosen
     }
 
-    /// Gives a publication to other members of the shared subscriptions whose chosen members could not take it. The
-    /// publication is already stored for all its other targets. Goes through the shared subscriptions one by one.
+    /// Gives a publication to other members of the shared subscriptions whose chosen members could not accept it. The
+    /// publication is already stored for all its other targets. The shared subscriptions are handled one by one.
     func publish(
         _ publication: StoredPublication,
         insteadOf lost: ArraySlice<PublicationTarget>,
@@ -213,8 +212,9 @@ extension DurableSessions {
     /// and the messages with QoS 2 that were never sent [MQTT-4.8.2-5]. The last of these messages move in the commit
     /// that removes the session.
     ///
-    /// - Parameter opening: the session stays if it was opened more often than this (``SessionPlace/opening``); nil: it
-    ///   is removed in any case.
+    /// - Parameter opening: the number of the session's openings that this process knows (``SessionPlace/opening``). If
+    ///   the session was opened again since then, it stays. If the parameter is nil, the session is removed in any
+    ///   case.
     func remove(_ id: DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool, opening: UInt64?) {
         guard mayHoldShared else {
             return committer.submit(.remove(id, opening: opening), isUrgent: true) { [self] result in
@@ -229,33 +229,34 @@ extension DurableSessions {
                     $0.qos == .atLeastOnce || $0.seq > sentUpTo
                 }
             } catch let failure {
-                // With `.notFound`, the session is gone already: it was deleted with its account.
+                // The error `.notFound` means that the session is already gone, because it was deleted with its
+                // account.
                 error = failure.code == .notFound ? nil : failure
             }
             perform(shared.change { [error] in $0.removed(id, error) })
         }
     }
 
-    /// For sessions that have long been without a connection, gives the messages that were never sent to other members
-    /// of the shared subscriptions. Before that, tries again to hand over the messages that waited for a failing store
-    /// (``DurableState/keepUnplaced(_:_:)``).
+    /// Redistributes the messages of sessions that have long been without a connection. Other members of the shared
+    /// subscriptions get those messages that were never sent. Before that, this function tries again to hand over the
+    /// messages that had to wait because the store failed (``DurableState/keepUnplaced(_:_:)``).
     ///
-    /// - Parameter most: the number of sessions after which the pass ends. The pass ends only after all sessions that
-    ///   it has taken had their turn.
+    /// - Parameter most: the number of sessions after which the pass looks for no further sessions. It still handles
+    ///   all sessions that it has already found.
     func redistribute(now: Timestamp, isOnDuty: Bool = true, most: Int = DurableSessions.maxRedistributed) {
         for (publication, share) in shared.state.withLock({ $0.takeUnplaced() }) {
             hand(publication, in: share)
         }
         guard isOnDuty, let delay = settings.sharedRedistribution else { return }
-        // Whether each shared subscription has a member with a connection. This pass finds this out once for each
-        // subscription, however many of its members are absent.
+        // Whether each shared subscription has a connected member. This pass checks each shared subscription only once,
+        // however many of its members are absent.
         var isOnline: [TopicText: Bool] = [:]
         var count = 0
         let absent = shared.state.withLock { Array($0.absentSharing) }
         for part in absent.slices(of: DurableState.filtersAtOnce) {
             guard count < most else { return }
             let found = shared.state.withLock { state in
-                // Read under the lock, so that it is later than the ends of all connections in the state.
+                // The time is read under the lock, so that it is later than the ends of all connections in the state.
                 let latest = max(now, time.now()).advanced(by: max(delay, DurableState.redistributionInterval))
                 return state.takeDueForRedistribution(part, now: now, latest: latest)
             }
@@ -263,7 +264,7 @@ extension DurableSessions {
                 guard due.subscriptions.contains(where: { hasOnline($0, &isOnline) }) else { continue }
                 count += 1
                 _ = handOvers.run { [self] in
-                    // A failed move is retried by the next pass.
+                    // The next pass retries a failed move.
                     try? await handOver(due.id, after: due.sentUpTo, isEnding: false, .isOffline) { _ in true }
                 }
             }
@@ -282,7 +283,7 @@ extension DurableSessions {
         return result
     }
 
-    /// Moves a session's waiting messages from shared subscriptions to other members, page by page.
+    /// Moves waiting messages of a session to other members of their shared subscriptions, page by page.
     private func handOver(
         _ id: DurableSessionID,
         after seq: UInt64,
@@ -291,7 +292,7 @@ extension DurableSessions {
         where isFree: @Sendable (QueuedPublication) -> Bool
     ) async throws(HermesError) {
         var after = seq
-        // The members that could not take a message, by the message's seq.
+        // The members that could not accept a message, by the message's seq.
         var refusals: [UInt64: Set<DurableSessionID>] = [:]
         while true {
             let page = try await store.shared(of: id, after: after, limit: 256, maxBytes: settings.maxPageBytes)
@@ -325,7 +326,7 @@ extension DurableSessions {
                 guard let target = item.target else { continue }
                 refusals[item.queued.seq, default: []].insert(target.session)
             }
-            // Messages that stay are tried again, without the members that could not take them.
+            // Messages that stay are tried again. The members that could not accept them are excluded then.
             if stays.isEmpty { after = page.upTo }
         }
     }
@@ -375,7 +376,7 @@ extension DurableSessions {
     /// - Parameters:
     ///   - isTooLarge: whether the message is too large. In that case, only a member that is known to accept this size
     ///     can get the message. So the message does not go back and forth between clients with small limits.
-    ///   - completion: called with whether another member has it.
+    ///   - completion: called with true if another member has the message, otherwise with false.
     package func passOn(
         _ queued: QueuedPublication,
         of id: DurableSessionID,
@@ -410,14 +411,14 @@ extension DurableSessions: SharedKeeper {
         publish(publication, targets: [.group(group)]) { [shared] result in
             guard case .failure = result else { return }
             // The publisher has its acknowledgement already, so the message must not be lost. The next housekeeping
-            // tries again.
+            // pass tries again.
             shared.state.withLock { $0.keepUnplaced(publication, share) }
         }
     }
 }
 
 extension DurableState {
-    /// The most messages that wait for a failing store.
+    /// The largest number of messages that wait because the store failed.
     private static let maxUnplaced = 100_000
 
     mutating func keepUnplaced(_ publication: StoredPublication, _ share: String) {
@@ -434,7 +435,7 @@ extension DurableState {
         return unplaced
     }
 
-    /// A session without a connection whose messages from shared subscriptions may go to other members.
+    /// A session that has no connection. Its messages from shared subscriptions may go to other members.
     struct Redistribution {
         let id: DurableSessionID
         let sentUpTo: UInt64
@@ -442,20 +443,21 @@ extension DurableState {
         let subscriptions: Set<TopicText>
     }
 
-    /// The time after which a session is due for redistribution again. Before that, its messages can reach other
+    /// The time between two redistributions of the same session's messages. Meanwhile, the messages can reach other
     /// members, or another member can connect.
     static let redistributionInterval = Duration.seconds(5)
 
-    /// Whether a session may have messages that were never sent. If there are several nodes, any session may, because
-    /// this node hears late of what other nodes queue.
+    /// Whether a session may have messages that were never sent. If there are several nodes, any session may have such
+    /// messages, because this node learns late what other nodes have queued.
     private func hasUnsent(_ record: Record) -> Bool {
         node != nil || (record.head > record.sentUpTo && record.load.queued.load(ordering: .relaxed) > 0)
     }
 
-    /// Returns the sessions among `absent` that are due for redistribution. They are due again some seconds later.
+    /// Returns those sessions in `absent` whose messages must be redistributed now. Their next redistribution follows
+    /// some seconds later.
     ///
-    /// - Parameter latest: the latest time at which any session can be due. A session that is due later is due now,
-    ///   because the clock was set back.
+    /// - Parameter latest: the latest possible time of a session's next redistribution. If a session has a later time,
+    ///   the clock was set back. Such a session is also returned.
     mutating func takeDueForRedistribution(
         _ absent: ArraySlice<DurableSessionID>,
         now: Timestamp,
@@ -463,7 +465,7 @@ extension DurableState {
     ) -> [Redistribution] {
         var due: [Redistribution] = []
         for id in absent {
-            // Looked at in place, because a copy of the record would cost more.
+            // The record is read in place, because a copy of it would cost more.
             guard let place = records.index(forKey: id), !records.values[place].sharedSubscriptions.isEmpty else {
                 continue
             }

@@ -3,17 +3,17 @@
 
 import Synchronization
 
-/// Manages the durable sessions: which connection has each session, and their queues. Guarantees that changes are
-/// stored before they are acknowledged. Thread-safe.
+/// Manages the durable sessions, their connections and their queues. It guarantees that changes are stored before they
+/// are acknowledged. Thread-safe.
 ///
 /// Completions run on the committer's thread, or at once on the caller's thread if nothing is stored or the call is
 /// refused. They must not block. Operations of one ``CommitSource`` are committed and completed in the order of the
-/// calls; sources take turns. State: a ``Locked`` ``DurableState``; nothing is called under it.
+/// calls; sources take turns. State: a ``Locked`` ``DurableState``; no other code is called while it is locked.
 package final class DurableSessions: Sendable {
-    /// The error for a connection whose session another connection has taken.
+    /// The error for a connection whose session another connection has taken over.
     package static let takenOver = HermesError(.replaced, "Another connection has taken the session over.")
 
-    /// Present numbers, and counts since the start of the process.
+    /// Current numbers, and counts since the start of the process.
     package struct Statistics: Sendable, Hashable {
         package let sessions: Int
         package let online: Int
@@ -84,7 +84,7 @@ package final class DurableSessions: Sendable {
     let shared: Shared
     let committer: SessionCommitter
     let reads: ReadGate
-    /// Limits the concurrent moves of queues.
+    /// Limits the number of queues that are moved at the same time.
     let handOvers = ReadGate(maxRunning: 2, maxWaiting: .max)
     /// The recent ends of connections, by owner.
     let ends = RecentEnds<SessionOwner>()
@@ -92,7 +92,7 @@ package final class DurableSessions: Sendable {
 
     /// Creates the service and starts its committer, which ends with ``shutdown()``.
     ///
-    /// - Parameter roster: what is known of other nodes; nil: this process is alone.
+    /// - Parameter roster: the knowledge about other nodes; nil if this process is alone.
     package init(
         store: any SessionStore,
         time: any TimeSource,
@@ -135,14 +135,14 @@ package final class DurableSessions: Sendable {
     /// Whether there may be other nodes.
     var isAmongSeveral: Bool { confirmations != nil }
 
-    /// The changes that other nodes are told of.
+    /// The changes that this process reports to the other nodes.
     var news: News { shared.news }
 
-    /// The queues of all sessions in the store.
+    /// The statistics of the queues of all sessions in the store.
     package var queueStatistics: QueueBudget.Statistics { store.queues.statistics }
 
-    /// Called on any thread when a session without a connection has ended: it expired, another connection started
-    /// clean, an operator ended it, or its owner is gone.
+    /// Called on any thread when a session without a connection has ended. The reason is that the session expired, that
+    /// another connection requested a clean session, that an operator ended the session, or that its owner is gone.
     package let ended = Hook<SessionKey>()
 
     /// Called on any thread when an account that owns sessions no longer has its name; called before ``ended``.
@@ -166,7 +166,7 @@ package final class DurableSessions: Sendable {
     package func targets(of topic: TopicName) -> [DurableTarget] { hasSubscriptions ? search(topic).route.targets : [] }
 
     /// Returns the durable subscribers of a topic, and the work of the search for them (``DurableIndex/Matches/work``).
-    /// The work is 0 if the topic was searched for since the last change of subscriptions.
+    /// The work is 0 if there was already a search for this topic since the last change of subscriptions.
     package func search(_ topic: TopicName) -> (route: DurableRoute, work: Int) {
         let found = shared.state.withLock { state -> Found in
             let generation = state.index.version
@@ -195,11 +195,11 @@ package final class DurableSessions: Sendable {
         case many(DurableIndex.Matches, UInt64)
     }
 
-    /// The number of members that are looked up at once. Looking them up takes some tenths of a millisecond.
+    /// The number of members that are looked up at once. Looking them up takes a few tenths of a millisecond.
     private static let membersAtOnce = 1_024
 
-    /// Returns the route to very many members. All event loops wait for the lock, so it is not held while the route is
-    /// put together.
+    /// Returns the route to very many members. All event loops wait for the lock, so the lock is not held while the
+    /// route is built.
     private func route(to topic: TopicName, _ matches: DurableIndex.Matches, _ generation: UInt64) -> DurableRoute {
         var loads: [DurableSessionID: DurableLoad] = [:]
         let ids = matches.ids
@@ -213,7 +213,7 @@ package final class DurableSessions: Sendable {
         return route
     }
 
-    /// Sets the connected members of shared subscriptions. From now on, a shared subscription can also have members
+    /// Sets the connected members of shared subscriptions. From then on, a shared subscription can also have members
     /// whose sessions are not kept.
     func share(_ groups: SharedGroups) { shared.live.withLock { $0 = groups } }
 
@@ -221,21 +221,21 @@ package final class DurableSessions: Sendable {
     ///
     /// - Parameters:
     ///   - publication: the publication, with the publisher's QoS.
-    ///   - targets: the durable subscribers of its topic. Targets that get it at most once are served by the live path
-    ///     alone, which delivers to connected clients. In each group, this function chooses the member that gets the
-    ///     publication, whether its session is kept or not; the live path must not choose another one
-    ///     (``DecidedShares``).
+    ///   - targets: the durable subscribers of its topic. Targets that get the publication at most once are served only
+    ///     by the live path, which delivers to connected clients. In each group, this function chooses the member that
+    ///     gets the publication, whether the member's session is kept or not. The live path must not choose another
+    ///     member (``DecidedShares``).
     ///   - publisher: the publisher's own durable session, for "no local" and for `receivedID`.
     ///   - receivedID: with QoS 2, the publisher's packet identifier, which is remembered until
     ///     ``receivedReleased(_:_:source:completion:)``.
     ///   - retains: whether the publication is retained; an empty payload removes the retained publication of the
     ///     topic.
     ///   - mustRetain: whether the publication is refused with `.quotaExceeded` if there is no room to retain it. If
-    ///     false, the publication is only delivered in that case.
+    ///     this is false, the publication is delivered but not retained in that case.
     ///   - source: the publisher, who pays for the publication while it is retained.
-    ///   - reach: notes whether some targets have the publication although it fails.
+    ///   - reach: notes whether some targets have the publication although storing it has failed.
     ///   - completion: called exactly once. Success means that the publication is committed; attachments get it
-    ///     afterwards. After the errors `.overloaded` and `.quotaExceeded`, nothing was stored. After
+    ///     afterwards. After the errors `.overloaded` and `.quotaExceeded`, nothing is stored. After
     ///     `.storageUnavailable` and `.shuttingDown`, some targets may have the publication (``DurableFanOut``,
     ///     ``isPartlyStored(_:_:)``).
     package func publish(
@@ -251,7 +251,7 @@ package final class DurableSessions: Sendable {
     ) {
         var publication = publication
         publication.source = source
-        // If there is no room to retain it, the publication is only delivered.
+        // If there is no room to retain the publication, it is delivered but not retained.
         let isRoom = !retains || retained.begin(publication)
         guard isRoom || !mustRetain else { return completion(.failure(Self.retainedFull)) }
         let received = publisher.flatMap { publisher in
@@ -333,10 +333,10 @@ package final class DurableSessions: Sendable {
 
     // MARK: A session's connection
 
-    /// Adds subscriptions; they replace existing subscriptions with the same filters. They are in force when
-    /// `completion` is called with success, except those for which there is no room (``FilterChange/refused``). Many
-    /// subscriptions are stored in parts: after an error, the first ones may have been added, and `completion` says how
-    /// many.
+    /// Adds subscriptions; they replace existing subscriptions with the same filters. When `completion` is called with
+    /// success, the subscriptions are in force, except those for which there is no room (``FilterChange/refused``).
+    /// Many subscriptions are stored in parts. After an error, the first subscriptions may have been added, and
+    /// `completion` gets their number.
     package func subscribe(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription],
@@ -367,9 +367,9 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// Removes subscriptions, by their filters. Nothing more is queued for them when `completion` is called. Many
-    /// subscriptions are removed in parts: after an error, the first ones may have been removed, and `completion` says
-    /// how many.
+    /// Removes subscriptions, by their filters. After `completion` is called with success, nothing more is queued for
+    /// them. Many subscriptions are removed in parts. After an error, the first subscriptions may have been removed,
+    /// and `completion` gets their number.
     package func unsubscribe(
         _ id: DurableSessionID,
         _ filters: [String],
@@ -391,14 +391,15 @@ package final class DurableSessions: Sendable {
         }
     }
 
-    /// Calls the completion after the other nodes have read the session's subscriptions, or when they do not answer.
+    /// Calls the completion after the other nodes have read the session's subscriptions, or if they do not answer in
+    /// time.
     private func confirmed(_ id: DurableSessionID, _ completion: @escaping @Sendable () -> Void) {
         guard let confirmations else { return completion() }
         confirmations.wait(for: id, completion)
     }
 
-    /// Takes note that the client has completely acknowledged these publications (PUBACK, PUBCOMP, or PUBREC with a
-    /// refusal). The acknowledgement is stored some time later; if it is lost before that, the publication is sent
+    /// Takes note that the client has completely acknowledged these publications (PUBACK, PUBCOMP, or PUBREC with an
+    /// error code). The acknowledgement is stored some time later. If it is lost before that, the publication is sent
     /// again.
     package func acknowledged(_ id: DurableSessionID, _ seqs: [UInt64]) {
         guard id.isStored, !seqs.isEmpty else { return }
@@ -418,8 +419,8 @@ package final class DurableSessions: Sendable {
     }
 
     /// Stores that the client has released a packet identifier (PUBREL). PUBCOMP may be sent only after `completion` is
-    /// called with success: the client may then reuse the identifier, and after a restart the store must not mistake
-    /// the new publication for the old one.
+    /// called with success. After PUBCOMP, the client may reuse the identifier. After a restart, the store must not
+    /// mistake the new publication for the old one.
     package func receivedReleased(
         _ id: DurableSessionID,
         _ released: UInt16,
@@ -430,7 +431,8 @@ package final class DurableSessions: Sendable {
         committer.submit(.receivedReleased(id, released), of: source) { completion($0.map { _ in }) }
     }
 
-    /// Reads a session's queue after `seq`, without expired publications. `completion` runs off the event loops.
+    /// Reads a session's queue after `seq`, without expired publications. `completion` runs in a task, or at once on
+    /// the caller's thread if the read is refused.
     ///
     /// - Parameter sentUpTo: publications up to this seq were sent before and do not expire.
     package func queued(
@@ -467,7 +469,7 @@ package final class DurableSessions: Sendable {
             var bytes = 0
             var expired: [UInt64] = []
             var expiredBytes = 0
-            // By index, because a loop over the elements copies each of them, with all its references.
+            // The loop uses indices, because a loop over the elements would copy each element with all its references.
             for index in found.indices {
                 let weight = found[index].weight
                 bytes += weight

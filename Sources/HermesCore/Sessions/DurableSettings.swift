@@ -6,12 +6,12 @@
 package struct DurableSettings: Sendable, Hashable {
     /// The number of sessions, online or not.
     package var sessions: SharedLimit
-    /// The number of filters of all sessions; a long filter counts for several (``DurableQuota/units(of:)``).
+    /// The number of filters of all sessions; a long filter counts as several (``DurableQuota/units(of:)``).
     package var filters: SharedLimit
     /// Whether publications can be retained.
     package var isRetainAvailable: Bool
-    /// The time without a connection after which a session's never-sent messages from shared subscriptions go to other
-    /// members; nil: never.
+    /// How long a session must be without a connection before its never-sent messages from shared subscriptions go to
+    /// other members. Nil means that they never do.
     package var sharedRedistribution: Duration?
     /// The number of topics with a retained publication.
     package var retainedMessages: SharedLimit
@@ -21,7 +21,7 @@ package struct DurableSettings: Sendable, Hashable {
     package var commit: CommitLimits
     /// The size of a page of a queue, in bytes. A page ends with the publication with which it reaches this size.
     package var maxPageBytes: Int
-    /// The largest number of store reads at once.
+    /// The largest number of concurrent reads from the store.
     package var maxConcurrentReads: Int
     /// The largest number of waiting reads; further reads are refused with `.overloaded`.
     package var maxWaitingReads: Int

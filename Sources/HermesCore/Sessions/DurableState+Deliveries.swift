@@ -34,7 +34,7 @@ extension DurableState {
         }
     }
 
-    /// - Parameter seq: the publication's seq in the target's queue; 0: it is not queued there.
+    /// - Parameter seq: the publication's seq in the target's queue; 0 if it is not queued there.
     private mutating func place(
         _ publication: StoredPublication,
         _ target: PublicationTarget,
@@ -42,10 +42,10 @@ extension DurableState {
         _ deliveries: inout DurableDeliveries
     ) {
         guard let index = records.index(forKey: target.session) else { return }
-        // Changed in place: a copy of the record would cost more than all else here.
+        // The record is changed in place, because a copy of it would cost more than everything else here.
         switch records.values[index].add(seq, isShared: target.share != nil, by: node) {
         case .dropped:
-            // Another member of the shared subscription gets it.
+            // Another member of the shared subscription gets the publication.
             if target.share == nil { dropped += 1 }
         case .known:
             break
@@ -77,15 +77,15 @@ extension DurableState.Record {
     /// Adds a publication to the queue.
     ///
     /// - Parameters:
-    ///   - seq: the publication's seq in the queue; 0: it is not queued.
+    ///   - seq: the publication's seq in the queue; 0 if it is not queued.
     ///   - isShared: whether the publication arrives through a shared subscription.
-    ///   - node: the identity of this process among several nodes; nil: it is alone.
+    ///   - node: the identity of this process among several nodes; nil if it is alone.
     fileprivate mutating func add(_ seq: UInt64, isShared: Bool, by node: NodeIdentity?) -> Addition {
         if isShared { load.chosen.subtract(1, ordering: .relaxed) }
         guard seq > 0 else { return .dropped }
         if let node {
             hasQueued = true
-            // Compared without a copy of the record.
+            // The nodes are compared without a copy of the record.
             if let other = place?.node, other != node {
                 head = max(head, seq)
                 return .elsewhere(other.id)
@@ -93,7 +93,7 @@ extension DurableState.Record {
         }
         let isNew = seq > head
         if isNew {
-            // The difference also counts what other nodes have queued since `head`.
+            // The difference also counts the publications that other nodes have queued since `head`.
             load.queued.add(Int(clamping: seq - head), ordering: .relaxed)
             head = seq
         }

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Removes the filters of ended sessions from the index. A session that has ended is no longer found, and its filters
-/// no longer count against limits. The filters are removed a few at a time, because everybody who publishes to kept
-/// sessions waits for the lock meanwhile.
+/// no longer count against limits. The filters are removed a few at a time, because every publisher to kept sessions
+/// waits for the lock meanwhile.
 extension DurableState {
-    /// The number of filters that are added to the index or removed from it at once. Adding or removing them takes some
-    /// tenths of a millisecond.
+    /// The number of filters that are added to the index or removed from it at once. Adding or removing them takes a
+    /// few tenths of a millisecond.
     static let filtersAtOnce = 256
 
     /// Returns the loads of the stored sessions with these keys.
@@ -14,9 +14,9 @@ extension DurableState {
         keys.compactMap { key in seats[key].flatMap { records[$0.session]?.load } }
     }
 
-    /// Returns the load of a session to which publications can go; nil if the session has ended.
+    /// Returns the load of a session; nil if the session has ended and gets no more publications.
     func load(of id: DurableSessionID) -> DurableLoad? {
-        // Read in place, without a copy of the record.
+        // The record is read in place, without a copy.
         guard let place = records.index(forKey: id), !records.values[place].hasEnded else { return nil }
         return records.values[place].load
     }

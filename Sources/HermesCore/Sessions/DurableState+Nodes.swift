@@ -3,17 +3,17 @@
 
 import Synchronization
 
-/// Kept sessions of several nodes. Each node has a copy of all sessions with their subscriptions. From the record (the
-/// content of the store that all nodes share), a node reads what other nodes have changed, and which publications they
-/// have queued.
+/// Kept sessions of several nodes. Each node has a copy of all sessions with their subscriptions. "The record" is the
+/// content of the store that all nodes share. From the record, a node reads what other nodes have changed and which
+/// publications they have queued.
 extension DurableState {
-    /// What a process does with a session's subscriptions in the record.
+    /// How a process uses a session's subscriptions in the record.
     enum Subscriptions {
-        /// Nothing, because its own copy of the session already has them.
+        /// The process ignores them, because its own copy of the session already has them.
         case none
         /// The process adds them to its own copy. It learns later which subscriptions in its copy have ended.
         case added
-        /// The process replaces its own copy by the subscriptions in the record.
+        /// The process replaces the subscriptions in its own copy with those in the record.
         case replaced
     }
 
@@ -23,16 +23,16 @@ extension DurableState {
         /// Whether the session must be read again, because this node is changing it.
         var isLater = false
         var subscriptions = Subscriptions.none
-        /// If this node has queued something that the node with the open session must be told of: that node, and the
-        /// newest seq of the queue.
+        /// The node that has the session open, and the newest seq of the queue. Nil if that node need not be told about
+        /// publications that this node has queued.
         var untold: (node: NodeID, head: UInt64)?
     }
 
     /// Whether another process has a session open.
     func isOpenElsewhere(_ record: Record) -> Bool { record.place?.node.map { $0 != node } ?? false }
 
-    /// Whether the session's queue may contain messages from shared subscriptions. If there are several nodes, it
-    /// always may, because other nodes may have queued some.
+    /// Whether the session's queue may contain messages from shared subscriptions. If there are several nodes, this is
+    /// always true, because other nodes may have queued such messages.
     func mayHoldShared(_ record: Record) -> Bool { record.mayHoldShared || node != nil }
 
     /// Takes note that this process has changed a session in the record.
@@ -46,13 +46,12 @@ extension DurableState {
     /// alone.
     func outdated(_ id: DurableSessionID) -> [Action] { node == nil ? [] : [.outdated(id)] }
 
-    /// Takes over the state of a session that was read from the record, except its subscriptions
-    /// (``Learned/subscriptions``).
+    /// Takes over the state of a session from the record, except its subscriptions (``Learned/subscriptions``).
     ///
     /// - Parameters:
-    ///   - session: the session; nil: it is not in the record.
-    ///   - redistributesAt: the time from which other members can get its messages from shared subscriptions if it has
-    ///     no connection; nil: never.
+    ///   - session: the session; nil if it is not in the record.
+    ///   - redistributesAt: the time from which other members can get the session's messages from shared subscriptions,
+    ///     if the session has no connection. Nil means never.
     mutating func learn(
         _ id: DurableSessionID,
         _ session: StoredSession?,
@@ -64,7 +63,7 @@ extension DurableState {
         guard let record = records[id] else {
             return isChanged ? Learned(isLater: true) : met(session, now: now, redistributesAt)
         }
-        // Whatever this node is doing with the session, it must not miss publications for a new subscription.
+        // This node must queue publications for a new subscription, whatever else it is doing with the session.
         var later = Learned(isLater: true)
         if !record.hasEnded, session.subscriptionsVersion > record.subscriptionsVersion {
             later.subscriptions = .added
@@ -78,14 +77,14 @@ extension DurableState {
                 later.untold = untold(session)
                 return later
             }
-            // This node has the session open, so it knows the subscriptions best.
+            // This node has the session open, so its own copy of the subscriptions is current.
             guard !isChanged else { return Learned(isLater: true) }
             return Learned(actions: advance(id, attachment, to: session.head))
         case .vacant, nil:
             guard !isChanged else { return later }
             guard record.hasEnded else { return take(session, now: now, redistributesAt) }
-            // Nothing is to be done if the removal is under way, or if it will be tried again because no other node has
-            // opened the session.
+            // There is nothing to do in two cases: the removal is under way, or it will be tried again because no other
+            // node has opened the session.
             guard !record.isBeingRemoved, session.place != record.place else { return Learned() }
             forget(id)
             seats[record.key] = nil
@@ -106,17 +105,17 @@ extension DurableState {
         return [.advance(attachment, head)]
     }
 
-    /// Notes that other nodes have queued publications, up to `head`, for a session that is open on this node according
-    /// to those nodes.
+    /// Notes that other nodes have queued publications, up to `head`, for a session. According to those nodes, the
+    /// session is open on this node.
     mutating func advance(_ id: DurableSessionID, to head: UInt64) -> [Action] {
         guard let attachment = records[id]?.attachment else { return outdated(id) }
         return advance(id, attachment, to: head)
     }
 
-    /// Takes over from the record a session that this process does not know.
+    /// Takes over a session from the record. This process does not know the session yet.
     private mutating func met(_ session: StoredSession, now: Timestamp, _ redistributesAt: Timestamp?) -> Learned {
-        // The session is taken over later if filters that it had before still wait for their removal from the index: if
-        // they were added again now, that removal would remove them.
+        // Filters that the session had before may still wait for their removal from the index. If they were added again
+        // now, that removal would remove them. So the session is taken over later in this case.
         guard !leaving.contains(where: { $0.id == session.id }), !discarding.contains(session.id) else {
             return Learned(isLater: true)
         }
@@ -127,7 +126,8 @@ extension DurableState {
                 guard let transient = transients[seat.session], let place = session.place, place.node == nil,
                     place.since <= transient.at
                 else { return Learned(actions: replace(attachment, at: session.key), isLater: true) }
-                // The client connected to this node before the node knew of the kept session that the client had left.
+                // The client had disconnected from its kept session before it connected to this node. This node did not
+                // know of that session yet.
                 return Learned(actions: transient.isClean ? discard(session) : [], isLater: true)
             case .vacant: if seat.session != session.id { forget(seat.session) }
             }
@@ -138,7 +138,7 @@ extension DurableState {
         return take(session, now: now, redistributesAt)
     }
 
-    /// Removes a kept session that its client has replaced by one that is not stored.
+    /// Removes a kept session that its client has replaced with a session that is not stored.
     private mutating func discard(_ session: StoredSession) -> [Action] {
         discarding.insert(session.id)
         let opening = session.place?.opening
@@ -163,18 +163,18 @@ extension DurableState {
         return Learned(actions: record.hasEnded ? [] : [.ended(record.key)])
     }
 
-    /// Returns the action that ends a connection whose session another node has opened or removed; none if this action
-    /// was already returned.
+    /// Returns the action that ends a connection, because another node has opened or removed its session. Returns no
+    /// action if this one was already returned.
     private mutating func replace(_ attachment: any DurableAttachment, at key: SessionKey) -> [Action] {
         defer { seats[key]?.isReplaced = true }
         return seats[key]?.isReplaced == true ? [] : [.replace(attachment)]
     }
 
-    /// Takes over the state of a session without a connection to this node.
+    /// Takes over the state of a session that has no connection to this node.
     private mutating func take(_ session: StoredSession, now: Timestamp, _ redistributesAt: Timestamp?) -> Learned {
         let id = session.id
         guard let known = records[id] else { return Learned() }
-        // The record counts the session as open here, because the end of its connection could not be stored.
+        // If the record counts the session as open on this node, the end of its connection could not be stored.
         guard session.place?.node == nil || session.place?.node != node else { return closeAgain(session, now: now) }
         let isOpen = session.place?.node != nil
         let hasMoved = session.place != known.place
@@ -183,8 +183,8 @@ extension DurableState {
         records[id]?.sentUpTo = max(known.sentUpTo, session.sentUpTo)
         records[id]?.redistributesAt = isOpen ? nil : known.redistributesAt ?? redistributesAt
         records[id]?.load.isOnline.store(isOpen, ordering: .relaxed)
-        // If the session is open on another node, only that node has the number of its waiting publications. The store
-        // refuses publications for which there is no room.
+        // If the session is open on another node, only that node knows the number of its waiting publications. The
+        // store refuses publications for which there is no room.
         records[id]?.load.read(isOpen ? 0 : session.queuedCount)
         setInheritedExpiry(of: id, to: isOpen ? nil : session.expiresAt)
         if !isOpen, session.subscriptions.contains(where: \.isShared) {
@@ -198,10 +198,10 @@ extension DurableState {
         return learned
     }
 
-    /// Decides what another process must be told after this process has learned that the other process has the session
-    /// open.
+    /// Decides whether another process, which has the session open, must be told about publications that this process
+    /// has queued.
     ///
-    /// - Returns: the other process's node, and the newest seq of the queue; nil: nothing needs to be told.
+    /// - Returns: the other process's node, and the newest seq of the queue; nil if nothing must be told.
     private mutating func untold(_ session: StoredSession) -> (node: NodeID, head: UInt64)? {
         guard let record = records[session.id], record.hasQueued, let other = session.place?.node else { return nil }
         records[session.id]?.hasQueued = false
@@ -212,7 +212,7 @@ extension DurableState {
         guard var seat = seats[session.key], seat.session == session.id, let record = records[session.id] else {
             return Learned()
         }
-        // The session may have been opened although its client was told that this had failed.
+        // The session may have been opened although its client was told that the opening had failed.
         let isKnown = record.place == session.place
         let expiresAt = isKnown ? record.expiresAt : session.expiry.map { now.advanced(by: $0) }
         records[session.id]?.place = session.place
@@ -222,8 +222,8 @@ extension DurableState {
         return Learned(actions: closing, isLater: true)
     }
 
-    /// Takes over the subscriptions of a session that this process knew before and has opened: other nodes may have
-    /// changed them.
+    /// Takes over the subscriptions of a session that this process knew before and has now opened. Other nodes may have
+    /// changed these subscriptions.
     mutating func reopened(_ session: StoredSession) {
         guard node != nil, let record = records[session.id], !record.hasEnded,
             record.subscriptionsVersion != session.subscriptionsVersion
@@ -257,7 +257,8 @@ extension DurableState {
 
     mutating func endReading() { changedWhileReading = nil }
 
-    /// Whether the subscriptions of a session may still be replaced by those that were read from the record.
+    /// Whether the subscriptions of a session may still be replaced with the subscriptions that were read from the
+    /// record.
     func isLearning(_ id: DurableSessionID) -> Bool {
         guard let record = records[id], !record.hasEnded, case .vacant? = seats[record.key]?.phase else { return false }
         return changedWhileReading?.contains(id) != true

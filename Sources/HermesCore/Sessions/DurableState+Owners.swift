@@ -53,7 +53,7 @@ extension DurableState {
         return actions
     }
 
-    /// Whether a client of the owner is connected to this process, or is about to be.
+    /// Whether a client of the owner is connected to this process, or is about to be connected.
     func hasConnection(of owner: SessionOwner) -> Bool {
         seats.keys(of: owner).contains { key in
             switch seats[key]?.phase {

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The state of ``DurableSessions``: the sessions with their subscriptions, and the connections that have them.
 ///
-/// Does no I/O: the state decides what to do, and returns the work to do outside the lock (``Action``). If there are
-/// several nodes, "the record" means the content of the store that they share.
+/// It does no I/O. It decides what to do, and returns the work that must be done outside the lock (``Action``). If
+/// there are several nodes, "the record" means the content of the store that all nodes share.
 struct DurableState {
     /// A session that is not stored.
     struct Transient {
@@ -23,14 +23,14 @@ struct DurableState {
         let payer: CommitSource
         let load: DurableLoad
         var subscriptions: Set<TopicText> = []
-        /// Those of ``subscriptions`` that are shared.
+        /// The shared subscriptions among ``subscriptions``.
         var sharedSubscriptions: Set<TopicText> = []
         /// The ``StoredSession/subscriptionsVersion`` of the subscriptions when they were last read.
         var subscriptionsVersion: UInt64 = 0
         /// Where the session is open according to the record; nil if this process is alone.
         var place: SessionPlace?
-        /// Whether this process has queued publications for the session. When it learns that another process has opened
-        /// the session, it tells that process of them and resets the flag.
+        /// Whether this process has queued publications for the session. When this process learns that another process
+        /// has opened the session, it tells the other process about these publications and resets the flag.
         var hasQueued = false
         var head: UInt64 = 0
         /// The last seq that may have been sent.
@@ -41,18 +41,19 @@ struct DurableState {
         /// Whether the session ends when the end of its connection is stored, unless another node has opened it by
         /// then.
         var endsOnceClosed = false
-        /// The time at which the session expires, as agreed with its last connection to this process; nil: never.
+        /// The time at which the session expires, as agreed with its last connection to this process; nil if it never
+        /// expires.
         var expiresAt: Timestamp?
         /// Whether the session's removal is under way.
         var isBeingRemoved = false
-        /// Whether the session's queue may contain messages from shared subscriptions. It is set with the session's
-        /// first shared subscription and stays set: a message may be in the store before this process has applied the
-        /// commit, and it may stay there after the subscription has ended.
+        /// Whether the session's queue may contain messages from shared subscriptions. The session's first shared
+        /// subscription sets this flag, and the flag stays set. A message may be in the store before this process has
+        /// applied the commit. It may also stay there after the subscription has ended.
         var mayHoldShared = false
         /// The client's own QoS 2 publications that are stored for only some of their targets, by packet identifier.
         var partial: [UInt16: PartialPublication] = [:]
-        /// The time from which other members can get the session's messages from shared subscriptions, while the
-        /// session has no connection.
+        /// The time from which other members can get the session's messages from shared subscriptions, if the session
+        /// has no connection.
         var redistributesAt: Timestamp?
 
         init(key: SessionKey, payer: CommitSource) {
@@ -66,9 +67,9 @@ struct DurableState {
         case replace(any DurableAttachment)
         /// Submit the end of a connection; pass the result to ``closed(_:_:)``.
         case close(DurableSessionID, SessionOperation, CommitSource)
-        /// Remove a session; pass the result to ``removed(_:_:)``. If it may hold messages from shared subscriptions,
-        /// other members must get them first. If `opening` is not nil, the session is removed only if no other node has
-        /// opened it after that opening.
+        /// Remove a session; pass the result to ``removed(_:_:)``. If the session may hold messages from shared
+        /// subscriptions, other members must get them first. If `opening` is not nil, the session is removed only if no
+        /// other node has opened it after that opening.
         case remove(DurableSessionID, sentUpTo: UInt64, mayHoldShared: Bool, opening: UInt64?)
         /// Find or create the applicant's session; pass the result to ``opened(_:_:)``.
         case open(SessionKey, SessionOperation, CommitSource)
@@ -82,11 +83,11 @@ struct DurableState {
         case attached(SessionKey, Timestamp)
         /// Other nodes have queued publications for a connection, up to this seq.
         case advance(any DurableAttachment, UInt64)
-        /// This process may have an outdated state of the session, and must read it again.
+        /// This process may have an outdated state of the session, and must read the session again.
         case outdated(DurableSessionID)
     }
 
-    /// The identity of this process among several nodes; nil: it is alone.
+    /// The identity of this process among several nodes; nil if it is alone.
     let node: NodeIdentity?
 
     private(set) var quota: DurableQuota
@@ -107,10 +108,11 @@ struct DurableState {
     var unplaced: [(publication: StoredPublication, share: String)] = []
     /// The number of stored sessions with a connection.
     private(set) var online = 0
-    /// The sessions without a connection that expire at some time, or whose removal must be tried again.
+    /// The sessions that have no connection and expire at some time, and the sessions whose removal must be tried
+    /// again.
     private var expiries = DueKeys<DurableSessionID, Timestamp>()
-    /// The sessions that have no connection, expire at some time, and were left by an earlier process or another node.
-    /// The clock may have been wrong when they were left, or may be wrong now.
+    /// The sessions that have no connection, expire at some time, and come from an earlier process or from another
+    /// node. The clock may have been wrong when their expiry was determined, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
     /// The sessions that have shared subscriptions but no connection. Messages that wait for these sessions can go to
     /// other members of the subscriptions.
@@ -119,11 +121,11 @@ struct DurableState {
     /// The callers that wait until the last session of an owner is removed.
     var farewells = DurableFarewells()
 
-    /// The sessions that this process has changed since the present reading of the record began; nil: the record is not
-    /// being read.
+    /// The sessions that this process has changed since it began to read the record; nil if the record is not being
+    /// read.
     var changedWhileReading: Set<DurableSessionID>?
-    /// The sessions that this process is removing because their clients have started clean, and of which it has no
-    /// ``Record``.
+    /// The sessions without a ``Record`` that this process is removing, because their clients have requested clean
+    /// sessions.
     var discarding: Set<DurableSessionID> = []
 
     init(_ settings: DurableSettings, shapes: ShapeBudget = ShapeBudget(), node: NodeIdentity? = nil) {
@@ -132,7 +134,7 @@ struct DurableState {
         index = DurableIndex(shapes: shapes)
     }
 
-    // MARK: Coming and going
+    // MARK: Attaching and detaching
 
     mutating func attach(_ key: SessionKey, _ applicant: Applicant) -> [Action] {
         guard var seat = seats[key] else { return open(key, applicant, in: Seat(session: .none)) }
@@ -170,7 +172,8 @@ struct DurableState {
         let known = seat.session.isStored ? records[seat.session] : nil
         let isEnding = known.map { $0.hasEnded || $0.isBeingRemoved } ?? false
         if known != nil, applicant.clean || isEnding {
-            // The old session is removed first, after other members have got its messages from shared subscriptions.
+            // First, other members get the old session's messages from shared subscriptions, and the old session is
+            // removed.
             seat.phase = .opening(applicant)
             seats[key] = seat
             return remove(seat.session, evenIfReopened: applicant.clean || seat.isOwnerGone)
@@ -260,7 +263,7 @@ struct DurableState {
         records[session.id]?.load.isOnline.store(true, ordering: .relaxed)
         records[session.id]?.load.read(session.queuedCount)
         actions.append(.succeed(applicant, DurableOpening(session)))
-        // Another node has already told this one of newer publications.
+        // Another node has already told this node about newer publications.
         if knownHead > session.head { actions.append(.advance(applicant.attachment, knownHead)) }
         return actions
     }
@@ -284,7 +287,7 @@ struct DurableState {
         return actions + (waiting.map { open(key, $0, in: seat) } ?? [])
     }
 
-    /// - Parameter expiresAt: the time at which the session expires; nil: never.
+    /// - Parameter expiresAt: the time at which the session expires; nil if it never expires.
     mutating func detach(
         _ id: DurableSessionID,
         _ attachment: any DurableAttachment,
@@ -314,8 +317,8 @@ struct DurableState {
             } else if records[id]?.sharedSubscriptions.isEmpty == false {
                 absentSharing.insert(id)
             }
-            // A session that ends is also closed in the store: if its removal fails, the store has still recorded that
-            // the connection has ended.
+            // A session that ends is first closed in the store. So the store has recorded the end of the connection
+            // even if the removal of the session fails.
             return close(id, sentUpTo: sentUpTo, expiresAt: expiresAt, of: attachment.source)
         }
         seat.phase = .vacant
@@ -328,7 +331,7 @@ struct DurableState {
         return open(key, waiting, in: seat)
     }
 
-    /// Returns the action that stores that a session no longer has a connection.
+    /// Returns the action that stores the end of a session's connection.
     func close(
         _ id: DurableSessionID,
         sentUpTo: UInt64,
@@ -340,10 +343,11 @@ struct DurableState {
     }
 
     /// Continues after the commit of ``Action/close(_:_:_:)``. If the commit failed, the store counts the session as
-    /// online until it is opened again; this process still ends it when it expires. If there are several nodes, the
-    /// commit is tried again.
+    /// online until the session is opened again. This process still ends the session when it expires. If there are
+    /// several nodes, the commit is tried again.
     mutating func closed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
-        // With this error, nothing was changed, because another node has opened the session meanwhile.
+        // The error `openedElsewhere` means that nothing was changed, because another node has opened the session
+        // meanwhile.
         if error?.code != StoreRefusals.openedElsewhere.code, records[id]?.endsOnceClosed == true { markEnded(id) }
         records[id]?.endsOnceClosed = false
         guard let record = records[id], var seat = seats[record.key], seat.session == id, case .closing = seat.phase
@@ -361,9 +365,9 @@ struct DurableState {
     /// Ends expired sessions, and retries failed removals of sessions.
     ///
     /// - Parameters:
-    ///   - isClockConfirmed: whether the clock can be trusted; if not, a session does not expire if it comes from an
-    ///     earlier process or from another node.
-    ///   - isOnDuty: whether this node ends the expired sessions of all nodes; if not, another node ends them.
+    ///   - isClockConfirmed: whether the clock can be trusted. If not, sessions from an earlier process or from another
+    ///     node do not expire.
+    ///   - isOnDuty: whether this node ends the expired sessions of all nodes. If not, another node ends them.
     mutating func expire(
         now: Timestamp,
         isClockConfirmed: Bool = true,
@@ -395,7 +399,7 @@ struct DurableState {
         return actions
     }
 
-    /// Marks a session as ended, so that it gets nothing more.
+    /// Marks a session as ended, so that it gets no more publications.
     mutating func markEnded(_ id: DurableSessionID) {
         guard let record = records[id], !record.hasEnded else { return }
         records[id]?.hasEnded = true
@@ -404,13 +408,13 @@ struct DurableState {
         absentSharing.remove(id)
     }
 
-    /// Begins to remove a session without a connection. If that fails, ``expire(now:isClockConfirmed:isOnDuty:limit:)``
-    /// retries.
+    /// Begins to remove a session without a connection. If the removal fails,
+    /// ``expire(now:isClockConfirmed:isOnDuty:limit:)`` tries it again.
     ///
     /// - Parameter evenIfReopened: whether the session is removed even if another node has opened it meanwhile.
     mutating func remove(_ id: DurableSessionID, evenIfReopened: Bool = true) -> [Action] {
         guard let record = records[id], !record.isBeingRemoved else { return [] }
-        // Until the record has decided, the session still gets publications.
+        // If the removal depends on the record, the session still gets publications until the record has decided.
         let isCertain = evenIfReopened || node == nil
         if isCertain { markEnded(id) }
         records[id]?.isBeingRemoved = true
@@ -434,7 +438,7 @@ struct DurableState {
             let actions = (error == nil ? changed(id) : []) + (hasEndedNow ? [.ended(record.key)] : [])
             return actions + removed(id, record, error)
         }
-        // A session that has ended for this process is forgotten, and then read anew from the record.
+        // If this process counts the session as ended, it forgets the session and then reads it again from the record.
         guard !record.hasEnded else { return outdated(id) + removed(id, record, nil) }
         guard let seat = seats[record.key], seat.session == id, case .opening(let applicant) = seat.phase else {
             return outdated(id)
@@ -449,7 +453,7 @@ struct DurableState {
         then waiting: Applicant?
     ) -> [Action] {
         let actions = open(key, applicant, in: seat)
-        // The waiting attachment is newer: it takes over.
+        // The waiting attachment is newer, so it takes the session over.
         return actions + (waiting.map { attach(key, $0) } ?? [])
     }
 
@@ -492,7 +496,7 @@ struct DurableState {
         records[id] = nil
     }
 
-    /// - Parameter expiresAt: the time at which the session expires; nil: it has a connection, or stays forever.
+    /// - Parameter expiresAt: the time at which the session expires; nil if it has a connection or stays forever.
     private mutating func setExpiry(of id: DurableSessionID, to expiresAt: Timestamp?) {
         inherited.remove(id)
         if let expiresAt { expiries.set(id, dueAt: expiresAt) } else { expiries.remove(id) }
@@ -545,12 +549,12 @@ struct DurableState {
         }
     }
 
-    /// Reserves room for filters that a session is about to get. The caller gives the room back when the filters are
-    /// refused, and also when they are added, because added filters are counted themselves.
+    /// Reserves room for filters that a session is about to get. The caller gives the room back if the filters are not
+    /// added. The caller also gives it back when they are added, because added filters are counted separately.
     ///
     /// - Parameter filters: the filters, without duplicates.
-    /// - Returns: for each filter the number of units that were reserved (``DurableQuota/units(of:)``), which is 0 for a
-    ///   filter that the session has; nil if there is no room for the filter.
+    /// - Returns: for each filter, the number of reserved units (``DurableQuota/units(of:)``). The number is 0 if the
+    ///   session already has the filter, and nil if there is no room for the filter.
     mutating func reserve(_ id: DurableSessionID, _ filters: [TopicText]) -> [Int?] {
         guard let record = records[id] else { return filters.map { _ in 0 } }
         return filters.map { filter in
@@ -577,6 +581,6 @@ struct DurableState {
 }
 
 extension DurableSessionID {
-    /// The id of no session.
+    /// The id that no session has.
     static let none = Self(rawValue: 0)
 }

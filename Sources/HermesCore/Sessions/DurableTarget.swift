@@ -5,7 +5,7 @@ import Synchronization
 
 /// Subscribers of a topic: a session, many sessions of one owner, or a group of sessions that share a subscription.
 ///
-/// Valid until ``DurableSessions/generation`` changes.
+/// A target is valid until ``DurableSessions/generation`` changes.
 package enum DurableTarget: Sendable {
     case session(DurableMember)
     case crowd(DurableCrowd)
@@ -22,12 +22,12 @@ package struct DurableMember: Sendable {
     /// The approximate memory of the member in a list, in bytes.
     var bytes: Int { 96 + options.identifierBytes }
 
-    /// Returns the target for a publication. Returns nil if the session gets the publication at most once, if the
-    /// session is the publisher's own and all its subscriptions have the option "no local", or if an ordinary
-    /// subscription's session has ended.
+    /// Returns the target for a publication. Returns nil if the session gets the publication at most once. Also returns
+    /// nil if the session is the publisher's own and all its matching subscriptions have the option "no local". With an
+    /// ordinary subscription, the function also returns nil if the session has ended.
     ///
-    /// - Parameter share: the text of the shared subscription through which the publication arrives; nil: an ordinary
-    ///   subscription.
+    /// - Parameter share: the text of the shared subscription through which the publication arrives; nil for an
+    ///   ordinary subscription.
     func target(
         of publication: StoredPublication,
         from publisher: DurableSessionID?,
@@ -36,8 +36,8 @@ package struct DurableMember: Sendable {
         guard let options = publisher == session ? options.own : options.others else { return nil }
         let qos = min(options.qos, publication.qos)
         guard qos > .atMostOnce else { return nil }
-        // With a shared subscription, another member must get the publication if this session has ended: the commit
-        // shows that the session is gone.
+        // With a shared subscription, a session that has ended is still a target. The commit shows that the session is
+        // gone, and then another member gets the publication.
         guard share != nil || !load.hasEnded.load(ordering: .relaxed) else { return nil }
         return PublicationTarget(
             session: session,

@@ -3,8 +3,8 @@
 
 import NIOCore
 
-/// A QoS 2 publication that was to be stored in parts (``DurableFanOut``) and is stored for only some of its targets,
-/// because the server ended or the store failed. Its publisher has no acknowledgement and repeats the publication; then
+/// A QoS 2 publication that is stored for only some of its targets. It was being stored in parts (``DurableFanOut``)
+/// when the server stopped or the store failed. Its publisher has no acknowledgement, and repeats the publication. Then
 /// the other targets get it.
 package struct PartialPublication: Sendable, Hashable {
     /// The hash of the content (``content(of:)``). It distinguishes the publication from another publication under the
@@ -14,7 +14,7 @@ package struct PartialPublication: Sendable, Hashable {
     package var parts: Int
     /// The sessions that have the publication through ordinary subscriptions.
     package var sessions: Set<DurableSessionID>
-    /// The shared subscriptions of which a member has the publication.
+    /// The shared subscriptions with a member that has the publication.
     package var shares: Set<TopicText>
 
     package init(
@@ -29,8 +29,8 @@ package struct PartialPublication: Sendable, Hashable {
         self.shares = shares
     }
 
-    /// Returns the targets of a part that need nothing more: the target has the publication, or the publication was
-    /// dropped for it. If the chosen member of a shared subscription did not take the publication, its target is left
+    /// Returns the targets of a part that need nothing more. Each of them has the publication, or the publication was
+    /// dropped for it. If the chosen member of a shared subscription did not accept the publication, its target is left
     /// out, because another member must get the publication.
     package static func settled(_ targets: [PublicationTarget], _ seqs: [UInt64]) -> [PublicationTarget] {
         zip(targets, seqs).filter { $0.share == nil || $1 > 0 }.map(\.0)

@@ -7,7 +7,8 @@ struct PublishRequest: Sendable {
     let targets: [DurableTarget]
     /// The publisher's own durable session; nil if there is none.
     let publisher: DurableSessionID?
-    /// With QoS 2 from a stored session: the session and the packet identifier, which is recorded.
+    /// The publisher's session and the packet identifier, which is recorded; nil unless a stored session publishes with
+    /// QoS 2.
     let received: ReceivedMark?
     let retains: Bool
     /// The publisher, who pays for the publication.
@@ -18,7 +19,7 @@ struct PublishRequest: Sendable {
     /// Returns the mark to store together with all chosen targets.
     func mark(with chosen: DurableSessions.Chosen) -> ReceivedMark? {
         guard let received, !chosen.loads.isEmpty else { return received }
-        // A chosen member of a shared subscription may not take the publication.
+        // It is possible that a chosen member of a shared subscription does not accept the publication.
         let rest = ReceivedMark.Extent.rest(number: 0, content: PartialPublication.content(of: publication))
         return ReceivedMark(session: received.session, id: received.id, extent: rest)
     }

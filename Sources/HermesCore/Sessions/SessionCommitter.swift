@@ -47,7 +47,7 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    /// The acknowledgements of clients that wait for the next commit.
+    /// The clients' acknowledgements that wait for the next commit.
     private struct Completed: CommitRiders {
         private(set) var seqs: [DurableSessionID: [UInt64]] = [:]
         private(set) var count = 0
@@ -96,9 +96,9 @@ final class SessionCommitter: Sendable {
     /// Submits an operation; operations of one source are committed and completed in the order of the calls.
     ///
     /// - Parameters:
-    ///   - source: the client that causes it.
-    ///   - isUrgent: whether the operation is accepted even if too much waits, because it ends something and so makes
-    ///     room.
+    ///   - source: the client that causes the operation.
+    ///   - isUrgent: whether the operation is accepted even if too many operations wait, because it ends something and
+    ///     so makes room.
     ///   - completion: called on the committer's thread, or on the caller's thread if the operation is refused at once.
     func submit(
         _ operation: SessionOperation,
@@ -115,7 +115,8 @@ final class SessionCommitter: Sendable {
     }
 
     /// Submits an operation of many parts. Operations that its source submits later are committed after the last part.
-    /// If too much waits, the whole operation is refused at once; later parts are not refused for this reason.
+    /// If too many operations wait, the whole operation is refused at once. Later parts are not refused for this
+    /// reason.
     ///
     /// - Parameters:
     ///   - bytes: the approximate memory of all parts.
@@ -137,7 +138,7 @@ final class SessionCommitter: Sendable {
         }
     }
 
-    /// The cost of a row: it takes as much of a transaction's time as this number of bytes of a publication.
+    /// The cost of a row. Writing a row takes as much time as writing this number of bytes of a publication.
     private static let rowCost = 256
 
     /// Returns the approximate memory of an operation, in bytes.
@@ -156,7 +157,7 @@ final class SessionCommitter: Sendable {
     /// Notes a client's acknowledgements. They are committed with the next operation, or after a short while.
     func complete(_ id: DurableSessionID, _ seqs: some Sequence<UInt64>) {
         queue.note { noted in
-            // A lost acknowledgement causes a repetition, which is better than unbounded memory.
+            // A lost acknowledgement causes a repeated delivery, which is better than an unbounded use of memory.
             guard noted.count < limits.maxWaiting * 16 else { return false }
             noted.add(seqs, of: id)
             return true
@@ -170,8 +171,8 @@ final class SessionCommitter: Sendable {
     // MARK: The thread
 
     private func commit(_ completed: Completed) {
-        // Acknowledgements are committed before other operations: they free memory, and must be stored before their
-        // session is opened again.
+        // Acknowledgements are committed before other operations, because they free memory. They must also be stored
+        // before their session is opened again.
         let lazy = completed.seqs.map { id, seqs in SessionOperation.completed(id, seqs) }
         do throws(Queue.Failure) {
             try queue.commit(after: lazy) { next throws(HermesError) in

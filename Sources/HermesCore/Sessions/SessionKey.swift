@@ -34,7 +34,7 @@ public struct DurableSessionID: RawRepresentable, Hashable, Comparable, Sendable
     /// The number.
     public let rawValue: Int64
 
-    /// Creates the id with a number.
+    /// Creates an id from a number.
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
     /// Compares the numbers.

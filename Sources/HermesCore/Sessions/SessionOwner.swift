@@ -3,17 +3,18 @@
 
 /// The owner of a session.
 ///
-/// An account keeps its sessions when its name changes. A name without an account is an owner of its own: its sessions
-/// belong neither to an account that gets the name later, nor to an account that had it earlier.
+/// An account keeps its sessions when its name changes. A name without an account is a separate owner. Its sessions
+/// belong neither to an account that gets the name later, nor to an account that had the name earlier.
 public enum SessionOwner: Hashable, Sendable {
     /// The clients that log in without a name. Two such clients with the same client id use the same session.
     case anonymous
     case account(UserID)
-    /// A name that was proved elsewhere (a token's subject or a certificate's name) and that no account had at the
-    /// login; in the form of ``NickName/key``.
+    /// A name that was proved elsewhere: a token's subject or a certificate's name. No account had this name at the
+    /// login. The name is in the form of ``NickName/key``.
     case subject(String)
 
-    /// The form in which the owner is stored: an empty text, "u" and the account's number, or "s" and the name.
+    /// The form in which the owner is stored. It is empty for anonymous clients. For an account, it is "u" and the
+    /// account's number. For a name without an account, it is "s" and the name.
     package var stored: String {
         switch self {
         case .anonymous: ""
@@ -24,7 +25,8 @@ public enum SessionOwner: Hashable, Sendable {
 
     /// - Returns: nil if the text is not the stored form of an owner.
     package init?(stored text: String) {
-        // The kind is the first byte. If a combining mark follows this byte, both are one `Character`.
+        // The kind is the first byte. If a combining mark follows this byte, both form one `Character`, so the first
+        // byte is removed instead of the first `Character`.
         let rest = String(Substring(text.utf8.dropFirst()))
         switch text.utf8.first {
         case nil:

@@ -6,10 +6,9 @@ package import NIOCore
 /// A stored publication.
 package struct StoredPublication: Sendable {
     package let topic: TopicName
-    /// The payload, in a buffer of its own. A payload may be kept for a long time, so it is not a slice of a read
-    /// buffer.
+    /// The payload, in a separate buffer. A payload may be kept for a long time, so it is not a slice of a read buffer.
     package let payload: ByteBuffer
-    /// The publisher's QoS; a subscriber may get a lower one.
+    /// The publisher's QoS; a subscriber may get a lower QoS.
     package let qos: QoS
     /// The publisher's retain flag.
     package let retain: Bool
@@ -81,7 +80,7 @@ package struct StoredPublication: Sendable {
     /// Whether the publication has expired.
     package func hasExpired(at now: Timestamp) -> Bool { details?.hasExpired(at: now) ?? false }
 
-    /// The number of bytes that the publication counts for in limits.
+    /// The size of the publication for limits, in bytes.
     package var weight: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ (details?.weight ?? 0) &+ 32 }
 }
 
@@ -96,7 +95,8 @@ package struct QueuedPublication: Sendable {
     /// The retain flag of the delivery.
     package let retain: Bool
     /// The text of the shared subscription, `$share/…`, through which the publication arrived. The publication can move
-    /// to another member of that subscription. Nil: it arrived through an ordinary subscription of the session.
+    /// to another member of that subscription. The text is nil if the publication arrived through an ordinary
+    /// subscription of the session.
     package let share: String?
     package let publication: StoredPublication
 
@@ -116,8 +116,8 @@ package struct QueuedPublication: Sendable {
         self.publication = publication
     }
 
-    /// The number of bytes that the publication counts for in limits, including the identifiers and the text of the
-    /// shared subscription that are stored with it.
+    /// The size of the publication for limits, in bytes. It includes the identifiers and the text of the shared
+    /// subscription, which are stored with the publication.
     package var weight: Int { publication.weight &+ PublicationTarget.addedWeight(identifiers, share) }
 }
 
@@ -128,7 +128,7 @@ package struct QueuePage: Sendable, RandomAccessCollection {
     /// The last seq that was read; the next page begins after it. A damaged entry is read, but it is not in
     /// ``publications``.
     package var upTo: UInt64
-    /// Whether nothing more was in the queue.
+    /// Whether the queue had no further publications.
     package var isAtEnd: Bool
 
     package init(_ publications: [QueuedPublication] = [], upTo: UInt64, isAtEnd: Bool) {
@@ -149,7 +149,7 @@ package struct PublicationTarget: Sendable, Hashable {
     package let qos: QoS
     package let identifiers: [UInt32]
     package let retain: Bool
-    /// The text of the shared subscription, `$share/…`, through which the publication arrives; nil: an ordinary
+    /// The text of the shared subscription, `$share/…`, through which the publication arrives; nil for an ordinary
     /// subscription.
     package let share: String?
 
@@ -167,7 +167,7 @@ package struct PublicationTarget: Sendable, Hashable {
         self.share = share
     }
 
-    /// Returns the number of bytes that a publication counts for in this queue.
+    /// Returns the number of bytes that a publication adds to this queue.
     package func weight(of publication: StoredPublication) -> Int { publication.weight &+ addedWeight }
 
     /// The number of bytes that the identifiers and the text of the shared subscription add to a publication.

@@ -3,7 +3,7 @@
 
 /// A subscription of a durable session.
 package struct DurableSubscription: Sendable, Hashable {
-    /// The client's text, with `$share/…` if it shares.
+    /// The filter as the client wrote it. The filter of a shared subscription begins with `$share/`.
     package let filter: String
     package let options: SubscriptionOptions
 
@@ -20,13 +20,13 @@ package struct StoredSession: Sendable {
     /// The present name of the owner's account (``NickName/key``), or the owner's subject; empty for anonymous clients.
     /// Only ``SessionStore/sessions(after:containing:limit:searched:)`` sets it.
     package var ownerName = ""
-    /// The payer of the session: the source whose share of the limits it uses (``payer(of:openedBy:)``).
+    /// The payer of the session: the source whose share of the limits the session uses (``payer(of:openedBy:)``).
     package var payer = CommitSource.server
     /// Whether the session existed before this opening.
     package var wasPresent = false
     /// The subscriptions; each filter occurs once.
     package var subscriptions: [DurableSubscription] = []
-    /// The time for which the session is kept without a connection; nil: forever.
+    /// The time for which the session is kept without a connection. Nil means forever.
     package var expiry: Duration?
     /// Whether the session was opened and has not been closed since then.
     package var isOnline = false
@@ -35,22 +35,22 @@ package struct StoredSession: Sendable {
     /// The number of operations ``SessionOperation/subscribe(_:_:)`` and ``SessionOperation/unsubscribe(_:_:)`` that
     /// have changed the session; 0 in a store of a single process.
     package var subscriptionsVersion: UInt64 = 0
-    /// The time at which the session expires unless it is opened earlier; nil while it is online, and if it never
+    /// The time at which the session expires unless it is opened earlier; nil while it is online, or if it never
     /// expires.
     package var expiresAt: Timestamp?
-    /// The newest seq that was ever queued (``QueuedPublication/seq``); 0: nothing was ever queued.
+    /// The newest seq that was ever queued (``QueuedPublication/seq``); 0 if nothing was ever queued.
     package var head: UInt64 = 0
-    /// The newest seq at the time when the owner was last renamed: publications up to this seq were queued while the
-    /// owner had another name; 0: there are none.
+    /// The newest seq at the time when the owner was last renamed. Publications up to this seq were queued while the
+    /// owner had another name. It is 0 if there are no such publications.
     package var renamedAt: UInt64 = 0
-    /// The last seq that was sent over an earlier connection: deliveries up to this seq are duplicates.
+    /// The last seq that was sent over an earlier connection. Deliveries up to this seq are duplicates.
     package var sentUpTo: UInt64 = 0
     /// The number of waiting or unacknowledged publications.
     package var queuedCount = 0
     /// The approximate bytes of these publications.
     package var queuedBytes = 0
-    /// The seqs of QoS 2 publications that the client has received (PUBREC) and not completed (PUBCOMP), ascending.
-    /// Only the outcome of `.open` contains them.
+    /// The seqs of QoS 2 publications that the client has received (PUBREC) and not completed (PUBCOMP), in ascending
+    /// order. Only the outcome of `.open` contains them.
     package var released: [UInt64] = []
     /// The packet identifiers of the client's own QoS 2 publications that it has not released (PUBREL). Only the
     /// outcome of `.open` contains them.
@@ -64,8 +64,8 @@ package struct StoredSession: Sendable {
         self.key = key
     }
 
-    /// Returns the payer of a session: its owner. The payer of an anonymous owner's session is the address that opened
-    /// it first, or the server if that address is not known.
+    /// Returns the payer of a session, which is its owner. If the owner is anonymous, the payer is the address that
+    /// opened the session first, or the server if that address is not known.
     package static func payer(of owner: SessionOwner, openedBy source: CommitSource) -> CommitSource {
         CommitSource(owner) ?? source
     }

@@ -5,16 +5,16 @@
 package struct ClientReport: Hashable, Sendable {
     /// The counts of one network.
     package struct Network: Hashable, Sendable {
-        /// The client's name for the kind of network, for example "wifi"; empty: none.
+        /// The client's name for the kind of network, for example "wifi"; empty if there is none.
         package var label: String
         /// The counts that the client reported.
         package var counts: ReportCounts
-        /// The last heartbeat interval; zero: none was reported.
+        /// The last heartbeat interval; zero if no interval was reported.
         package var heartbeat: Duration
-        /// Whether the client's search for the interval had ended.
+        /// Whether the client's search for the interval has ended.
         package var isHeartbeatStable: Bool
 
-        /// Checks the label, and cuts counts that are too large.
+        /// Checks the label, and reduces counts that are too large.
         ///
         /// - Throws: `.tooLarge` if the label is longer than 64 bytes; `.invalidArgument` if it is not printable.
         package init(
@@ -30,18 +30,18 @@ package struct ClientReport: Hashable, Sendable {
         }
     }
 
-    /// The app's version; empty: unknown.
+    /// The app's version; empty if it is unknown.
     package var appVersion: String
     package var networks: [Network]
 
-    /// The most networks in a report.
+    /// The maximum number of networks in a report.
     package static let maxNetworks = 16
     package static let maxVersionBytes = 32
     package static let maxLabelBytes = 64
 
     /// Checks a report.
     ///
-    /// - Throws: `.tooLarge` if there are too many networks, or the version is longer than 32 bytes;
+    /// - Throws: `.tooLarge` if there are too many networks, or if the version is longer than 32 bytes;
     ///   `.invalidArgument` if the version is not printable.
     package init(appVersion: String, networks: [Network]) throws(HermesError) {
         guard networks.count <= Self.maxNetworks else {

@@ -13,10 +13,10 @@ import Synchronization
 ///
 /// State: one `Mutex`.
 package final class ClientStatistics: Sendable {
-    /// The most app versions that get metrics of their own.
+    /// The maximum number of app versions that have their own metrics.
     package static let maxMetricVersions = 64
-    /// The most of them that are there because of the reports of one account. An account that invents versions must not
-    /// take the metrics of all others.
+    /// One account may introduce at most this many app versions that have their own metrics. So an account that invents
+    /// versions cannot use up the metrics for all other accounts.
     package static let maxMetricVersionsPerAccount = 4
 
     private struct State: Sendable {
@@ -28,10 +28,10 @@ package final class ClientStatistics: Sendable {
         var reports = AccountAllowance(ClientStatistics.reportsPerHour, each: .seconds(3_600))
     }
 
-    /// The most reports of an account in an hour. They suffice for fifty devices.
+    /// The maximum number of reports of an account in an hour. This number is sufficient for fifty devices.
     package static let reportsPerHour = 3_000
 
-    /// A report, and how it is counted.
+    /// A report, and the data that is needed to count it.
     package struct Received: Sendable, Hashable {
         let report: ClientReport
         let user: UserID
@@ -58,8 +58,8 @@ package final class ClientStatistics: Sendable {
     ///   - user: the account of the client.
     ///   - learnsHeartbeats: whether the settled heartbeat intervals in the report are used for other clients.
     /// - Returns: the app version under which metrics count the report. After ``maxMetricVersions`` different versions
-    ///   since the start, all further ones count as ``DeliveryHistory/other``; those of an account that was the first to
-    ///   report some, already after ``maxMetricVersionsPerAccount`` of them.
+    ///   since the start, each further version counts as ``DeliveryHistory/other``. A new version also counts as
+    ///   ``DeliveryHistory/other`` if its account has already introduced ``maxMetricVersionsPerAccount`` versions.
     package func add(_ report: ClientReport, of user: UserID, learnsHeartbeats: Bool, now: Timestamp) -> String {
         let new = Received(report: report, user: user, learnsHeartbeats: learnsHeartbeats)
         defer { received(new) }

@@ -7,7 +7,7 @@ extension DeliveryHistory {
     private static let mark: [UInt8] = [0x48, 0x44, 0x48, 1]
     private static let maxRowBytes = 8 + 1 + maxGroups * (1 + 4 * ReportRing.Row.columns)
 
-    /// The largest size of ``bytes``.
+    /// The maximum number of ``bytes``.
     package static let maxBytes =
         mark.count + 2 + maxGroups * (2 + ClientReport.maxVersionBytes + ClientReport.maxLabelBytes) + 4
         + (emptyRecent.length + emptyThin.length) * maxRowBytes
@@ -36,7 +36,7 @@ extension DeliveryHistory {
 
     /// Reads a history. The file may come from an older version of the server, which had fewer figures.
     ///
-    /// - Returns: nil if the bytes are not those of a history.
+    /// - Returns: nil if the bytes do not encode a history.
     package init?(bytes: [UInt8]) {
         guard bytes.count <= Self.maxBytes, bytes.starts(with: Self.mark) else { return nil }
         var reader = Reader(rest: bytes.dropFirst(Self.mark.count))
@@ -79,7 +79,8 @@ extension DeliveryHistory {
             return try? ClientReport.name(String(decoding: text, as: UTF8.self), atMost: most, "name")
         }
 
-        /// - Parameter columns: the number of figures in the file. The counts of the other figures are 0.
+        /// - Parameter columns: the number of figures in the file. The counts of figures that the file does not contain
+        ///   are 0.
         mutating func ring(_ empty: ReportRing, columns: Int) -> ReportRing? {
             guard let count = number(2), count <= empty.length else { return nil }
             var rows: [ReportRing.Row] = []

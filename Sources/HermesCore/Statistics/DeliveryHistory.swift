@@ -7,14 +7,14 @@
 ///
 /// Clients choose the names of groups. If a new group does not fit, the group with the fewest reports is merged into
 /// ``Group/other``. This happens at most once in ten seconds; until the next time, further new groups count as
-/// ``Group/other``. The history uses at most some 10 MB, whatever clients report, and less than 2 MB if the clients'
+/// ``Group/other``. The history uses at most about 10 MB, regardless of the reports. It uses less than 2 MB if the
 /// reports form ten groups.
 package struct DeliveryHistory: Sendable, Hashable {
     /// A version of the app in one kind of network.
     package struct Group: Sendable, Hashable {
-        /// The app's version; empty: unknown.
+        /// The app's version; empty if it is unknown.
         package let appVersion: String
-        /// The client's name for the kind of network; empty: unknown.
+        /// The client's name for the kind of network; empty if it is unknown.
         package let network: String
 
         package init(appVersion: String, network: String) {
@@ -42,34 +42,34 @@ package struct DeliveryHistory: Sendable, Hashable {
     package struct Series: Sendable, Hashable {
         /// The length of a row, in milliseconds.
         package let interval: Int64
-        /// When the first row begins.
+        /// The time at which the first row begins.
         package let from: Timestamp
         package let rows: [ReportCounts]
     }
 
     /// The name of versions and networks beyond the limit.
     package static let other = "other"
-    /// The most groups, ``Group/other`` included.
+    /// The maximum number of groups, including ``Group/other``.
     package static let maxGroups = 64
-    /// The most rows of a ``Series``.
+    /// The maximum number of rows of a ``Series``.
     package static let maxRows = 1_440
 
     static let emptyRecent = ReportRing(interval: 10_000, length: 360)
     static let emptyThin = ReportRing(interval: 1_800_000, length: maxRows)
 
     private let maxGroups: Int
-    /// The groups; the first one is ``Group/other``.
+    /// The groups; the first group is ``Group/other``.
     private(set) var groups = [Group.other]
     private var places: [Group: UInt8] = [.other: 0]
     private(set) var recent = emptyRecent
     private(set) var thin = emptyThin
-    /// The number of the row of ten seconds in which a group was last merged into ``Group/other``.
+    /// The number of the ten-second row in which a group was last merged into ``Group/other``.
     private var foldedIn: Int64?
 
-    /// - Parameter maxGroups: the most groups; values above ``maxGroups`` count as ``maxGroups``.
+    /// - Parameter maxGroups: the maximum number of groups; a value above ``maxGroups`` counts as ``maxGroups``.
     package init(maxGroups: Int = Self.maxGroups) { self.maxGroups = min(max(2, maxGroups), Self.maxGroups) }
 
-    /// - Returns: nil if the groups do not fit the rows.
+    /// - Returns: nil if the groups do not match the rows.
     init?(groups: [Group], recent: ReportRing, thin: ReportRing) {
         self.init()
         guard groups.first == .other, groups.count <= maxGroups, Set(groups).count == groups.count,
@@ -117,8 +117,8 @@ package struct DeliveryHistory: Sendable, Hashable {
     /// Returns the counts over time.
     ///
     /// - Parameters:
-    ///   - appVersion: only reports of this version count; nil: reports of all versions.
-    ///   - network: only reports about this network count; nil: reports about all networks.
+    ///   - appVersion: the app version whose reports count; nil for all versions.
+    ///   - network: the network whose reports count; nil for all networks.
     package func series(_ period: Period, appVersion: String?, network: String?, now: Timestamp) -> Series {
         let isWanted = groups.map { group in
             (appVersion ?? group.appVersion) == group.appVersion && (network ?? group.network) == group.network
@@ -127,7 +127,7 @@ package struct DeliveryHistory: Sendable, Hashable {
         let first = ring.number(at: now) - Int64(count) + 1
         var rows = Array(repeating: ReportCounts(), count: count)
         for row in found {
-            // Rows after the present time, which exist if the clock was put back, are left out.
+            // If the clock was set back, there are rows after the current time. Such rows are left out.
             guard row.number - first < Int64(count) else { break }
             for (place, group) in row.groups.enumerated() where isWanted[Int(group)] {
                 rows[Int(row.number - first)].add(row.counts(at: place))
@@ -153,7 +153,7 @@ package struct DeliveryHistory: Sendable, Hashable {
         if groups.count < maxGroups {
             groups.append(group)
         } else {
-            // A merge goes through all rows. Clients that invent names must not cause it again and again.
+            // A merge goes through all rows. Clients that invent names must not cause merges again and again.
             let row = recent.number(at: now)
             guard row != foldedIn else { return 0 }
             foldedIn = row
@@ -167,8 +167,8 @@ package struct DeliveryHistory: Sendable, Hashable {
         return place
     }
 
-    /// The index of the group with the fewest reports, ``Group/other`` excepted; if there are several, of the one whose
-    /// last report is the oldest.
+    /// The index of the group with the fewest reports, except ``Group/other``. If several groups have equally few
+    /// reports, this is the index of the group whose last report is the oldest.
     private var leastReported: UInt8 {
         var reports = Array(repeating: UInt64(0), count: groups.count)
         var last = Array(repeating: Int64(-1), count: groups.count)

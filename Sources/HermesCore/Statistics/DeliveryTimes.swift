@@ -17,8 +17,8 @@ package struct DeliveryTimes: Sendable, Hashable {
 
     package init() {}
 
-    /// - Parameter time: the time that a delivery took. A negative time, which a clock that was put back can cause,
-    ///   counts as 0.
+    /// - Parameter time: the time that a delivery took. A negative time counts as 0. A clock that was set back can
+    ///   cause a negative time.
     package mutating func add(_ time: Duration) {
         let (seconds, attoseconds) = time.components
         let whole = seconds.multipliedReportingOverflow(by: 1_000_000)
@@ -48,7 +48,7 @@ package struct DeliveryTimes: Sendable, Hashable {
     package var count: UInt64 { counts.reduce(0, &+) }
 
     /// Returns the time that this share of the deliveries did not exceed, in microseconds. As in Prometheus, the
-    /// deliveries of a class are assumed to be spread evenly over its range of times.
+    /// deliveries of a class are assumed to be spread evenly over the range of the class.
     ///
     /// - Parameter share: from 0 to 1.
     /// - Returns: nil if there are no deliveries.

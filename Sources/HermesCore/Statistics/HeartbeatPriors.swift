@@ -6,29 +6,29 @@
 /// other accounts. Does no I/O.
 package struct HeartbeatPriors: Sendable {
     private struct Network: Sendable {
-        /// The last votes in seconds, the oldest first.
+        /// The last votes in seconds, with the oldest vote first.
         var votes: [(user: UserID, seconds: Int)] = []
         /// The number of the network's last vote. Votes are numbered over all networks.
         var usedAt: UInt64
     }
 
-    /// The smallest number of votes from which an interval is derived for a network.
+    /// The minimum number of votes that are needed to derive an interval for a network.
     package static let quorum = 5
-    /// The number of a network's last votes that count.
+    /// The maximum number of votes that are kept for a network. Older votes are forgotten.
     static let kept = 64
-    /// The range of believed intervals, in seconds. Intervals outside of it are mistakes or lies, and are ignored.
+    /// The range of accepted intervals, in seconds. Intervals outside this range are mistakes or lies, and are ignored.
     package static let believable = 10...1800
 
     private let maxNetworks: Int
     private var networks: [String: Network] = [:]
     private var reports: UInt64 = 0
 
-    /// - Parameter maxNetworks: the most networks that are remembered. If there are more, the network whose last vote
-    ///   is the oldest is forgotten.
+    /// - Parameter maxNetworks: the maximum number of networks that are remembered. If there are more networks, the
+    ///   network whose last vote is the oldest is forgotten.
     package init(maxNetworks: Int = 1000) { self.maxNetworks = max(1, maxNetworks) }
 
     /// Counts a vote: the search of an account's client in a network has ended with this interval. The vote replaces an
-    /// earlier one of the account.
+    /// earlier vote of the account.
     package mutating func settled(at interval: Duration, in label: String, by user: UserID) {
         guard let seconds = Int(exactly: interval.components.seconds), Self.believable.contains(seconds),
             !label.isEmpty
@@ -51,8 +51,8 @@ package struct HeartbeatPriors: Sendable {
         networks[label] = network
     }
 
-    /// Returns a good first interval for a network: three of four accounts there have settled at this interval or a
-    /// longer one.
+    /// Returns a good first interval for a network. The interval is chosen so that at least three out of four votes in
+    /// this network are for this interval or for a longer one.
     ///
     /// - Returns: nil if too little is known.
     package func interval(in label: String) -> Duration? {

@@ -100,7 +100,7 @@ package enum ReportFigure: Int, CaseIterable, Sendable {
 package struct ReportCounts: Sendable, Hashable {
     private(set) var values: [UInt64]
 
-    /// The largest count that is believed. Larger counts are cut to it, because a client may report anything.
+    /// The largest accepted count. Larger counts are reduced to this count, because a client may report any number.
     static let most: UInt64 = 1_000_000
 
     package init() { values = Array(repeating: 0, count: ReportFigure.allCases.count) }

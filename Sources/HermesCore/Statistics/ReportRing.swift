@@ -10,12 +10,13 @@ struct ReportRing: Sendable, Hashable {
         let number: Int64
         /// The groups that have counts. Each group occurs only once.
         private(set) var groups: [UInt8] = []
-        /// The counts, one for each ``ReportFigure``, group by group. A count that has reached its maximum stays there.
+        /// The counts, one for each ``ReportFigure``, group by group. A count that has reached its maximum stays at
+        /// this maximum.
         private(set) var counts: [UInt32] = []
 
         init(number: Int64) { self.number = number }
 
-        /// - Returns: nil if the counts are not those of these groups.
+        /// - Returns: nil if the counts do not match the groups.
         init?(number: Int64, groups: [UInt8], counts: [UInt32]) {
             guard counts.count == groups.count * Self.columns, Set(groups).count == groups.count else { return nil }
             self.number = number
@@ -61,11 +62,11 @@ struct ReportRing: Sendable, Hashable {
         self.length = length
     }
 
-    /// - Returns: nil if the rows are not in order, or too many.
+    /// - Returns: nil if the rows are not in order, or if there are too many rows.
     init?(interval: Int64, length: Int, rows: [Row]) {
         self.init(interval: interval, length: length)
         guard rows.count <= length, zip(rows, rows.dropFirst()).allSatisfy({ $0.number < $1.number }),
-            // The times of all rows must be within ``Timestamp``, so that no arithmetic on them overflows.
+            // The times of all rows must be in the range of ``Timestamp``, so that no arithmetic on them overflows.
             rows.first.map({ $0.number >= 0 }) ?? true, rows.last.map({ $0.number < .max / interval }) ?? true
         else { return nil }
         self.rows = rows
@@ -76,8 +77,8 @@ struct ReportRing: Sendable, Hashable {
     mutating func add(_ counts: ReportCounts, of group: UInt8, at time: Timestamp) {
         let number = number(at: time)
         if let newest = rows.last?.number {
-            // If the clock was put back by more than the ring covers, the ring is emptied. If it was put back by less,
-            // the report counts for the newest row.
+            // If the clock was set back by more than the time that the ring covers, the ring is emptied. If the clock
+            // was set back by less, the report counts for the newest row.
             if newest - number >= Int64(length) { rows = [] }
         }
         if rows.last.map({ $0.number < number }) ?? true {
@@ -91,7 +92,7 @@ struct ReportRing: Sendable, Hashable {
         for index in rows.indices { rows[index].fold(group, into: other) }
     }
 
-    /// Returns the rows of the last `count` intervals, the present one included.
+    /// Returns the rows of the last `count` intervals, including the current interval.
     ///
     /// - Parameter count: the number of intervals.
     func last(_ count: Int, now: Timestamp) -> ArraySlice<Row> {

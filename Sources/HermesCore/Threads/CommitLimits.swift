@@ -1,16 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The bounds of a ``CommitQueue``.
+/// The limits of a ``CommitQueue``.
 package struct CommitLimits: Sendable, Hashable {
     /// The number of waiting operations at which further operations are refused with `.overloaded`.
     package var maxWaiting: Int
-    /// The bytes of all waiting operations at which further operations are refused.
+    /// The total size of the waiting operations, in bytes, at which further operations are refused.
     package var maxWaitingBytes: Int
-    /// The most operations in one commit.
+    /// The maximum number of operations in one commit.
     package var maxBatch: Int
-    /// The most bytes in one commit; further operations wait for the next commit. All senders wait for the running
-    /// commit. Therefore, long messages must not make a commit take longer than many short messages do.
+    /// The maximum number of bytes in one commit; further operations wait for the next commit. All senders wait for the
+    /// running commit. Therefore, long messages must not make a commit take longer than many short messages do.
     package var maxBatchBytes: Int
     /// The longest time that acknowledgements wait for an operation whose commit they can share.
     package var acknowledgementDelay: Duration
@@ -37,24 +37,25 @@ package struct CommitStatistics: Sendable, Hashable {
     package internal(set) var failedBatches: UInt64 = 0
     /// The last failure; nil if there was none, or if a commit that is at least as large has succeeded since.
     package internal(set) var failure: CommitFailure?
-    /// The time that commits took, from taking a batch to reporting its results.
+    /// The total time of all commits. A commit begins when its batch begins, and ends when its results are reported.
     package internal(set) var committing = Duration.zero
     /// The number of operations that wait or are being committed.
     package internal(set) var waiting = 0
-    /// The approximate bytes of the operations that wait or are being committed.
+    /// The approximate number of bytes of the operations that wait or are being committed.
     package internal(set) var waitingBytes = 0
 }
 
 /// The failure of a commit.
 package struct CommitFailure: Sendable, Hashable {
-    /// The longest time for which a failure counts if no commit that is large enough succeeds.
+    /// A failure counts for this time, or until a commit of at least the same size succeeds.
     package static let memory = Duration.seconds(60)
 
     /// The reason, for people.
     package let reason: String
     /// The time of the failure (``TimeSource/uptime()``).
     package let at: Duration
-    /// The approximate bytes of the largest commit that failed. A full disk may have room for smaller ones.
+    /// The approximate number of bytes of the largest commit that failed. A full disk may have room for smaller
+    /// commits.
     let bytes: Int
 
     package init(reason: String, at: Duration, bytes: Int) {
@@ -65,6 +66,6 @@ package struct CommitFailure: Sendable, Hashable {
 
     /// Whether the failure still counts.
     ///
-    /// - Parameter now: the time of the same clock as that of the failure.
+    /// - Parameter now: the current time (``TimeSource/uptime()``).
     package func isRecent(now: Duration) -> Bool { now - at < Self.memory }
 }

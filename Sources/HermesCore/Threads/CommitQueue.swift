@@ -10,7 +10,7 @@ protocol CommitItem: Sendable {
     func operation() -> Operation
 }
 
-/// Records (riders) that can wait for the next commit. The loss of a record only causes a repetition.
+/// Riders are records that can wait for the next commit. The loss of a rider only causes a repetition.
 protocol CommitRiders: Sendable {
     /// Creates an empty set.
     init()
@@ -23,34 +23,34 @@ protocol CommitRiders: Sendable {
 ///
 /// A batch consists of the items that one transaction of the store commits. The transaction takes item after item while
 /// it runs. The transaction ends when nothing waits, or when it is full. After it has run for a while, it also ends if
-/// a source that has nothing else under way waits for its end (``FairQueue/isBatchAwaited``). Sources take turns in a
-/// batch, so that the waiting items of one source do not delay those of another. Riders are committed with the next
-/// batch, or alone after a short while (``CommitLimits/acknowledgementDelay``).
+/// a source that has nothing else under way waits for the end of the transaction (``FairQueue/isBatchAwaited``).
+/// Sources take turns in a batch, so that the waiting items of one source do not delay the items of another source.
+/// Riders are committed with the next batch, or alone after a short while (``CommitLimits/acknowledgementDelay``).
 ///
-/// State: a ``Monitor``; the thread owns what it has taken.
+/// State: a ``Monitor``; the thread owns the items and riders that it has taken.
 final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     /// An item, and its approximate memory in bytes.
     struct Entry: Sendable {
         let item: Item
         let bytes: Int
-        /// The work of a transaction for the item, in bytes.
+        /// The work that the item causes in a transaction, in bytes.
         let cost: Int
         let source: CommitSource
-        /// The number of the first batch that may hold the item; 0: any batch. If items must follow riders, it is the
-        /// batch that takes the riders that were noted before the item.
+        /// The number of the first batch that may contain the item; 0 if every batch may contain it. If items must
+        /// follow riders, this is the batch that takes the riders that were noted before the item.
         let batch: UInt64
     }
 
     private struct State {
         var waiting = FairQueue<Entry>()
-        /// The number of items that the thread has taken and not completed yet.
+        /// The number of items that the thread has taken, but not completed yet.
         var inProgress = 0
         /// The bytes of all waiting and running items.
         var bytes = 0
         var riders = Riders()
-        /// The riders that the thread has taken and not stored yet.
+        /// The riders that the thread has taken, but not stored yet.
         var ridersInProgress = Riders()
-        /// The time at which riders are committed even without a batch; set while riders wait.
+        /// The time at which riders are committed even without a batch. The time is set while riders wait.
         var flushAt: SuspendingClock.Instant?
         /// The number of batches that have begun.
         var batches: UInt64 = 0
@@ -67,8 +67,8 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     private let monitor: Monitor<State>
 
     /// - Parameters:
-    ///   - ordersRiders: whether an item is committed after all riders that were noted before it. Otherwise the item may
-    ///     be committed before these riders, or join a transaction that has begun without them.
+    ///   - ordersRiders: whether an item is committed after all riders that were noted before it. Otherwise the item
+    ///     may be committed before these riders, or join a transaction that has begun without them.
     ///   - time: the clock for the times of failures.
     init(limits: CommitLimits, ordersRiders: Bool, time: any TimeSource) {
         self.limits = limits
@@ -100,12 +100,13 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     ///
     /// - Parameters:
     ///   - bytes: the approximate memory of the item, in bytes.
-    ///   - partCost: set for an item that is committed in several parts (``finished(_:continuing:failure:)``): the
-    ///     work of a transaction for one part, in bytes. No later item of the same source overtakes such an item.
+    ///   - partCost: the work that one part of the item causes in a transaction, in bytes; nil if the item is not
+    ///     committed in several parts (``finished(_:continuing:failure:)``). No later item of the same source overtakes
+    ///     an item that has several parts.
     ///   - source: the source of the item. Each source except the server may use an eighth of the queue, and has some
     ///     room even when other sources have filled the queue.
-    ///   - isUrgent: whether the item is accepted even if too many items wait, because it ends something and so makes
-    ///     room.
+    ///   - isUrgent: whether the item is accepted even if too many items wait. An urgent item ends something and so
+    ///     makes room.
     /// - Throws: `.overloaded`, `.shuttingDown`.
     func submit(
         _ item: Item,
@@ -134,24 +135,24 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
         if source != .server, own.count >= max(1, limits.maxWaiting / 8) { return false }
         if source != .server, own.bytes >= max(1, limits.maxWaitingBytes / 8) { return false }
         if count < limits.maxWaiting, state.bytes < limits.maxWaitingBytes { return true }
-        // A source with few waiting operations is not refused because of others.
+        // A source with few waiting operations is not refused because of other sources.
         return source != .server && own.count < 16 && own.bytes < 65_536 && state.bytes < limits.maxWaitingBytes * 2
     }
 
     /// Adds a rider for the next commit.
     ///
-    /// - Parameter note: adds the rider. The function returns false if there is nothing to add, or no room.
+    /// - Parameter note: adds the rider. The function returns false if there is nothing to add, or if there is no room.
     func note(_ note: (inout Riders) -> Bool) {
         let mustSignal = monitor.withLock { state in
             guard !state.isStopping, note(&state.riders), state.flushAt == nil else { return false }
             state.flushAt = .now + limits.acknowledgementDelay
             return state.isThreadIdle
         }
-        // Tell the thread until when it may wait.
+        // Tell the thread how long it may wait.
         if mustSignal { monitor.signal() }
     }
 
-    /// Reads the riders that are not stored yet: the waiting ones, and those being committed.
+    /// Reads the riders that are not stored yet: the riders that wait, and the riders that are being committed.
     func withRiders<T>(_ body: (_ waiting: Riders, _ inProgress: Riders) -> T) -> T {
         monitor.withLock { body($0.riders, $0.ridersInProgress) }
     }
@@ -161,8 +162,8 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     /// - Parameters:
     ///   - continuing: the entries of the batch that have parts left. They go into the next batch that has room for
     ///     them, before all other items of their sources.
-    ///   - failure: the riders of a failed batch, which are committed later, and the error; nil: the batch was
-    ///     committed.
+    ///   - failure: the error of a failed batch, and the batch's riders, which are committed later; nil if the batch
+    ///     was committed.
     func finished(
         _ batch: [Entry],
         continuing: [Entry] = [],
@@ -186,7 +187,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
                 return
             }
             state.statistics.failedBatches += 1
-            // After the failure of a small commit, there may still be no room for larger ones.
+            // If a larger commit has failed recently, its size is kept: there may still be no room for such a commit.
             let earlier = state.statistics.failure.map { $0.isRecent(now: now) ? $0.bytes : 0 } ?? 0
             let most = max(earlier, written)
             state.statistics.failure = CommitFailure(reason: failure.error.message, at: now, bytes: most)
@@ -212,14 +213,14 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
     // MARK: The thread
 
     /// Commits riders and waiting items, in as many transactions as the riders need. If items must not overtake riders
-    /// (`ordersRiders`), they follow the last rider. Otherwise items and riders take turns.
+    /// (`ordersRiders`), the items follow the last rider. Otherwise items and riders take turns.
     ///
     /// - Parameters:
     ///   - riders: the operations of the riders.
-    ///   - transaction: commits the operations that it takes from `next`, and returns their outcomes. Passes to `next`
-    ///     whether the transaction has already run for long.
-    ///   - committed: called after each transaction; calls ``finished(_:continuing:failure:)``, then completes the
-    ///     items.
+    ///   - transaction: commits the operations that it takes from `next`, and returns their outcomes. The function
+    ///     passes to `next` whether the transaction has already run for a long time.
+    ///   - committed: called after each transaction. The function calls ``finished(_:continuing:failure:)`` and then
+    ///     completes the items.
     /// - Throws: ``Failure``.
     func commit<Outcome>(
         after riders: [Item.Operation],
@@ -260,14 +261,14 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
                 }
                 committed(Committed(batch: batch, operations: operations, outcomes: outcomes, items: items))
             } catch {
-                // A whole batch of items fails, because a failing store would fail for each of them.
+                // The items that would fill up the batch also fail, because the store would fail for them, too.
                 while let entry = next(isLong: false) { batch.append(entry) }
                 throw Failure(error: error, batch: batch)
             }
         } while !riders.isEmpty
     }
 
-    /// What a transaction did.
+    /// The result of a transaction.
     struct Committed<Outcome> {
         let batch: [Entry]
         let operations: [Item.Operation]
@@ -288,7 +289,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
         let batch: [Entry]
     }
 
-    /// Takes the next item of the batch; nil: the batch ends.
+    /// Takes the next item of the batch. Returns nil if the batch ends.
     private func next(isLong: Bool) -> Entry? {
         monitor.withLock { state in
             if isLong, state.waiting.isBatchAwaited { return nil }
@@ -316,7 +317,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
         for notify in stopped { notify() }
     }
 
-    /// Waits until there is something to commit, and takes all riders; nil: the queue has stopped.
+    /// Waits until there is something to commit, and takes all riders. Returns nil if the queue has stopped.
     private func takeRiders() -> Riders? {
         monitor.wait(until: \.flushAt) { state -> Riders?? in
             let isFlushDue = state.flushAt.map { $0 <= .now } ?? false

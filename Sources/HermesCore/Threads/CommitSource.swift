@@ -1,23 +1,24 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The source of an operation. What the operation leaves behind counts against the limits of its source. The waiting
-/// operations of one source do not delay those of another. A person with an account is one source, over every protocol
-/// and under every name.
+/// The source of an operation. Everything that the operation leaves in the server counts against the limits of its
+/// source. The waiting operations of one source do not delay the operations of another source. An account is one
+/// source, regardless of the protocols and names that its clients use.
 public enum CommitSource: Hashable, Sendable {
     /// The server itself, and clients that are not distinguished.
     case server
     case account(UserID)
-    /// A name that was proved elsewhere and belongs to no account (``SessionOwner/subject(_:)``).
+    /// A name that another system has proved, and that belongs to no account (``SessionOwner/subject(_:)``).
     case subject(String)
     /// The clients that have no name and share a network address. The value is ``NetworkAddress/key(of:)`` of the
-    /// address; "": the address is unknown.
+    /// address. The value is empty if the address is unknown.
     case address(String)
 
-    /// - Parameter host: an address without port; nil: unknown. All addresses of an IPv6 /64 network are one source.
+    /// - Parameter host: an address without a port; nil if it is unknown. All addresses of an IPv6 /64 network are one
+    ///   source.
     package init(host: String?) { self = .address(host.map(NetworkAddress.key(of:)) ?? "") }
 
-    /// - Returns: nil for an anonymous owner: use its network address as the source.
+    /// - Returns: nil for an anonymous owner. The owner's network address is then the source.
     package init?(_ owner: SessionOwner) {
         switch owner {
         case .anonymous: return nil
@@ -26,7 +27,8 @@ public enum CommitSource: Hashable, Sendable {
         }
     }
 
-    /// Reads the stored form. An unreadable form becomes ``server``, which counts only in the total.
+    /// Reads the stored form. An unreadable form becomes ``server``, which counts only towards the limits of all
+    /// sources together.
     package init(stored text: String) {
         if text.utf8.first == UInt8(ascii: "h") {
             self = .address(String(Substring(text.utf8.dropFirst())))

@@ -3,11 +3,11 @@
 
 import HeapModule
 
-/// Keys that wait until they are due, each at most once. Does no I/O.
+/// Keys that wait until they are due. Each key waits at most once. Does no I/O.
 ///
-/// The memory is proportional to the number of keys that wait, however often keys were set and removed.
+/// The memory is proportional to the number of keys that wait, no matter how often keys were set and removed.
 package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>: Sendable {
-    /// A record of a key and its due time. It is out of date if the key now has another ticket, or none.
+    /// A record of a key and its due time. The record is out of date if the key now has another ticket, or no ticket.
     private struct Ticket: Comparable, Sendable {
         let at: Instant
         let number: UInt64
@@ -27,8 +27,8 @@ package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>
     package var count: Int { tickets.count }
     /// The number of tickets in the heap, including those that are out of date; for tests.
     package var recordCount: Int { heap.count }
-    /// The time at which the next key is due; nil: no key waits. The time is never too late, but can be too early after
-    /// a key was removed or set again.
+    /// The time at which the next key is due; nil if no key waits. The time is never too late, but can be too early
+    /// after a key was removed or set again.
     package var nextDue: Instant? { heap.min?.at }
 
     /// Sets when a key is due. This replaces an earlier due time of the key.

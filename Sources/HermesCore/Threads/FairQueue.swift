@@ -18,7 +18,7 @@ struct FairQueue<Item: Sendable>: Sendable {
     private struct Line: Sendable {
         var items: Deque<Waiting> = []
         var bytes = 0
-        /// Whether the line has no turn before the next batch.
+        /// Whether the line must wait for the next batch.
         var isPostponed = false
     }
 
@@ -52,8 +52,8 @@ struct FairQueue<Item: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - bytes: the memory of the item, in bytes.
-    ///   - cost: the part of a batch that the item takes, in bytes; nil: as much as its memory.
-    ///   - endsTurn: whether no later item of the same source may be in the same batch.
+    ///   - cost: the part of a batch that the item uses, in bytes; nil if this part equals the item's memory.
+    ///   - endsTurn: whether later items of the same source must wait for the next batch.
     mutating func append(
         _ item: Item,
         bytes: Int,
@@ -70,8 +70,8 @@ struct FairQueue<Item: Sendable>: Sendable {
         count += 1
     }
 
-    /// Puts an unfinished item, which ended its source's turn, before all other items of its source. The other sources
-    /// have their turns first.
+    /// Puts an unfinished item back, before all other items of its source. The item has ended its source's turn, so the
+    /// other sources have their turns first.
     mutating func putBack(_ item: Item, bytes: Int, cost: Int, of source: CommitSource) {
         makeTurn(of: source)
         let waiting = Waiting(item: item, bytes: bytes, cost: cost, endsTurn: true, isQuiet: false)
@@ -90,13 +90,15 @@ struct FairQueue<Item: Sendable>: Sendable {
     private static var leastCounted: Int { 4_096 }
 
     /// Moves the next item into the batch; the sources take turns, one item at a time. Returns nil if the batch has
-    /// reached its limit of items or bytes, or if no source has a further turn in it. The first item of a batch may be
-    /// larger than the limit of bytes. Items of one source keep their order.
+    /// reached its limit of items or bytes, or if no source has a further turn in the batch. The first item of a batch
+    /// may be larger than the limit of bytes. Items of one source keep their order.
     ///
-    /// After several sources have waited at once, each gets at most a sixteenth of the bytes, or one item, because all
-    /// of them wait for the whole batch. Items of less than ``leastCounted`` bytes do not count.
+    /// After several sources have waited at once, each source gets at most a sixteenth of the batch's bytes, or one
+    /// item. The reason is that all sources wait for the end of the whole batch. Items of less than ``leastCounted``
+    /// bytes do not count.
     ///
-    /// - Parameter isDue: returns false if the item, and with it its source, has no turn before the next batch.
+    /// - Parameter isDue: returns false if the item must wait for the next batch. The item's source then has no further
+    ///   turn in this batch.
     mutating func next(maxCount: Int, maxBytes: Int, if isDue: (Item) -> Bool = { _ in true }) -> Item? {
         guard batch.count < maxCount, batch.bytes < maxBytes || batch.count == 0 else { return nil }
         if turns.count > 1 { batch.isContended = true }
@@ -132,8 +134,8 @@ struct FairQueue<Item: Sendable>: Sendable {
             batch.hasQuiet = true
         }
         if first.endsTurn {
-            // This also applies if nothing waits behind the item. Later items of the source go into the next batch,
-            // because this item may have parts left.
+            // The source is postponed even if it has no further waiting items. Later items of the source go into the
+            // next batch, because this item may have parts left.
             postpone(source)
         } else if lines.values[index].items.isEmpty {
             batch.emptied.append(source)
@@ -147,18 +149,18 @@ struct FairQueue<Item: Sendable>: Sendable {
         batch.postponed.append(source)
     }
 
-    /// Whether a source profits if the batch ends now. Such a source had nothing else under way when its item was
-    /// added, and this item is in the batch or waits. False if the waiting sources outnumber the items of the batch,
-    /// because a longer batch is then better for all.
+    /// Whether a source benefits if the batch ends now. Such a source had nothing else under way when its item was
+    /// added, and this item is in the batch or waits. The result is false if the waiting sources outnumber the items of
+    /// the batch, because a longer batch is then better for all.
     var isBatchAwaited: Bool { (batch.hasQuiet || quietCount > 0) && turns.count <= batch.count }
 
-    /// Removes the next item as a batch of its own.
+    /// Removes the next item, in a batch of its own.
     mutating func takeOne() -> Item? {
         defer { endBatch() }
         return next(maxCount: 1, maxBytes: .max)
     }
 
-    /// Ends the batch, and begins the next one.
+    /// Ends the batch, and begins the next batch.
     mutating func endBatch() {
         // An empty line was kept until now, because its source had an item under way in this batch.
         for source in batch.emptied where lines[source]?.items.isEmpty ?? false { lines[source] = nil }

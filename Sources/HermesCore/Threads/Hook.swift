@@ -3,13 +3,14 @@
 
 import Synchronization
 
-/// A kind of event, and its observers: functions that are called for each event, in the order in which they were added.
+/// A kind of event, and its observers. Observers are functions that are called for each event, in the order in which
+/// they were added.
 ///
-/// Do not keep a function directly in a `Mutex`: each access wraps the function twice more, in code that converts it to
-/// the form of a generic value and back. So each call of the function is slower than the one before, until the stack is
-/// used up.
+/// Do not keep a function directly in a `Mutex`. Each access adds two wrappers around the function. The wrappers
+/// convert the function to the form of a generic value and back. So each call of the function is slower than the
+/// previous call, until the stack overflows.
 ///
-/// State: a `Mutex`; nothing is called under it.
+/// State: a `Mutex`; nothing is called while it is locked.
 package final class Hook<Event: Sendable>: Sendable {
     private let observers = Mutex<[@Sendable (Event) -> Void]>([])
 

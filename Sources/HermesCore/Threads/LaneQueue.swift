@@ -6,9 +6,9 @@ import DequeModule
 /// A bounded queue with two lanes. The first lane has priority.
 ///
 /// Within a lane, sources (such as network addresses) take turns. Within a source, its owners (such as accounts) take
-/// turns. It does not matter how many items each of them has. A full lane still accepts an item of a source that has
-/// fewer items than another source; the source with the most items then loses an item. Within one source, owners are
-/// compared in the same way. So nobody can fill a lane and shut out others.
+/// turns. The turns do not depend on the number of waiting items. A full lane still accepts an item of a source that
+/// has fewer items than another source; the source with the most items then loses an item. Within one source, owners
+/// are compared in the same way. So no source or owner can fill a lane and shut out others.
 struct LaneQueue<Item> {
     /// The place of an item in the queue: its lane, source and owner.
     struct Place {
@@ -44,14 +44,14 @@ struct LaneQueue<Item> {
     /// The number of waiting items.
     var count: Int { lanes[0].count + lanes[1].count }
 
-    /// The number of items that are taken from the first lane before one is taken from the second. So the second lane
-    /// may be slow, but never gets stuck.
+    /// The number of items that are taken from the first lane before one item is taken from the second lane. So the
+    /// second lane may be slow, but it never gets stuck.
     static var firstLaneRun: Int { 7 }
 
     /// - Parameters:
-    ///   - maxCount: the most items that may wait in each lane. Each lane has its own limit, so a full lane takes no
-    ///     room from the other.
-    ///   - maxCountOfOne: the most items of one owner that may wait in a lane.
+    ///   - maxCount: the maximum number of items that may wait in each lane. Each lane has its own limit, so a full
+    ///     lane does not reduce the room of the other lane.
+    ///   - maxCountOfOne: the maximum number of items of one owner that may wait in a lane.
     init(maxCount: Int, maxCountOfOne: Int) {
         self.maxCount = maxCount
         self.maxCountOfOne = maxCountOfOne
@@ -99,8 +99,8 @@ extension LaneQueue.Lane {
     /// Removes one item from the source with the most items. Within that source, removes the newest item of the owner
     /// with the most items.
     ///
-    /// - Returns: nil if that source does not have more items than the source of `place` would have. If both are the
-    ///   same source, its owners are compared instead.
+    /// - Returns: nil if the source with the most items does not have more items than the source of `place` would have
+    ///   with the new item. If both sources are the same, owners are compared instead.
     fileprivate mutating func makeRoom(for place: LaneQueue.Place) -> Item? {
         guard let most = sources.keyOfGreatest({ $0.count }), let greatest = sources[most] else { return nil }
         let own = sources[place.source]

@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Limits how often lines of one kind are logged: the first line is logged, and then at most one in each interval.
+/// Limits how often lines of one kind are logged: the first line is logged, and then at most one line in each interval.
 /// Thread-safe.
 ///
 /// State: one `Mutex`.
@@ -13,7 +13,7 @@ package final class LineThrottle: Sendable {
         var skipped = 0
     }
 
-    /// The most kinds that are told apart. All further kinds count as one.
+    /// The maximum number of kinds that are counted separately. All further kinds count as one kind.
     private static let maxKinds = 64
 
     private let interval: Duration

@@ -3,15 +3,15 @@
 
 import Foundation
 
-/// A value behind a lock that event loops and the store's threads take thousands of times a second, for a microsecond
-/// each.
+/// A value behind a lock that is taken very often. Event loops and the store's threads take the lock thousands of times
+/// per second, and hold it for about one microsecond each time.
 ///
-/// On Linux, `Mutex` passes its lock on to a waiting thread. On a busy machine that thread gets a processor only some
-/// milliseconds later. Until then it owns the lock, all other threads wait, and the lock then passes to one of them in
-/// the same way. ``Locked`` stays free until a running thread takes it. For other values `Mutex` is the right lock: it
-/// allocates nothing, and no thread waits forever.
+/// On Linux, `Mutex` passes its lock directly to a waiting thread. On a busy machine, that thread gets a processor only
+/// some milliseconds later. Until then, no other thread can take the lock. Later the lock passes to the next waiting
+/// thread in the same way. In contrast, the lock of ``Locked`` stays free until a running thread takes it. For other
+/// values, `Mutex` is the right lock: it allocates nothing, and no thread waits forever.
 ///
-/// Unchecked Sendable because the lock guards the value, and no reference to it leaves the lock.
+/// Unchecked Sendable because the lock guards the value, and no reference to the value is kept outside the lock.
 package struct Locked<Value>: @unchecked Sendable {
     private final class Storage {
         let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)

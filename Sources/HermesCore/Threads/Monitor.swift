@@ -6,10 +6,10 @@ import Foundation
 /// A value behind a lock. Threads can wait until the value changes. Use it only on the server's own threads, because
 /// waiting blocks a thread.
 ///
-/// Waits with a deadline use the monotonic clock. (`NSCondition` uses the wall clock; setting that clock back would
-/// prolong a wait.)
+/// A wait with a deadline uses the monotonic clock. `NSCondition` uses the wall clock, so setting that clock back would
+/// prolong a wait.
 ///
-/// Unchecked Sendable because the mutex guards the value and no reference to it leaves the lock.
+/// Unchecked Sendable because the mutex guards the value, and no reference to the value is kept outside the lock.
 final class Monitor<State>: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -47,11 +47,11 @@ final class Monitor<State>: @unchecked Sendable {
     /// Wakes one waiting thread.
     func signal() { pthread_cond_signal(condition) }
 
-    /// Calls `body` until it returns a value, waiting for a signal in between.
+    /// Calls `body` until it returns a value. Waits for a signal between two calls.
     ///
     /// - Parameters:
-    ///   - deadline: evaluated before each wait: the time at which `body` is called again even without a signal; nil:
-    ///     there is none.
+    ///   - deadline: evaluated before each wait. It returns the time at which `body` is called again even without a
+    ///     signal, or nil if there is no such time.
     ///   - body: examines the state.
     func wait<Result>(until deadline: (State) -> SuspendingClock.Instant?, _ body: (inout State) -> Result?) -> Result {
         pthread_mutex_lock(mutex)
@@ -66,7 +66,7 @@ final class Monitor<State>: @unchecked Sendable {
         }
     }
 
-    /// The longest time of one wait with a deadline. After it, `body` is called again.
+    /// The longest time of one wait with a deadline. After this time, `body` is called again.
     private static var longest: Duration { .seconds(60) }
 
     private func wait(atMost duration: Duration) {

@@ -8,9 +8,9 @@ import Synchronization
 ///
 /// Only tasks of requests wait here, so the limits on requests also bound the queue.
 ///
-/// State: a `Mutex`; nothing is called under it.
+/// State: a `Mutex`; nothing is called while it is locked.
 package final class TaskTurns<Key: Hashable & Sendable>: Sendable {
-    /// For each key that is in use by a task, the tasks that wait for it.
+    /// For each key that a task uses, the tasks that wait for the key.
     private let waiting = Mutex<[Key: Deque<CheckedContinuation<Void, Never>>]>([:])
 
     package init() {}

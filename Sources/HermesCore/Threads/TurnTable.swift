@@ -7,7 +7,7 @@ import DequeModule
 /// I/O.
 package struct TurnTable<Name: Hashable, Value> {
     private var values: [Name: Value] = [:]
-    /// The names, each once, in the order of their turns.
+    /// The names in the order of their turns. Each name occurs once.
     private var turns = Deque<Name>()
 
     package init() {}
@@ -44,7 +44,8 @@ package struct TurnTable<Name: Hashable, Value> {
         return result
     }
 
-    /// Returns the name of the value with the greatest number. The time is proportional to the number of values.
+    /// Returns the name of the value with the greatest number. The search takes time proportional to the number of
+    /// values.
     func keyOfGreatest(_ number: (Value) -> Int) -> Name? { values.max { number($0.value) < number($1.value) }?.key }
 }
 

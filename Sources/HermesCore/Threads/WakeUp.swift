@@ -5,7 +5,7 @@ import Synchronization
 
 /// Wakes one waiting task. If no task waits, one signal is kept.
 ///
-/// State: a `Mutex`; the waiter is resumed outside of it.
+/// State: a `Mutex`; the waiter is resumed after the `Mutex` is unlocked.
 package final class WakeUp: Sendable {
     private struct State {
         var isSignalled = false
@@ -16,7 +16,7 @@ package final class WakeUp: Sendable {
 
     package init() {}
 
-    /// Wakes the task that waits, or else the next task that will wait.
+    /// Wakes the task that waits. If no task waits, the next call of ``wait()`` returns at once.
     package func signal() {
         let waiter = state.withLock { state in
             defer { state.waiter = nil }
@@ -49,12 +49,12 @@ package final class WakeUp: Sendable {
         }
     }
 
-    /// Returns at a signal, after a time (nil: never), or when the task is cancelled.
+    /// Returns at a signal, after `duration`, or when the task is cancelled. A `duration` of nil sets no time limit.
     package func wait(atMost duration: Duration?) async {
         guard let duration else { return await wait() }
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.wait() }
-            // The sleep throws when it is cancelled because it is no longer needed.
+            // After a signal, the sleep is no longer needed. It is then cancelled, and throws.
             group.addTask { try? await Task.sleep(for: duration) }
             await group.next()
             group.cancelAll()

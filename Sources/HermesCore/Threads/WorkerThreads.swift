@@ -3,12 +3,12 @@
 
 import Foundation
 
-/// A few threads for long work, so that it blocks neither event loops nor Swift's own pool. The threads have a lower
-/// priority than the rest of the process: while the processors are busy, connections are served first.
+/// A few threads for long work, so that such work blocks neither event loops nor Swift's own thread pool. The threads
+/// have a lower priority than the rest of the process: while the processors are busy, connections are served first.
 ///
 /// State: a ``Monitor``. A thread starts when there is work and ends when there is none.
 final class WorkerThreads: Sendable {
-    /// A piece of work, and what to do instead if it must make room for the work of another owner.
+    /// A piece of work, and the function to call instead if this work must make room for other work.
     private struct Work: Sendable {
         let run: @Sendable () -> Void
         let refuse: @Sendable () -> Void
@@ -24,8 +24,8 @@ final class WorkerThreads: Sendable {
     private let monitor: Monitor<State>
 
     /// - Parameters:
-    ///   - maxWaiting: the pieces of work that may wait in each of the two lanes (``LaneQueue``).
-    ///   - maxWaitingOfOne: the pieces of work of one owner that may wait.
+    ///   - maxWaiting: the maximum number of pieces of work that may wait in each of the two lanes (``LaneQueue``).
+    ///   - maxWaitingOfOne: the maximum number of pieces of work of one owner that may wait.
     init(name: String, maxThreads: Int, maxWaiting: Int, maxWaitingOfOne: Int) {
         self.name = name
         self.maxThreads = max(1, maxThreads)
@@ -36,7 +36,7 @@ final class WorkerThreads: Sendable {
     /// Runs work when it is the turn of its source and owner (``LaneQueue``).
     ///
     /// - Parameter refuse: called instead of the work if too much work waits. It may also be called later, if this work
-    ///   must make room for the work of an owner who has less.
+    ///   must make room for a source or an owner that has less work.
     func run(
         isFirst: Bool,
         source: String,
@@ -89,11 +89,11 @@ final class WorkerThreads: Sendable {
     /// that holds a lock, such as the allocator's, must finish even on a busy machine.
     private static let niceness: Int32 = 10
 
-    /// Lowers the priority of this thread. Foundation's quality of service does nothing on Linux, where `setpriority`
-    /// with 0 means the calling thread.
+    /// Lowers the priority of this thread. Foundation's quality of service has no effect on Linux. There, `setpriority`
+    /// with 0 applies to the calling thread.
     private static func givesWay() {
         #if os(Linux)
-        // A failure leaves the priority as it is, which changes no result.
+        // If the call fails, the priority stays as it is. No result depends on the priority.
         _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, niceness)
         #endif
     }

@@ -3,8 +3,8 @@
 
 package import NIOCore
 
-/// The slot in which a publication keeps its encoding by a gateway. Each gateway declares its slots, with numbers that
-/// no other gateway has. The core knows none of the slots.
+/// The slot in which a publication keeps an encoding that a gateway has made. Each gateway declares its own slots, with
+/// numbers that no other gateway uses. The core does not know these slots.
 public struct EncodingSlot: Hashable, Sendable {
     /// The number.
     public let rawValue: UInt8
@@ -17,8 +17,8 @@ public struct EncodingSlot: Hashable, Sendable {
 
 /// A publication for the subscribers of one loop, with its encodings: each protocol encodes it once per loop.
 ///
-/// Owner: the loop of the ``TopicShard`` that made it. A subscriber may keep the object; its publication then stays the
-/// same.
+/// Owner: the loop of the ``TopicShard`` that made it. A subscriber may keep the object. The publication of a kept
+/// object stays the same.
 package final class Delivery {
     @exclusivity(unchecked)
     package private(set) var publication: Publication
@@ -32,7 +32,7 @@ package final class Delivery {
     @exclusivity(unchecked)
     private var firstSlot: EncodingSlot?
     private var firstBytes = ByteBuffer()
-    /// The start of ``firstBytes``, after they were borrowed.
+    /// The start of ``firstBytes`` in memory; nil until the bytes are borrowed.
     @exclusivity(unchecked)
     private var firstStart: UnsafeRawPointer?
     @exclusivity(unchecked)
@@ -63,7 +63,7 @@ package final class Delivery {
     }
 
     /// Returns the bytes of ``encoded(_:by:)`` without changing a reference count. Such a change is an atomic
-    /// operation, which waits for all earlier writes and would cost as much as the rest of a delivery.
+    /// operation. It would wait for all earlier writes, and would cost as much as the rest of a delivery.
     ///
     /// - Returns: bytes that are valid until the subscriber returns from
     ///   ``TopicSubscriber/deliver(_:for:)-(Delivery,_)``.
@@ -87,7 +87,7 @@ package final class Delivery {
         return bytes
     }
 
-    /// Returns an existing encoding, for subscribers that keep it. The buffer is not much larger than the encoding; it
+    /// Returns an existing encoding, for subscribers that keep it. The buffer is not much larger than the encoding. It
     /// is empty if the publication was not encoded for this slot.
     package func compact(_ slot: EncodingSlot) -> ByteBuffer {
         if firstSlot == slot {
@@ -102,18 +102,18 @@ package final class Delivery {
         return ByteBuffer()
     }
 
-    /// Returns the publication with a copy of the payload, for subscribers that keep it: the buffer that the payload
-    /// was read into can then be freed.
+    /// Returns the publication with a copy of the payload, for subscribers that keep the publication. The buffer into
+    /// which the payload was read can then be freed.
     package func kept() -> Publication {
         if !isKept {
-            // In place: a copy of the publication would count references to all its parts.
+            // The publication is changed in place. A copy of it would change the reference counts of all its parts.
             publication.own()
             isKept = true
         }
         return publication
     }
 
-    /// Reuses the object for another publication. Only allowed while nothing else refers to the object.
+    /// Reuses the object for another publication. This is allowed only while nothing else refers to the object.
     func reset(to publication: Publication) {
         self.publication = publication
         qos = publication.qos
@@ -126,14 +126,14 @@ package final class Delivery {
     }
 }
 
-/// A subscriber of topics. Called on the shard's loop only.
+/// A subscriber of topics. It is called only on the shard's loop.
 package protocol TopicSubscriber: AnyObject {
-    /// Receives a publication. Must not block; may subscribe, unsubscribe and publish.
+    /// Receives a publication. The subscriber must not block. It may subscribe, unsubscribe and publish.
     ///
-    /// - Parameter subscription: the matching subscription. If several of the subscriber's subscriptions match, it
-    ///   stands for all of them.
+    /// - Parameter subscription: the matching subscription. If several of the subscriber's subscriptions match, this
+    ///   one represents all of them.
     func deliver(_ delivery: Delivery, for subscription: TopicSubscription)
 
-    /// Receives publications that arrived together; by default one after the other.
+    /// Receives publications that arrived together. By default, the subscriber gets them one after the other.
     func deliver(_ run: DeliveryRun, for subscription: TopicSubscription)
 }

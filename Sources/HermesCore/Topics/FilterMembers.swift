@@ -1,16 +1,16 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The members of one filter or topic in one ``TopicShard`` (there is one for each event loop): the subscriptions on
-/// its loop, and the other shards and nodes that have subscriptions. Used on that loop only.
+/// The members of one filter or topic in one ``TopicShard``. The members are the subscriptions on the shard's event
+/// loop, and the other shards and nodes that have subscriptions. The object is used only on that loop.
 package class FilterMembers {
     /// The text of the filter, or the name of the topic.
     final let name: String
-    /// The subscriptions on this loop, without gaps: the last member takes the place of a member that leaves. Each
-    /// member is retained manually, so that a delivery changes no reference count: two atomic operations would cost as
+    /// The subscriptions on this loop, without gaps: when a member leaves, the last member moves to its place. Each
+    /// member is retained manually, so that a delivery changes no reference count. Two atomic operations would cost as
     /// much as the rest of the delivery.
     final var members: [Unmanaged<TopicSubscription>] = []
-    /// The other shards that have members. A node counts as a shard.
+    /// The other shards that have members. Each other node counts as one shard.
     final var remoteShards = ShardSet()
     /// A number that changes with the members and their options.
     final var version: UInt32 = 0
@@ -21,10 +21,10 @@ package class FilterMembers {
 
     final var isIdle: Bool { members.isEmpty && remoteShards.isEmpty }
 
-    /// The number of members that are not mere observers.
+    /// The number of members, not counting the observers.
     final var subscriberCount: Int { members.count - Int(observers) }
 
-    /// Records that the members, their options or the other shards have changed, so that routes are out of date.
+    /// Records that the members, their options or the other shards have changed, which makes routes out of date.
     func membersChanged() { version &+= 1 }
 
     final func add(_ subscription: TopicSubscription) {
@@ -33,7 +33,7 @@ package class FilterMembers {
         membersChanged()
     }
 
-    /// Removes a subscription; the caller releases it.
+    /// Removes a subscription. The caller must release it.
     final func remove(_ subscription: TopicSubscription) -> Unmanaged<TopicSubscription>? {
         guard let last = members.popLast() else { return nil }
         if subscription.options.isObserver { observers &-= 1 }

@@ -4,8 +4,8 @@
 /// A hash table of numbers. The owner stores the keys of these numbers. A slot has 8 bytes, and growing the table never
 /// reads a key.
 ///
-/// The owner hashes the keys (with a secret seed, because keys come from strangers) and compares them. The table uses
-/// open addressing with linear probing. A removal leaves no tombstone.
+/// The owner hashes and compares the keys. It hashes them with a secret seed, because keys come from strangers. The
+/// table uses open addressing with linear probing. A removal leaves no tombstone.
 struct HashIndex: Sendable {
     private struct Slot {
         var hash: UInt32
@@ -35,7 +35,7 @@ struct HashIndex: Sendable {
         }
     }
 
-    /// Adds a number that is not in the table.
+    /// Adds a number that is not in the table yet.
     mutating func insert(_ number: UInt32, hash: UInt32) {
         if (count + 1) * 4 > slots.count * 3 { resize(to: max(slots.count * 2, Self.minCapacity)) }
         place(Slot(hash: hash, number: number))
@@ -51,7 +51,7 @@ struct HashIndex: Sendable {
             guard slots[hole].number != Self.none else { return }
             hole = (hole + 1) & mask
         }
-        // Move up the following entries that a lookup would not find beyond the hole.
+        // Move up those of the following entries that a lookup would no longer find because of the hole.
         var next = (hole + 1) & mask
         while slots[next].number != Self.none {
             let home = Int(slots[next].hash) & mask

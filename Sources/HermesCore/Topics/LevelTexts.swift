@@ -28,7 +28,7 @@ struct LevelTexts: Sendable {
         }
     }
 
-    /// Returns the number of a text, and increases its use count.
+    /// Returns the number of a text, and increases its use count. Stores the text if it is new.
     mutating func use(_ text: UnsafeBufferPointer<UInt8>) -> UInt32 {
         let hash = HashIndex.hash(text)
         if let number = number(of: text, hash: hash) {
@@ -46,7 +46,7 @@ struct LevelTexts: Sendable {
         return number
     }
 
-    /// Decreases the use count; at zero the text is removed.
+    /// Decreases the use count of a text. The text is removed when the count is 0.
     mutating func release(_ number: UInt32) {
         levels[Int(number)].useCount -= 1
         guard levels[Int(number)].useCount == 0 else { return }

@@ -1,10 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Passes elements from any thread to an event loop; many posts cost one wake-up of the loop.
+/// Passes elements from any thread to an event loop. Many posts cost only one wake-up of the loop.
 ///
-/// State: a ``Locked`` around an array; nothing is called under it. Elements of one poster arrive in order. The mailbox
-/// has no bound, because posters have bounds of their own (the committer's batch, a connection's window).
+/// State: a ``Locked`` around an array; no other code is called while it is locked. Elements of one poster arrive in
+/// order. The mailbox has no limit, because each poster has a limit, such as the committer's batch or a connection's
+/// window.
 package final class Mailbox<Element: Sendable>: Sendable {
     private struct State: Sendable {
         var elements: [Element] = []
@@ -18,8 +19,8 @@ package final class Mailbox<Element: Sendable>: Sendable {
     /// Creates a mailbox.
     ///
     /// - Parameters:
-    ///   - schedule: runs its argument on the loop, later; usually `loop.execute`.
-    ///   - receive: called on the loop; gets all elements since the last call, at least one.
+    ///   - schedule: runs its argument on the loop later; usually `loop.execute`.
+    ///   - receive: called on the loop with all elements since the last call; there is at least one element.
     package init(
         schedule: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void,
         receive: @escaping @Sendable ([Element]) -> Void
@@ -38,7 +39,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
         if mustSchedule { schedule { self.drain() } }
     }
 
-    /// Posts several elements with one lock.
+    /// Posts several elements while the lock is taken only once.
     package func post(contentsOf elements: [Element]) {
         guard !elements.isEmpty else { return }
         let mustSchedule = state.withLock { state in
@@ -49,7 +50,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
         if mustSchedule { schedule { self.drain() } }
     }
 
-    /// Delivers the waiting elements, on the loop.
+    /// Delivers the waiting elements; called on the loop.
     package func drain() {
         let batch = state.withLock { state in
             let batch = state.elements

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Topic names and filters are compared byte by byte and never normalized [MQTT-4.7.3-4]; `==` of `String` would
-/// normalize.
+/// Topic names and filters are compared byte by byte and never normalized [MQTT-4.7.3-4]. The operator `==` of `String`
+/// would normalize them.
 extension String {
     func hasBytes(of other: String) -> Bool {
         guard utf8.count == other.utf8.count else { return false }

@@ -19,9 +19,10 @@ package enum NumberedPublication: Sendable, Hashable {
 package struct TopicPush: Sendable, Hashable {
     package let push: Push
     package let topic: TopicName
-    /// Whether subscribers are told the time of the push's expiry, and a retained push is removed at that time.
+    /// Whether the push expires on the topic: subscribers are told the expiry time, and a retained push is removed at
+    /// that time.
     package let expires: Bool
-    /// Whether the payload is JSON; otherwise it is protobuf.
+    /// Whether the payload is JSON. If not, it is protobuf.
     package let isJSON: Bool
     package let retains: Bool
 

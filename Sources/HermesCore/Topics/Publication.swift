@@ -3,18 +3,19 @@
 
 package import NIOCore
 
-/// A publication to a topic. Immutable; all subscribers share the payload.
+/// A publication to a topic. All subscribers share its payload.
 package struct Publication: Sendable {
-    /// The class of a publication, which decides what is dropped for a slow subscriber: publications of the lowest
+    /// The class of a publication. It determines what is dropped for a slow subscriber: publications of the lowest
     /// class are dropped first.
     package enum DropClass: UInt8, Sendable, Comparable {
         /// Chat text. A slow viewer loses the oldest texts first.
         case text
-        /// Joins and leaves.
+        /// Events of users that join or leave.
         case presence
         /// Gifts and other paid items.
         case gift
-        /// Notices of the server. They are never dropped: a subscriber that cannot take a notice is closed.
+        /// Notices of the server. They are never dropped. If a subscriber cannot receive a notice, its connection is
+        /// closed.
         case control
 
         package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
@@ -22,7 +23,7 @@ package struct Publication: Sendable {
 
     /// The meaning of the payload.
     package enum Kind: Hashable, Sendable {
-        /// The publisher's own meaning; in a room, a text.
+        /// The publisher determines the meaning. In a room, the payload is a text.
         case plain
         /// An event in a room, in the form of ``RoomPayloads``.
         case room(RoomEvent.Kind)
@@ -43,11 +44,11 @@ package struct Publication: Sendable {
         }
     }
 
-    /// The ``kind`` of publications that are no room events.
+    /// The ``kind`` of publications that are not room events.
     package static let plainKind = Kind.plain
 
     package let topic: TopicName
-    /// The bytes that subscribers of the topic get; opaque to the core.
+    /// The bytes that subscribers of the topic get. The core does not interpret them.
     package private(set) var payload: ByteBuffer
     package private(set) var kind: Kind
     package private(set) var dropClass: DropClass
@@ -56,18 +57,19 @@ package struct Publication: Sendable {
 
     /// The publisher's QoS.
     package let qos: QoS
-    /// The publisher's retain flag, for subscribers that want it as published.
+    /// The publisher's retain flag, for subscribers with the option "retain as published".
     package let retain: Bool
-    /// Further properties; nil: there are none.
+    /// Further properties; nil if there are none.
     package let details: PublicationDetails?
-    /// The publishing client (``SessionKey/publisher``), for subscribers with the option "no local"; 0: there is none.
+    /// The publishing client (``SessionKey/publisher``), for subscribers with the option "no local"; 0 if there is
+    /// none.
     package private(set) var publisher: UInt64
     /// The slot of the encoding that is stored in ``encoded``.
     package private(set) var encodedSlot: EncodingSlot?
     /// An encoding that exists already, because the publication was received in it.
     package private(set) var encoded: ByteBuffer?
-    /// The shared subscriptions whose member for this publication is chosen elsewhere, for example because some
-    /// members' sessions are kept.
+    /// The shared subscriptions for which the receiving member is chosen elsewhere, for example because some members'
+    /// sessions are kept.
     package var decided: DecidedShares?
 
     package init(
@@ -104,7 +106,7 @@ package struct Publication: Sendable {
         return publication
     }
 
-    /// Replaces the payload by a copy, and drops other encodings.
+    /// Replaces the payload with a copy, and drops other encodings.
     mutating func own() {
         payload = ByteBuffer(bytes: payload.readableBytesView)
         dropEncoding()
@@ -141,8 +143,9 @@ package struct Publication: Sendable {
         return publication
     }
 
-    /// The publication in the form for another node. That node encodes for itself and must not choose members of shared
-    /// subscriptions. It does not know the publisher: the numbers of clients (``SessionKey/publisher``) differ there.
+    /// The publication in the form for another node. That node makes its own encodings, and must not choose members of
+    /// shared subscriptions. It does not know the publisher, because the numbers of clients (``SessionKey/publisher``)
+    /// differ between nodes.
     var elsewhere: Publication {
         var publication = self
         publication.dropEncoding()
@@ -153,10 +156,10 @@ package struct Publication: Sendable {
 
     private mutating func dropEncoding() { (encodedSlot, encoded) = (nil, nil) }
 
-    /// The length of a message with its topic and payload alone, in bytes.
+    /// The length in bytes of a message that contains only the topic and the payload.
     package var leastMessageBytes: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ 4 }
 
-    /// The size with which the publication counts in queues, in bytes.
+    /// The size of the publication for the limits of queues, in bytes.
     package var weight: Int {
         payload.readableBytes &+ topic.rawValue.utf8.count &+ 128 &+ (details?.weight ?? 0)
     }

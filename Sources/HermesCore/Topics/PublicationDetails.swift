@@ -5,14 +5,14 @@ package import NIOCore
 
 /// Rare attributes of publications: the MQTT 5 properties that are forwarded unchanged.
 ///
-/// They are separate from ``Publication``, so that a publication without them needs only one word for them.
+/// They are separate from ``Publication``, so that a publication without them needs only one machine word for them.
 package final class PublicationDetails: Sendable, Hashable {
-    /// The time after which the publication is not delivered; nil: it does not expire.
+    /// The time after which the publication is not delivered; nil if it does not expire.
     package let expiresAt: Timestamp?
-    /// Whether the publisher declares the payload to be text.
+    /// Whether the publisher declares that the payload is UTF-8 text.
     package let payloadIsUTF8: Bool
     package let contentType: String?
-    /// The topic for an answer.
+    /// The topic for a response.
     package let responseTopic: String?
     package let correlationData: ByteBuffer?
     /// The user properties, in the publisher's order [MQTT-3.3.2-18].
@@ -56,7 +56,7 @@ package final class PublicationDetails: Sendable, Hashable {
         hasher.combine(userProperties.count)
     }
 
-    /// The size with which the details count in queues, in bytes.
+    /// The size of the details for the limits of queues, in bytes.
     package var weight: Int {
         userProperties.reduce(
             64 &+ (contentType?.utf8.count ?? 0) &+ (responseTopic?.utf8.count ?? 0)

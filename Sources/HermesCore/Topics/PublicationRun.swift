@@ -3,18 +3,18 @@
 
 package import NIOCore
 
-/// Publications of one publisher to one topic that arrived together. Their bytes are adjacent, in the encoding of one
-/// protocol. Immutable.
+/// Publications that arrived together from one publisher to one topic. Their bytes are adjacent, in the encoding of one
+/// protocol. A run is immutable.
 ///
-/// The cost per subscriber is paid once for the whole run, which makes a busy publisher cheap. A subscriber that cannot
-/// use the bytes gets separate publications.
+/// The cost per subscriber arises only once for the whole run. This makes a busy publisher cheap. A subscriber that
+/// cannot use the bytes gets separate publications.
 package struct PublicationRun: Sendable {
     package let topic: TopicName
     /// The encoding of the bytes.
     package let slot: EncodingSlot
     package let bytes: ByteBuffer
-    /// For each publication, a range of ``bytes`` that ends where the publication ends. What the range begins with
-    /// depends on the encoding of the slot. Each publication begins where the previous publication ends.
+    /// For each publication, a range of ``bytes`` that ends where the publication ends. The first bytes of the range
+    /// depend on the encoding of the slot. Each publication begins where the previous publication ends.
     package let bodies: [Range<UInt32>]
     /// The number of bytes between the beginning of a range in ``bodies`` and the payload. The payload is the rest of
     /// the range.
@@ -96,7 +96,7 @@ package struct PublicationRun: Sendable {
         bytes.getSlice(at: bytes.readerIndex + Int(range.lowerBound), length: range.count) ?? ByteBuffer()
     }
 
-    /// The size with which the run counts in queues, in bytes.
+    /// The size of the run for the limits of queues, in bytes.
     var weight: Int { bytes.readableBytes &+ 128 &+ 8 &* bodies.count }
 }
 
@@ -105,7 +105,7 @@ package struct PublicationRun: Sendable {
 /// Owner: the loop of the ``TopicShard`` that made it.
 package final class DeliveryRun {
     package let run: PublicationRun
-    /// The separate publications, made for the first subscriber that needs them.
+    /// The separate publications. They are created when the first subscriber needs them.
     package private(set) lazy var deliveries: [Delivery] = run.bodies.indices.map { Delivery(run[$0]) }
 
     /// The bytes for subscribers that keep them, in a buffer of about their size.
@@ -121,7 +121,7 @@ extension TopicSubscriber {
 }
 
 extension TopicSubscription {
-    /// Delivers the run's publications one by one, for a subscriber that cannot take the run as a whole.
+    /// Delivers the run's publications one by one, for a subscriber that cannot process the run as a whole.
     package final func deliverOneByOne(_ run: DeliveryRun) {
         for delivery in run.deliveries { deliver(delivery) }
     }
@@ -161,11 +161,11 @@ package enum PublicationBatch: Sendable {
         }
     }
 
-    /// The length, in bytes, up to which each subscriber copies a frame. Longer frames without acknowledgement are
-    /// shared by all subscribers.
+    /// The length, in bytes, up to which each subscriber copies a frame. All subscribers share longer frames that need
+    /// no acknowledgement.
     package static let copiedUpTo = 4_096
 
-    /// The approximate bytes that each subscriber copies.
+    /// The approximate number of bytes that each subscriber copies.
     var copiedBytes: Int {
         switch self {
         case .one(let publication):

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The topics of a shard that are kept only because they were used lately, with their resolved routes. Their number and
-/// bytes are bounded. The oldest topic is dropped first, unless it was used since its last check.
+/// The topics of a shard that are kept only because they were used recently, with their resolved routes. Their number
+/// and bytes are bounded. The oldest topic is dropped first, unless it was used since its last check.
 struct RouteCache {
     private var routes: [TopicRoute] = []
     private var hand = 0
@@ -47,8 +47,8 @@ struct RouteCache {
 
 /// The bounds of a shard's caches.
 package struct TopicLimits: Sendable, Hashable {
-    /// The most topics that are kept: recently published topics without subscribers of their own, and topics that
-    /// several filters match.
+    /// The largest number of topics that are kept: recently published topics that have no subscribers of their own, and
+    /// topics that several filters match.
     package var maxCachedRoutes: Int
     /// The largest approximate memory of these topics, in bytes.
     package var maxCachedBytes: Int

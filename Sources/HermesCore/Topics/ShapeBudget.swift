@@ -3,16 +3,16 @@
 
 import Synchronization
 
-/// Bounds the cost of a search for the filters that match a topic. Counts the costly shapes (``TopicShape``) of the
+/// Bounds the cost of a search for the filters that match a topic. It counts the costly shapes (``TopicShape``) of the
 /// filters of all clients together.
 ///
 /// A search follows one path for each shape, however many filters have this shape. The number of shapes with few
 /// wildcards and few levels is small, so these shapes are free. There could be millions of other shapes: in a filter
-/// for a topic of 20 levels, each level may be `+` or its name. Thread-safe. The lock may be taken while another lock
-/// is held, because nothing is called under it.
+/// for a topic of 20 levels, each level may be either `+` or the name of the level. Thread-safe. The lock may be taken
+/// while another lock is held, because no other code is called while this lock is held.
 package final class ShapeBudget: Sendable {
-    /// The levels of all costly shapes together. A search visits at most this many nodes for them, in a millisecond or
-    /// two. In addition, there may be shapes of kept sessions that an older version stored.
+    /// The limit on the levels of all costly shapes together. A search visits at most this many nodes for them, which
+    /// takes one or two milliseconds. Kept sessions that an older version stored may add further shapes.
     ///
     /// One account or address may use at most an eighth of the limit.
     package static let limit = SharedLimit(16_384, perAccount: 2_048, perAddress: 2_048)
@@ -21,7 +21,7 @@ package final class ShapeBudget: Sendable {
         let levels: Int
         /// The number of filters that have the shape, for each source of such filters.
         var users: [CommitSource: Int]
-        /// One of these sources: the shape counts against its share of the limit.
+        /// The source whose share of the limit the shape uses. It is one of ``users``.
         var payer: CommitSource
     }
 
@@ -34,7 +34,7 @@ package final class ShapeBudget: Sendable {
 
     package init(_ limit: SharedLimit = ShapeBudget.limit) { state = Mutex(State(shares: OwnerShares(entries: limit))) }
 
-    /// The levels of all costly shapes that are in use.
+    /// The number of levels of all costly shapes that are in use.
     package var levels: Int { state.withLock { $0.shares.tally.total.entries } }
 
     /// Counts a filter.
@@ -112,7 +112,7 @@ package final class ShapeLease: Sendable {
         return true
     }
 
-    /// Counts the shape of a filter that was granted earlier.
+    /// Counts the shape of a filter that was accepted earlier.
     package func add(_ shape: TopicShape) {
         guard let costly = shape.costly else { return }
         budget.add(shape, of: owner)

@@ -3,14 +3,14 @@
 
 import Synchronization
 
-/// The mail of other threads for one ``TopicShard``: the interest of other shards and nodes in topics (``Interest``),
+/// The mail from other threads for one ``TopicShard``: the interest of other shards and nodes in topics (``Interest``),
 /// publications, and work.
 ///
-/// State: a ``Locked`` around two arrays; nothing is called under it. A shard takes the interest before each
-/// publication, so that a confirmed subscription is never missed. A flag shows with one load whether there is interest
-/// to take.
+/// State: a ``Locked`` around two arrays; no other code is called while it is locked. A shard takes the interest from
+/// the mailbox before each publication, so that a confirmed subscription is never overlooked. A single load of a flag
+/// shows whether the mailbox contains interest.
 final class ShardMailbox: Sendable {
-    /// A shard or another node got its first subscriber of a topic or filter, or lost its last.
+    /// The message that a shard or another node got its first subscriber of a topic or filter, or lost its last one.
     struct Interest: Sendable {
         let filter: TopicFilter
         /// The number of the shard or node. The numbers of the nodes follow those of the shards.
@@ -21,7 +21,7 @@ final class ShardMailbox: Sendable {
     enum Mail: Sendable {
         /// Publications from another shard, in the order of that shard, for the subscribers on this loop.
         case handedOver([PublicationBatch])
-        /// Publications from another shard, for members of shared subscriptions that it chose.
+        /// Publications from another shard. That shard has chosen the members of shared subscriptions that get them.
         case shared([SharedHandOver])
         /// A publication from a thread that is not an event loop, for all subscribers.
         case publish(Publication)
@@ -60,10 +60,10 @@ final class ShardMailbox: Sendable {
     var isCongested: Bool {
         backlog.load(ordering: .relaxed) &+ crowdBacklog.load(ordering: .relaxed) >= maxBacklog / 4
     }
-    /// Whether no more publications of other loops may wait for crowds.
+    /// Whether no more publications from other loops may wait for crowds.
     var isFullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) >= maxBacklog }
     /// Whether no more publications of this loop may wait for crowds. The limit for this loop's publications is higher,
-    /// because the publishers of this loop also wait.
+    /// because the publishers on this loop pause while their publications wait.
     var isOverfullOfCrowds: Bool { crowdBacklog.load(ordering: .relaxed) / 4 >= maxBacklog }
 
     func post(_ interest: Interest) {
@@ -100,15 +100,15 @@ final class ShardMailbox: Sendable {
     /// Counts a publication that waits for a crowd. A negative weight removes the publication from the count again.
     func waitsForCrowd(_ weight: Int) { crowdBacklog.add(weight, ordering: .relaxed) }
 
-    /// The weight of all publications that wait, in bytes.
+    /// The weight of all waiting publications, in bytes.
     var waitingBytes: Int { backlog.load(ordering: .relaxed) &+ crowdBacklog.load(ordering: .relaxed) }
-    /// The number of publications that were dropped since the start, because too many waited.
+    /// The number of publications that were dropped since the start of the process, because too many waited.
     var droppedCount: Int { dropped.load(ordering: .relaxed) }
 
     /// Counts publications that are dropped because too many wait.
     func dropped(_ count: Int) { dropped.add(count, ordering: .relaxed) }
 
-    /// Records that a posted publication was delivered, or waits for a crowd from now on.
+    /// Records that a posted publication was delivered, or that it waits for a crowd from now on.
     func completed(_ weight: Int) { backlog.subtract(weight, ordering: .relaxed) }
 
     func takeInterest() -> [Interest] {

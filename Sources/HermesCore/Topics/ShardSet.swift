@@ -4,7 +4,7 @@
 /// A set of shards by their indices. The first 64 shards need no allocation.
 struct ShardSet: Sendable, Hashable {
     private var first: UInt64 = 0
-    /// The words after the first, without empty words at the end.
+    /// The words after the first word, without empty words at the end.
     private var others: [UInt64] = []
 
     init() {}
@@ -39,7 +39,7 @@ struct ShardSet: Sendable, Hashable {
         for (word, bits) in other.others.enumerated() { others[word] |= bits }
     }
 
-    /// Returns the shards of the set that have an index below a number.
+    /// Returns the shards of the set whose index is below `end`.
     func below(_ end: Int) -> ShardSet {
         var set = ShardSet()
         forEachShard { if $0 < end { set.insert($0) } }

@@ -13,8 +13,8 @@ public enum QoS: UInt8, Sendable, Hashable, Comparable, CaseIterable {
 
 /// The options of a subscription.
 package struct SubscriptionOptions: Hashable, Sendable {
-    /// The subscription identifiers. There are several only in the combined options of several subscriptions of one
-    /// subscriber that match a topic.
+    /// The subscription identifiers. One subscription has at most one identifier. Several identifiers come from the
+    /// combination of several matching subscriptions of one subscriber.
     package var identifiers: [UInt32]
     /// The highest QoS; publications with a higher QoS are delivered with this QoS.
     package var qos: QoS
@@ -22,16 +22,17 @@ package struct SubscriptionOptions: Hashable, Sendable {
     package var noLocal: Bool
     /// Whether the publisher's retain flag is forwarded.
     package var retainAsPublished: Bool
-    /// Whether the live path delivers only publications that arrive with QoS 0. This is so for a durable session, which
-    /// gets other publications through the store.
+    /// Whether the live path delivers only publications that arrive with QoS 0. This is the case for a durable session,
+    /// which gets other publications through the store.
     package var isLiveAtMostOnceOnly: Bool
-    /// Whether the subscriber may read only some of the topics that match, and so checks the topic of each publication.
+    /// Whether the subscriber may read only some of the topics that match. If so, it checks the topic of each
+    /// publication.
     package var isFiltered: Bool
-    /// Whether the subscriber observes from outside, so that it does not count as a member of a room. The value does
-    /// not change.
+    /// Whether the subscriber is only an observer. An observer does not count as a member of a room. The value does not
+    /// change.
     package let isObserver: Bool
-    /// Whether the subscription takes only what is published on this node. The other nodes are not told of such a
-    /// subscription. The value does not change.
+    /// Whether the subscription gets only publications that are published on this node. The other nodes are not told
+    /// about such a subscription. The value does not change.
     package let isOfThisNode: Bool
 
     package init(
@@ -54,8 +55,9 @@ package struct SubscriptionOptions: Hashable, Sendable {
         self.isOfThisNode = isOfThisNode
     }
 
-    /// Combines two matching subscriptions of one subscriber: it gets the publication once, with the higher QoS and all
-    /// identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-4]. For each other option, the more generous value counts.
+    /// Combines two matching subscriptions of one subscriber. The subscriber gets the publication once, with the higher
+    /// QoS and all identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-4]. For each other option, the less restrictive value
+    /// applies.
     fileprivate mutating func formUnion(_ other: SubscriptionOptions) {
         identifiers += other.identifiers
         qos = max(qos, other.qos)
@@ -68,11 +70,12 @@ package struct SubscriptionOptions: Hashable, Sendable {
 
 /// The options of all subscriptions of one subscriber that match a topic.
 struct CombinedOptions {
-    /// The options for publications of others.
+    /// The options for publications of other clients.
     private(set) var others: SubscriptionOptions
-    /// Whether one of the subscriptions is "no local".
+    /// Whether one of the subscriptions has the option "no local".
     private(set) var isOwnApart: Bool
-    /// If ``isOwnApart`` is true: the combined options of the other subscriptions; nil: there are none.
+    /// The combined options of the subscriptions without the option "no local", if ``isOwnApart`` is true; nil if there
+    /// are no such subscriptions.
     private var apart: SubscriptionOptions?
 
     init(_ options: SubscriptionOptions) {
@@ -80,7 +83,7 @@ struct CombinedOptions {
         isOwnApart = options.noLocal
     }
 
-    /// The options for the subscriber's own publications; nil: these are left out [MQTT-3.8.3-3].
+    /// The options for the subscriber's own publications; nil if these are left out [MQTT-3.8.3-3].
     var own: SubscriptionOptions? { isOwnApart ? apart : others }
 
     /// The memory of the subscription identifiers, in bytes.

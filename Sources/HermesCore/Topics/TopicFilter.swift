@@ -7,23 +7,23 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
     /// Whether the filter has a wildcard. A filter without a wildcard is found by its hash.
     package let hasWildcard: Bool
 
-    /// The default limit on the levels of a filter with wildcards, which bounds the cost of such a filter.
+    /// The default limit on the levels of a filter with wildcards. It bounds the cost of such a filter.
     package static let maxLevels = 128
 
-    /// Creates a filter from a client's text, and checks the text. The text must not begin with `$share/…`, which is
-    /// not a part of the filter.
+    /// Creates a filter from a client's text, and checks the text. The text must not begin with `$share/…`, because
+    /// this prefix is not a part of the filter.
     ///
     /// - Parameter maxLevels: the limit on the levels of a filter with wildcards; a filter without wildcards may have
     ///   as many levels as a topic.
     /// - Returns: nil if the text is empty, is longer than ``TopicName/maxBytes``, has too many levels, contains
-    ///   U+0000, or has a wildcard that is not a level of its own [MQTT-4.7.1-1] [MQTT-4.7.1-2].
+    ///   U+0000, or has a wildcard that does not occupy an entire level [MQTT-4.7.1-1] [MQTT-4.7.1-2].
     package init?(_ rawValue: String, maxLevels: Int = TopicFilter.maxLevels) {
         guard let (filter, _) = Self.withShape(rawValue, maxLevels: maxLevels) else { return nil }
         self = filter
     }
 
-    /// Checks a text as ``init(_:maxLevels:)`` does, and returns the filter and its shape, which the same walk over the
-    /// bytes finds.
+    /// Checks a text as ``init(_:maxLevels:)`` does, and returns the filter and its shape. One pass over the bytes
+    /// finds both.
     package static func withShape(
         _ rawValue: String,
         maxLevels: Int = TopicFilter.maxLevels
@@ -66,9 +66,9 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
         hasWildcard = false
     }
 
-    /// Creates the filter of the topics that belong only to the account with this name (``TopicName/belongs(to:)``).
+    /// Creates the filter for the topics that belong only to the account with this name (``TopicName/belongs(to:)``).
     ///
-    /// - Returns: nil if the name contains `/`, `+` or `#`: no topic then belongs to this account alone.
+    /// - Returns: nil if the name contains `/`, `+` or `#`, because then no topic belongs only to this account.
     package init?(ownedBy name: String) {
         guard !name.utf8.contains(where: { "/+#".utf8.contains($0) }) else { return nil }
         self.init("user/\(name)/#")
@@ -80,8 +80,8 @@ package struct TopicFilter: Hashable, Sendable, CustomStringConvertible {
 
     package func hash(into hasher: inout Hasher) { rawValue.hashBytes(into: &hasher) }
 
-    /// Whether the filter matches a topic, by the text of the standard (4.7). This is the slow reference for
-    /// ``TopicTree``.
+    /// Whether the filter matches a topic according to the standard (4.7). This is the slow reference implementation
+    /// for ``TopicTree``.
     package func matches(_ topic: TopicName) -> Bool {
         let filterLevels = rawValue.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         let topicLevels = topic.rawValue.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)

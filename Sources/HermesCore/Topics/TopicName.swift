@@ -5,12 +5,12 @@
 public struct TopicName: Hashable, Sendable, CustomStringConvertible {
     package let rawValue: String
 
-    /// The longest name in bytes of UTF-8 [MQTT-4.7.3-3].
+    /// The length of the longest name, in bytes of UTF-8 [MQTT-4.7.3-3].
     package static let maxBytes = 65_535
 
     /// Creates a name from a client's text, and checks the text.
     ///
-    /// - Returns: nil for text that is empty, too long, or contains `+`, `#` or U+0000.
+    /// - Returns: nil if the text is empty, is too long, or contains `+`, `#` or U+0000.
     package init?(_ rawValue: String) {
         let bytes = rawValue.utf8
         guard !bytes.isEmpty, bytes.count <= Self.maxBytes else { return nil }
@@ -29,13 +29,13 @@ public struct TopicName: Hashable, Sendable, CustomStringConvertible {
     /// The prefix of room topics.
     package static let roomPrefix = "room/"
 
-    /// The room of this topic; nil for other topics.
+    /// The room of this topic; nil if the topic is not that of a room.
     package var room: RoomName? {
         guard rawValue.hasBytes(startingWith: Self.roomPrefix) else { return nil }
         return RoomName(String(rawValue.utf8.dropFirst(Self.roomPrefix.utf8.count)) ?? "")
     }
 
-    /// Whether the topic belongs to the account with this name: the topic is `user/NAME`, or below it.
+    /// Whether the topic belongs to the account with this name: the topic is `user/NAME` or is below it.
     package func belongs(to name: String) -> Bool {
         let own = "user/" + name
         return rawValue.hasBytes(of: own) || rawValue.hasBytes(startingWith: own + "/")

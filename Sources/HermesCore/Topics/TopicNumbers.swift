@@ -1,9 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Numbers the pushes to each topic, from 1, within an epoch. For a room's topic, it numbers the notices to the room.
-/// The numbers are only in memory. A restart and a full table begin a new epoch. Numbers of two epochs cannot be
-/// compared. Does no I/O.
+/// Numbers the pushes to each topic, from 1, within an epoch. For a room's topic, this type numbers the notices to the
+/// room. The numbers are only in memory. A restart begins a new epoch, and so does a full table. Numbers of two epochs
+/// cannot be compared. This type does no I/O.
 package struct TopicNumbers {
     /// A place in a topic's sequence.
     package struct Place: Hashable, Sendable {
@@ -20,8 +20,8 @@ package struct TopicNumbers {
     private var epoch = Self.newEpoch()
     private var seqs: [TopicName: UInt64] = [:]
 
-    /// - Parameter maxTopics: the largest number of counted topics. If there were more, a new epoch begins for all
-    ///   topics.
+    /// - Parameter maxTopics: the largest number of counted topics. When a further topic would be counted, a new epoch
+    ///   begins for all topics.
     package init(maxTopics: Int) { self.maxTopics = max(1, maxTopics) }
 
     /// Returns the place of a topic's next push. It stays the same until it is passed to ``used(_:on:)``.
@@ -33,7 +33,7 @@ package struct TopicNumbers {
         return Place(epoch: epoch, seq: (seqs[topic] ?? 0) + 1)
     }
 
-    /// Records that a push with this place was published. A place of an earlier epoch does not count.
+    /// Records that a push with this place was published. A place of an earlier epoch is ignored.
     package mutating func used(_ place: Place, on topic: TopicName) {
         if place.epoch == epoch { seqs[topic] = place.seq }
     }
@@ -52,7 +52,7 @@ extension PublicationDetails {
         [(epochName, String(place.epoch)), (seqName, String(place.seq))]
     }
 
-    /// The place in the user properties; nil: there is none.
+    /// The place in the user properties; nil if there is none.
     package var place: TopicNumbers.Place? {
         let (epoch, seq) = (number(Self.epochName), number(Self.seqName))
         return epoch == nil && seq == nil ? nil : TopicNumbers.Place(epoch: epoch ?? 0, seq: seq ?? 0)

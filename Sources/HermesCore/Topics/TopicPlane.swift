@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Publishing and subscribing over all event loops, with one ``TopicShard`` per loop. Thread-safe.
+/// Publishing and subscribing across all event loops, with one ``TopicShard`` per loop. Thread-safe.
 ///
 /// A plane lives as long as the process, because shards and mailboxes refer to each other.
 package final class TopicPlane: Sendable {
@@ -15,8 +15,8 @@ package final class TopicPlane: Sendable {
     ///
     /// - Parameters:
     ///   - loops: all event loops of connections; at least one.
-    ///   - maxBacklogBytes: the most bytes of publications from other loops that may wait for one loop; further
-    ///     publications to that loop are dropped.
+    ///   - maxBacklogBytes: the largest number of bytes that publications from other loops may have while they wait for
+    ///     one loop. Further publications to that loop are dropped.
     ///   - limits: the bounds of each shard's caches.
     package init(loops: [LoopHandle], maxBacklogBytes: Int = 64 << 20, limits: TopicLimits = TopicLimits()) {
         precondition(!loops.isEmpty, "a topic plane needs an event loop")
@@ -51,27 +51,27 @@ package final class TopicPlane: Sendable {
     /// The number of loops and shards.
     package var shardCount: Int { mailboxes.count }
 
-    /// Returns the shard of the loop with this index in the initializer's list; called on that loop only, once per
+    /// Returns the shard of the loop with this index in the initializer's list; called only on that loop, once per
     /// connection.
     package func shard(_ index: Int) -> TopicShard { mailboxes[index].shard.value }
 
     /// Publishes from a thread that is not an event loop.
     ///
-    /// - Returns: false if the server is too far behind.
+    /// - Returns: false if the server is too far behind with its deliveries.
     package func publish(_ publication: Publication) -> Bool {
         guard !isCongested else { return false }
         mailboxes[0].post(publish: publication)
         return true
     }
 
-    /// Whether the server is too far behind to publish more.
+    /// Whether the server accepts no more publications, because it is too far behind with its deliveries.
     package var isCongested: Bool { mailboxes[0].isFull || mailboxes[0].isFullOfCrowds }
 
     /// Publishes a publication that is already stored, from a thread that is not an event loop. The caller checks
     /// ``isCongested`` before it stores the publication.
     package func publish(stored publication: Publication) { mailboxes[0].post(publish: publication) }
 
-    /// Returns the number of a topic's subscriptions, over all loops and nodes.
+    /// Returns the number of a topic's subscriptions on all loops and nodes.
     package func subscriberCount(of topic: TopicName) async -> Int {
         let here = await subscriberCountHere(of: topic)
         return here + (await links.withLock { $0 }?.subscriberCount(of: topic) ?? 0)
@@ -85,13 +85,13 @@ package final class TopicPlane: Sendable {
         return sum
     }
 
-    /// The most topics that a loop looks at before it does other work. Looking at them takes some 100 µs.
+    /// The largest number of topics that a loop examines before it does other work. Examining them takes about 100 µs.
     private static let topicsAtOnce = 1_024
 
-    /// Returns the topics that begin with `prefix` and have subscribers, and the numbers of their subscribers over all
-    /// loops and nodes. The search looks at every topic, so frequent callers use ``RoomDirectory`` instead.
+    /// Returns the topics that begin with `prefix` and have subscribers, with the numbers of their subscribers on all
+    /// loops and nodes. The search examines every topic, so frequent callers use ``RoomDirectory`` instead.
     ///
-    /// - Returns: `examined` is the number of places in the tables of this node's loops that were looked at.
+    /// - Returns: `examined` is the number of examined places in the tables of this node's loops.
     package func subscriberCounts(
         withPrefix prefix: String
     ) async -> (counts: [TopicName: Int], examined: Int) {
@@ -119,8 +119,8 @@ package final class TopicPlane: Sendable {
         return (sums, examined)
     }
 
-    /// The bytes of the publications that wait for loops, the limit of these bytes, and the number of publications that
-    /// were dropped since the start because of the limit.
+    /// The bytes of the publications that wait for loops, the limit on these bytes, and the number of publications that
+    /// were dropped because of the limit since the start of the process.
     package var backlog: (used: Int, limit: Int, dropped: Int) {
         (
             mailboxes.reduce(0) { $0 &+ max(0, $1.waitingBytes) },

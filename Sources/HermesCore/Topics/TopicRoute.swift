@@ -4,11 +4,11 @@
 /// The route from one topic to all its subscribers. A publisher keeps the route that it used last, and so publishes
 /// without a look-up.
 ///
-/// A route is valid while somebody holds it. Owner: the loop of the ``TopicShard`` that made it.
+/// A route is valid while it is referenced. Owner: the loop of the ``TopicShard`` that made it.
 package final class TopicRoute: FilterMembers {
     /// The generation of the shard's wildcard filters that ``resolved`` reflects; 0 if ``resolved`` is out of date.
     var generation: UInt64 = 0
-    /// All subscribers, if wildcard filters match too; nil if there are only the topic's own members.
+    /// All subscribers, if wildcard filters also match; nil if there are only the topic's own members.
     var resolved: ResolvedRoute?
     /// The route that has replaced this one in the table; nil while this route is in the table.
     private var replacement: TopicRoute?
@@ -77,17 +77,17 @@ final class ResolvedRoute {
     let local: Local
     /// The entries of ``Local/merged(_:)`` that are in no filter; this array keeps them alive.
     private let owned: [TopicSubscription]
-    /// The number of subscriptions that ``owned`` stand for.
+    /// The number of subscriptions that the entries of ``owned`` represent.
     private let partCount: Int
 
     /// The subscriptions on this loop.
     enum Local {
-        /// The topic's own subscriptions: no wildcard filter has any on this loop.
+        /// The topic's own subscriptions. No matching wildcard filter has subscriptions on this loop.
         case own
         /// The subscriptions of one filter.
         case filter(FilterMembers)
         /// One subscription per subscriber, if several filters match. The subscriptions are not retained. They are
-        /// valid until the next change. During a delivery they stay valid, because departed members are released only
+        /// valid until the next change. During a delivery they stay valid, because members that leave are released only
         /// at the end of the delivery.
         case merged([Unmanaged<TopicSubscription>])
     }
@@ -119,7 +119,7 @@ final class ResolvedRoute {
         }
     }
 
-    /// The number of subscriptions that were put together from several filters, including the parts of combined
+    /// The number of subscriptions that were merged from several filters, including the parts of combined
     /// subscriptions.
     var mergedCount: Int {
         if case .merged(let merged) = local { merged.count + partCount } else { 0 }
@@ -178,7 +178,7 @@ final class ResolvedRoute {
     }
 }
 
-/// The places of subscribers in a list under construction: a hash table of addresses.
+/// The places of subscribers in a list that is being built: a hash table of addresses.
 private struct SubscriberPlaces {
     private var slots: [(subscriber: UInt, place: Int)]
 
@@ -188,7 +188,7 @@ private struct SubscriberPlaces {
         slots = Array(repeating: (0, 0), count: size)
     }
 
-    /// - Returns: the subscriber's present place; nil if the subscriber is new.
+    /// - Returns: the subscriber's existing place; nil if the subscriber is new.
     mutating func insert(_ subscriber: UInt, place: Int) -> Int? {
         let mask = slots.count - 1
         // Addresses of objects are multiples of 16.

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The shape of a filter: the positions of its wildcards, which determine what the filter costs when topics are
-/// matched. The shape is found in one walk over the filter's bytes.
+/// The shape of a filter: the positions of its wildcards. The shape determines the cost of the filter when topics are
+/// matched. One pass over the filter's bytes finds the shape.
 package struct TopicShape: Hashable, Sendable {
     /// The number of records that the filter has in the tree of each loop: one for each level, or none if the filter
     /// has no wildcards.
@@ -10,20 +10,21 @@ package struct TopicShape: Hashable, Sendable {
     /// A hash of the levels of the filter's wildcards. It uses the process's seed, so that nobody can find two
     /// different shapes whose hashes are equal.
     ///
-    /// Nil for a filter without wildcards, and for a shared subscription, which causes a delivery of its own.
+    /// It is nil for a filter without wildcards. It is also nil for a shared subscription, because a shared
+    /// subscription causes a separate delivery.
     fileprivate let wildcards: Int?
     /// A hash like ``wildcards`` that includes the filter's depth, for ``ShapeBudget``. A shared subscription also has
-    /// this hash. Nil if the filter is not costly.
+    /// this hash. It is nil if the filter is not costly.
     let costly: Int?
-    /// The levels that a search for a costly shape follows.
+    /// The number of levels that a search for a costly shape follows.
     let depth: Int
 
-    /// A filter is costly if it has more `+` than ``freePluses``, or if it has a `+` and more levels than
-    /// ``freeLevels``. At most some 1,000 shapes that are not costly can match a topic.
+    /// A filter is costly if it has more than ``freePluses`` levels that are `+`. A filter with a `+` is also costly if
+    /// it has more than ``freeLevels`` levels. At most about 1,000 shapes that are not costly can match a topic.
     private static let freePluses = 2
     private static let freeLevels = 16
 
-    /// - Parameter filter: the text of a subscription, with the group of a shared one.
+    /// - Parameter filter: the text of a subscription. The text of a shared subscription includes its group.
     package init(of filter: String) {
         guard SharedFilter.isShared(filter) else {
             self.init(scanning: filter.utf8)
@@ -34,7 +35,7 @@ package struct TopicShape: Hashable, Sendable {
         self = Self(scanning: text ?? named[named.endIndex...]).shared
     }
 
-    /// - Parameter filter: the text that is matched.
+    /// - Parameter filter: the filter that topics are compared with. It has no group.
     package init(of filter: TopicFilter) { self.init(scanning: filter.rawValue.utf8) }
 
     private init(scanning text: some Sequence<UInt8>) {
@@ -76,7 +77,7 @@ package struct TopicShape: Hashable, Sendable {
     /// Whether the shape counts in a ``ShapeBudget``.
     package var isCostly: Bool { costly != nil }
 
-    /// What was found in the part of a filter that was looked at so far.
+    /// The findings in the part of a filter that was examined so far.
     struct Scan {
         private(set) var levels = 1
         private(set) var hasWildcard = false
@@ -94,11 +95,11 @@ package struct TopicShape: Hashable, Sendable {
     }
 }
 
-/// The shapes of a subscriber's filters, and the number of filters with each shape. Does no I/O.
+/// The shapes of a subscriber's filters, and the number of filters with each shape. This type does no I/O.
 ///
 /// A shape is the set of positions of the wildcards. At most one filter of a shape matches a given topic. So the number
-/// of shapes bounds the number of a subscriber's filters that a publication can match. Without this bound, a topic of
-/// 13 levels `a` could match 8,192 filters of `a` and `+`.
+/// of shapes bounds the number of a subscriber's filters that a publication can match. Without this bound, a topic with
+/// 13 levels, all of them `a`, could match 8,192 filters with the levels `a` and `+`.
 package struct TopicShapes: Sendable {
     private var counts: [Int: Int] = [:]
 
@@ -114,7 +115,7 @@ package struct TopicShapes: Sendable {
         return true
     }
 
-    /// Counts a filter that already exists, whatever the number of shapes.
+    /// Counts a filter that already exists, even if there are too many shapes.
     package mutating func add(_ shape: TopicShape) { _ = take(shape, limit: .max) }
 
     package mutating func giveBack(_ shape: TopicShape) {

@@ -4,10 +4,10 @@
 /// A publication on its way to another node.
 package struct NodePublication: Sendable {
     package let publication: Publication
-    /// The key of the shared subscription whose member gets the publication (``SharedGroups/key(group:filter:)``); nil:
-    /// all subscribers get it.
+    /// The key of the shared subscription whose member gets the publication (``SharedGroups/key(group:filter:)``); nil
+    /// if all subscribers get the publication.
     package let share: TopicFilter?
-    /// The nodes without a member that could take the publication.
+    /// The nodes that have refused the publication, because no member there could accept it.
     package let refused: NodeSet
 
     package init(_ publication: Publication, share: TopicFilter? = nil, refused: NodeSet = NodeSet()) {
@@ -46,8 +46,8 @@ struct NodeOutput {
     }
 }
 
-/// The exchange with other nodes. To a shard, a node is one more shard: its interest arrives like that of a shard, and
-/// publications for it are sent at the end of the tick.
+/// The exchange with other nodes. A shard treats another node like one more shard. The interest of the node arrives
+/// like that of a shard, and publications for the node are sent at the end of the tick.
 extension TopicShard {
     /// Records that subscriptions to a filter were added or removed. The other nodes are told at the end of the tick.
     func changed(_ filter: FilterMembers, _ options: SubscriptionOptions, by count: Int) {
@@ -76,7 +76,7 @@ extension TopicShard {
 
     /// Sends a publication to a node that has members of a shared subscription.
     ///
-    /// - Parameter refused: the nodes without a member that could take the publication.
+    /// - Parameter refused: the nodes that have refused the publication, because no member there could accept it.
     func enqueue(_ publication: Publication, sharing key: TopicFilter, refused: NodeSet, to node: NodeID) {
         nodes?.append(NodePublication(publication.elsewhere, share: key, refused: refused), to: node)
         scheduleFlush()

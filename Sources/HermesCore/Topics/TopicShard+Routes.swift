@@ -49,7 +49,8 @@ extension TopicShard {
         }
     }
 
-    /// Records that a filter with wildcards or its members have changed, which makes all routes out of date.
+    /// Records that a filter with wildcards has changed, or that its members have changed. This makes all routes out of
+    /// date.
     func wildcardsChanged() { generation &+= 1 }
 
     /// Returns the members of a filter, which are created if needed.
@@ -67,7 +68,7 @@ extension TopicShard {
         return members
     }
 
-    /// Removes a filter or topic that has no members on any loop or node.
+    /// Removes a filter or topic if it has no members on any loop or node.
     func dropIfIdle(_ filter: FilterMembers) {
         guard filter.isIdle else { return }
         if let topic = filter as? TopicRoute {

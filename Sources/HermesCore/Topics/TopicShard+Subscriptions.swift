@@ -3,19 +3,19 @@
 
 /// The subscriptions on this loop.
 extension TopicShard {
-    /// Subscribes to a topic, until ``unsubscribe(_:)``.
+    /// Subscribes to a topic. ``unsubscribe(_:)`` ends the subscription.
     ///
-    /// After this returns, publications on any loop reach the subscriber.
+    /// After this function returns, publications on any loop reach the subscriber.
     package func subscribe(_ subscriber: some TopicSubscriber, to name: TopicName) -> TopicSubscription {
         assert(loop.isCurrent())
         return add(subscriber, to: topic(named: name), options: SubscriptionOptions())
     }
 
-    /// Subscribes to the topics that a filter matches, until ``unsubscribe(_:)``.
+    /// Subscribes to the topics that a filter matches. ``unsubscribe(_:)`` ends the subscription.
     ///
-    /// A subscriber has one subscription per filter; to change its options, set ``TopicSubscription/options``. If
-    /// several of its filters match, it gets the publication once. After this returns, publications on any loop reach
-    /// the subscriber.
+    /// A subscriber has one subscription per filter. To change the options of a subscription, set
+    /// ``TopicSubscription/options``. If several of a subscriber's filters match, the subscriber gets the publication
+    /// once. After this function returns, publications on any loop reach the subscriber.
     package func subscribe(
         _ subscriber: some TopicSubscriber,
         to filter: TopicFilter,
@@ -67,16 +67,16 @@ extension TopicShard {
     /// Returns the number of the topic's own subscriptions on this loop, without wildcard filters and observers.
     package func subscriberCount(of name: TopicName) -> Int { topics.find(name)?.subscriberCount ?? 0 }
 
-    /// For each loop, returns the largest possible number of subscriptions that get what is published to a room.
-    /// Subscriptions to wildcard filters and observers are included.
+    /// Returns, for each loop, the largest possible number of subscriptions that get the publications to a room. The
+    /// number includes observers and subscriptions to wildcard filters.
     package func audience(of room: TopicName) -> [Int] { audiences.counts(of: room) }
 
-    /// Returns topics that begin with `prefix` and have subscribers of their own on this loop, and the numbers of these
+    /// Returns topics that begin with `prefix` and have their own subscribers on this loop, with the numbers of these
     /// subscribers. Observers do not count.
     ///
     /// - Parameters:
-    ///   - place: where to begin: 0 at first, then the `next` of the previous call.
-    ///   - limit: the most topics to look at, including topics that do not begin with `prefix`.
+    ///   - place: the place at which to begin: 0 in the first call, then the `next` of the previous call.
+    ///   - limit: the largest number of topics to examine, including topics that do not begin with `prefix`.
     /// - Returns: `next` is nil at the end.
     package func subscriberCounts(
         withPrefix prefix: String,
@@ -92,6 +92,6 @@ extension TopicShard {
         return (counts, isAtEnd ? nil : place + limit)
     }
 
-    /// The number of wildcard filters with subscribers on this loop or another.
+    /// The number of wildcard filters with subscribers on any loop or node.
     package var wildcardCount: Int { tree.count }
 }

@@ -6,13 +6,13 @@
 /// Owner: one event loop. The shard is not Sendable, and has no locks. ``TopicPlane/shard(_:)`` returns the shard only
 /// on its own loop. A connection keeps the shard in its handler on the same loop.
 ///
-/// No call waits. A delivery to a local subscriber allocates nothing. The publications of one loop reach a topic's
+/// No call blocks. A delivery to a local subscriber allocates nothing. The publications of one loop reach a topic's
 /// subscribers on every loop in the order of the ``publish(_:isPaced:)`` calls.
 ///
 /// A ``TopicRoute`` has the subscribers of one topic on this loop: those of the topic itself, and those of the matching
-/// filters with wildcards, each subscriber once. It also names the other loops with subscribers. Publications for these
-/// are collected, and posted to their mailboxes at the end of the tick; a mailbox that is full drops them. If a topic
-/// has very many subscribers on a loop (a crowd), its publications wait while the loop has much to write
+/// filters with wildcards, each subscriber once. It also lists the other loops with subscribers. Publications for these
+/// loops are collected, and are posted to the mailboxes of the loops at the end of the tick. A full mailbox drops them.
+/// If a topic has very many subscribers on a loop (a crowd), its publications wait while the loop has much to write
 /// (``CrowdedTopics``).
 package final class TopicShard {
     package let index: Int
@@ -35,14 +35,15 @@ package final class TopicShard {
     /// Whether a publication is being delivered to very many subscribers on this loop.
     @exclusivity(unchecked)
     package private(set) var isServingCrowd = false
-    /// Whether publications to very many subscribers wait until the loop has written out its copies of earlier ones.
+    /// Whether publications to very many subscribers wait until the loop has written out its copies of earlier
+    /// publications.
     @exclusivity(unchecked)
     package internal(set) var isBehindWithCrowds = false
-    /// Called when ``isBehindWithCrowds`` becomes true. The loop must then ensure that it becomes false again.
+    /// Called when ``isBehindWithCrowds`` becomes true. The loop must then ensure that the value becomes false again.
     package var becameBehind: (() -> Void)?
     var isServingScheduled = false
-    /// The bytes that were copied for crowds since the loop last wrote them out; nil if the loop has never reported
-    /// that (``wroteOutputForCrowds()``).
+    /// The number of bytes that were copied for crowds since the loop last reported that it had written out such copies
+    /// (``wroteOutputForCrowds()``); nil if the loop has never reported this.
     private var crowdBytes: Int?
     /// Subscriptions that ended during a delivery. They are released after the delivery.
     private var retired: [Unmanaged<TopicSubscription>] = []
@@ -54,7 +55,7 @@ package final class TopicShard {
     var outgoing: [[PublicationBatch]] = []
     var outgoingShared: [[SharedHandOver]] = []
     var isFlushScheduled = false
-    /// The output to other nodes; nil: there are no other nodes.
+    /// The output to other nodes; nil if there are no other nodes.
     var nodes: NodeOutput?
     /// The publications that wait for their delivery on this loop, most of them for crowds.
     var crowded = CrowdedTopics()
@@ -94,8 +95,8 @@ package final class TopicShard {
         serveCrowdsInTurn()
     }
 
-    /// Publishes: delivers to the subscribers on this loop now, and hands over to the other loops at the end of the
-    /// tick.
+    /// Publishes a publication. The subscribers on this loop get it now, and it is handed over to the other loops at
+    /// the end of the tick.
     ///
     /// - Parameter isPaced: whether the caller waits while the publication waits (``PublishOutcome/ticket``).
     /// - Returns: the outcome, which also shows whether the publisher should pause.
@@ -163,8 +164,8 @@ package final class TopicShard {
         endDelivery()
     }
 
-    /// Delivers to one subscription. If another publication is being delivered, this one follows after it. Such a
-    /// delivery does not keep the order of the topic's publications.
+    /// Delivers to one subscription. If another publication is being delivered, this one follows after it. A delivery
+    /// to one subscription does not keep the order of the topic's publications.
     func deliver(_ publication: Publication, to subscription: TopicSubscription) {
         guard !isDelivering else {
             deferredToOne.append((publication, subscription))
@@ -262,9 +263,10 @@ package final class TopicShard {
 
     @inline(__always)
     private static func forEachEntry(of route: TopicRoute, _ body: (TopicSubscription) -> Void) {
-        // The array is a snapshot, which costs one reference; it is copied only if members join or leave during the
-        // loop. Members that join are not in the snapshot. Members that leave are not active any more, and stay alive
-        // until the end (`retired`). A subscription that stands for several subscriptions lives as long as `resolved`.
+        // The array is a snapshot, which costs one reference. It is copied only if members join or leave during the
+        // iteration. Members that join are not in the snapshot. Members that leave are not active any more, and stay
+        // alive until the end of the delivery (`retired`). A subscription that represents several subscriptions lives
+        // as long as `resolved`.
         let resolved = route.resolved
         let entries = route.entries
         withExtendedLifetime(resolved) {
@@ -317,8 +319,8 @@ extension TopicShard {
         }
     }
 
-    /// Hands the collected publications over to the other shards. This happens at the end of each tick in any case; the
-    /// loop also does it before it writes acknowledgements.
+    /// Hands the collected publications over to the other shards. This happens at the end of each tick. The loop also
+    /// does this before it writes acknowledgements.
     package func handOver() {
         guard isFlushScheduled else { return }
         for shard in outgoing.indices where !outgoing[shard].isEmpty {
@@ -332,8 +334,8 @@ extension TopicShard {
         nodes?.handOver()
     }
 
-    /// Takes over the interest that other shards have announced. Called before each publication, so that no interest is
-    /// missed.
+    /// Takes over the interest that other shards have announced. This is called before each publication, so that no
+    /// interest is overlooked.
     @inline(__always)
     func takeInterest() {
         if let inbox, inbox.hasInterest { apply(inbox.takeInterest()) }
@@ -352,12 +354,12 @@ extension TopicShard {
         }
     }
 
-    /// Takes the mail of other threads.
+    /// Handles the mail from other threads.
     func drain() {
         guard let inbox else { return }
-        // The mail is taken before the interest, because interest that arrives in between then schedules another drain.
-        // In the opposite order, such interest would wait until the next publication. Until then, filters without
-        // members would stay.
+        // The mail is taken before the interest. In this order, interest that arrives in between schedules another
+        // drain. In the opposite order, such interest would wait until the next publication, and filters without
+        // members would stay until then.
         let mail = inbox.takeMail()
         takeInterest()
         for item in mail {
@@ -381,13 +383,14 @@ extension TopicShard {
     }
 
     func deliver(handedOver publications: [PublicationBatch]) {
-        // Publications handed over together often have one topic.
+        // Publications that are handed over together often have the same topic.
         var last: TopicRoute?
-        // The number of deliveries to crowds (``CrowdedTopics``) since the last look at the time. Such a look costs as
-        // much as some deliveries.
+        // The number of deliveries to crowds (``CrowdedTopics``) since the time was last checked. Checking the time
+        // costs as much as a few deliveries.
         var unlooked = 0
-        // The number of deliveries to few subscribers since the last look, weighted by the sizes of the publications.
-        // If there is no time, publications to few subscribers also wait, if there are many of them.
+        // The number of deliveries to few subscribers since the time was last checked for them, weighted by the sizes
+        // of the publications. If there are many such deliveries and no time is left, publications to few subscribers
+        // also wait.
         var unlookedFew = 0
         var isLate = false
         for publication in publications {
@@ -436,11 +439,11 @@ extension TopicShard {
 
     // MARK: Crowded topics
 
-    /// Whether the publication with this ticket (``PublishOutcome/ticket``) still waits for its crowd.
+    /// Whether the publication with this ticket (``PublishOutcome/ticket``) still waits for its delivery to a crowd.
     package func isWaiting(_ ticket: CrowdTicket) -> Bool { crowded.isWaiting(ticket.number) }
 
     /// Lets a publication of this loop wait if earlier publications of its topic wait. If the topic has a crowd, the
-    /// publication also waits until earlier output for crowds was written. Otherwise, a loop that is behind would copy
+    /// publication also waits until earlier output for crowds is written. Otherwise, a loop that is behind would copy
     /// each publication for thousands of peers.
     ///
     /// - Parameter isPaced: whether the caller stops reading from the publisher until the publication is delivered. If
@@ -462,8 +465,8 @@ extension TopicShard {
         existingRoute(to: topic).map { $0.entries.count >= CrowdedTopics.leastDeliveries } ?? false
     }
 
-    /// Lets a publication of another loop wait. If too much waits for crowds, a publication for a crowd is dropped.
-    /// This does not harm other topics, because their publications still count as mail.
+    /// Lets a publication of another loop wait. If too many publications wait for crowds, a further publication for a
+    /// crowd is dropped. This does not harm other topics, because their publications still count as mail.
     private func letWait(handedOver publication: PublicationBatch, isOfCrowd: Bool) {
         if isOfCrowd {
             inbox?.completed(publication.weight)
@@ -490,7 +493,7 @@ extension TopicShard {
         loop.inTurn { confined.value.serveCrowds() }
     }
 
-    /// Delivers the publications that wait, while there is time.
+    /// Delivers waiting publications while the loop's turn has time left.
     private func serveCrowds() {
         isServingScheduled = false
         guard !isBehindWithCrowds else { return }

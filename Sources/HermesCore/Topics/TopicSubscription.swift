@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// One subscriber's subscription to one topic or filter; ended by ``TopicShard/unsubscribe(_:)``. Owner: the shard's
+/// One subscriber's subscription to one topic or filter. ``TopicShard/unsubscribe(_:)`` ends it. Owner: the shard's
 /// loop.
 package class TopicSubscription {
     /// The options. A change applies from the next publication on, and no publication is lost.
     ///
-    /// Unchecked, because it is read for each delivery and all access is on one loop.
+    /// The exclusivity is unchecked, because the property is read for each delivery, and all access is on one loop.
     @exclusivity(unchecked)
     package final var options: SubscriptionOptions {
         didSet {
@@ -18,7 +18,7 @@ package class TopicSubscription {
         }
     }
 
-    /// The options needed for each delivery.
+    /// The options that are needed for each delivery.
     @exclusivity(unchecked)
     private final var traits: Traits
 
@@ -43,14 +43,14 @@ package class TopicSubscription {
 
     /// The ``SubscriptionOptions/qos`` of the options.
     package final var qos: QoS { QoS(rawValue: traits.rawValue & 3) ?? .atMostOnce }
-    /// Whether the subscriber's own publications are not delivered with these options, but through ``own``.
+    /// Whether the subscriber's own publications are delivered through ``own`` instead of with these options.
     package final var isOwnApart: Bool { traits.contains(.isOwnApart) }
-    /// If ``isOwnApart`` is true: the subscription for the subscriber's own publications; nil: they are left out.
+    /// The subscription for the subscriber's own publications, if ``isOwnApart`` is true; nil if they are left out.
     package var own: TopicSubscription? { nil }
     /// Whether ``SubscriptionOptions/isLiveAtMostOnceOnly`` is set in the options.
     package final var isLiveAtMostOnceOnly: Bool { traits.contains(.isLiveAtMostOnceOnly) }
-    /// Whether all deliveries are of the same form: the options have no identifiers, do not forward the retain flag,
-    /// and are not filtered.
+    /// Whether all deliveries have the same form. This is the case if there are no identifiers, the retain flag is not
+    /// forwarded, and the topics are not filtered.
     package final var isPlain: Bool { traits.contains(.isPlain) }
 
     // In this order of the properties, the object fits in 56 bytes.
@@ -76,17 +76,17 @@ package class TopicSubscription {
     /// Called when the options have changed, if the subscription is not among a filter's members.
     func optionsChanged() {}
 
-    /// The subscriber's identity: equal for subscriptions of one subscriber.
+    /// The subscriber's identity. It is equal for all subscriptions of one subscriber.
     var subscriberAddress: UInt { 0 }
 
     func deliver(_ delivery: Delivery) {}
 
     func deliver(_ run: DeliveryRun) { deliverOneByOne(run) }
 
-    /// Lets the subscriber's own publications be delivered through ``own``.
+    /// Makes the shard deliver the subscriber's own publications through ``own``.
     final func setOwnApart() { traits.insert(.isOwnApart) }
 
-    /// Returns one subscription that stands for several subscriptions of the same subscriber, including this one.
+    /// Returns one subscription that represents several subscriptions of the same subscriber, including this one.
     func merged(_ parts: [TopicSubscription], options: CombinedOptions) -> TopicSubscription { self }
 
     /// Releases the subscriber.
@@ -123,7 +123,7 @@ final class HeldSubscription<Subscriber: TopicSubscriber>: TopicSubscription {
     override func letGo() { subscriber.release() }
 }
 
-/// A route's replacement for several subscriptions of one subscriber.
+/// The subscription that replaces several subscriptions of one subscriber in a route.
 class MergedSubscription: TopicSubscription {
     private final let parts: [TopicSubscription]
     private final let ownPublications: TopicSubscription?
@@ -139,7 +139,7 @@ class MergedSubscription: TopicSubscription {
     override var own: TopicSubscription? { ownPublications }
 
     final var isAnyPartActive: Bool {
-        // A `for` loop would allocate where code is not optimised.
+        // A `for` loop would allocate memory in a build without optimization.
         var place = 0
         while place < parts.count {
             if parts[place].isActive { return true }
@@ -149,7 +149,8 @@ class MergedSubscription: TopicSubscription {
     }
 }
 
-/// A merged subscription that does not keep the subscriber alive. Its parts do this while one of them is active.
+/// A merged subscription that does not keep the subscriber alive. Its parts keep the subscriber alive while at least
+/// one of them is active.
 private final class UnheldSubscription<Subscriber: TopicSubscriber>: MergedSubscription {
     private let subscriber: Unmanaged<Subscriber>
 

@@ -14,7 +14,7 @@ struct TopicTable {
         routes.dropFirst(place).prefix(limit).lazy.compactMap { $0 }
     }
 
-    /// The number of places, with and without a topic.
+    /// The number of places, including places without a topic.
     var places: Int { routes.count }
 
     func find(_ name: TopicName) -> TopicRoute? {

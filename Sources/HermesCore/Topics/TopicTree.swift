@@ -4,28 +4,28 @@
 /// An index that finds the filters that match a topic. Each filter has a value that the owner chooses.
 ///
 /// The index is a trie over the levels of the filters. Nodes are records in one array, all edges are in one hash table,
-/// and level texts are stored once, so that each of a million filters takes tens of bytes and no object. Filters
-/// without wildcards are in a separate hash table. A search works on the bytes of the topic, allocates nothing that
-/// grows with the topic, and visits each node at most once. Its time is proportional to the number of nodes that match
-/// the first levels of the topic.
+/// and each level text is stored once. So each of a million filters needs only tens of bytes, and no object. Filters
+/// without wildcards are in a separate hash table. A search works on the bytes of the topic. It allocates no memory
+/// that grows with the topic, and visits each node at most once. Its time is proportional to the number of nodes that
+/// match the first levels of the topic.
 package struct TopicTree: Sendable {
     /// The owner's value for a filter, for example an index into an array of subscriber lists.
     package typealias Value = UInt32
 
     private struct Node {
         var parent: UInt32
-        /// The number of the level that leads here; ``plusLevel`` for `+`.
+        /// The number of the level that leads to this node; ``plusLevel`` for `+`.
         var level: UInt32
         /// The node after `+`; ``none`` if there is no such node.
         var plus: UInt32 = TopicTree.none
-        /// The number of edges to other nodes, `plus` included.
+        /// The number of edges to other nodes, including `plus`.
         var childCount: UInt32 = 0
         /// The value of the filter that ends here.
         var value: UInt32 = TopicTree.none
         /// The value of the filter that continues with `#` from here.
         var multiLevelValue: UInt32 = TopicTree.none
 
-        /// Whether there are edges other than `plus`.
+        /// Whether the node has edges for level texts.
         var hasNamedChildren: Bool { childCount > (plus == TopicTree.none ? 0 : 1) }
     }
 
@@ -52,7 +52,7 @@ package struct TopicTree: Sendable {
 
     package var isEmpty: Bool { count == 0 }
 
-    /// The number of records of all kinds in use; for tests and statistics.
+    /// The number of records of all kinds in use. It is for tests and statistics.
     package var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count + exact.count }
 
     /// Returns the value of a filter; nil if the filter is not in the tree.
@@ -67,8 +67,8 @@ package struct TopicTree: Sendable {
 
     /// Adds a filter or changes its value.
     ///
-    /// - Parameter value: anything but `UInt32.max`.
-    /// - Returns: the previous value.
+    /// - Parameter value: any number except `UInt32.max`.
+    /// - Returns: the previous value; nil if the filter is new.
     @discardableResult
     package mutating func insert(_ filter: TopicFilter, value: Value) -> Value? {
         precondition(value != Self.none, "UInt32.max stands for no value")
@@ -120,8 +120,8 @@ package struct TopicTree: Sendable {
         return topic.rawValue.withBytes { bytes in
             if !exact.isEmpty, let number = exact.number(of: bytes) { visit(exactValues[Int(number)]) }
             guard nodes.count > 1 || nodes[0].multiLevelValue != Self.none else { return 0 }
-            // The memory holds the numbers of the topic's levels, as deep as the tree, and a stack. On balance, a node
-            // adds at most one entry to the stack.
+            // The memory holds the numbers of the topic's levels, up to the depth of the tree, and a stack. Each
+            // visited node removes one entry from the stack and adds at most two.
             let size = depth + 2
             return withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 3 * size) { scratch in
                 let names = UnsafeMutableBufferPointer(rebasing: scratch[..<size])

@@ -8,7 +8,7 @@ package struct MessageTrace: Sendable {
     package let steps: [TraceStep]
 }
 
-/// A message, or a push of a back end, that was committed or refused; without its content.
+/// A message or a back end's push that was committed or refused. The content is not included.
 package struct TracedMessage: Sendable {
     /// The message's entry in an inbox.
     package struct Place: Sendable, Hashable {
@@ -18,26 +18,27 @@ package struct TracedMessage: Sendable {
 
     package let id: MessageID
     package let clientID: String?
-    /// The account that sent the message; nil: a back end.
+    /// The account that sent the message; nil if a back end sent it.
     package let sender: UserID?
     package let senderDevice: DeviceID?
-    /// The conversation of the message; nil: it is a push.
+    /// The conversation of the message; nil if it is a push.
     package let conversation: ConversationID?
-    /// When the message reached the core, in the time of ``TimeSource/uptime()``.
+    /// The time at which the message reached the core (``TimeSource/uptime()``).
     package let acceptedAt: Duration
-    /// When its commit was complete, in the same time.
+    /// The time at which the commit of the message was complete (``TimeSource/uptime()``).
     package let committedAt: Duration
-    /// When its commit was complete, on the wall clock.
+    /// The time at which the commit of the message was complete, on the wall clock.
     package let committedTime: Timestamp
-    /// The error with which it was refused; nil if it was committed.
+    /// The error with which the message was refused; nil if the message was committed.
     package let refusal: HermesError?
-    /// The number of inboxes to which it was appended. For a push to many accounts, it grows with each step of the
-    /// fan-out.
+    /// The number of inboxes to which the message was appended. For a push to many accounts, the number grows with each
+    /// step of the fan-out.
     package private(set) var recipients: Int
-    /// Its entries in the first ``MessageTraces/maxPlaces`` of these inboxes.
+    /// The message's entries in the first ``MessageTraces/maxPlaces`` of these inboxes.
     package private(set) var places: [Place] = []
 
-    /// - Returns: nil for a repetition, which changes nothing, and for any operation other than a message or a push.
+    /// - Returns: nil for a repetition, which changes nothing, and for an operation that is neither a message nor a
+    ///   push.
     init?(
         _ operation: WriteOperation,
         _ outcome: WriteOutcome,
@@ -77,17 +78,17 @@ package struct TracedMessage: Sendable {
         add(deliveries)
     }
 
-    /// Adds further inboxes to which it was appended.
+    /// Adds further inboxes to which the message was appended.
     mutating func add(_ deliveries: [InboxDelivery]) {
         recipients += deliveries.count
         let room = MessageTraces.maxPlaces - places.count
         places += deliveries.prefix(room).map { Place(user: $0.user, seq: $0.entry.seq) }
     }
 
-    /// When the message reached the core, on the wall clock.
+    /// The time at which the message reached the core, on the wall clock.
     package var acceptedTime: Timestamp { committedTime.advanced(by: acceptedAt - committedAt) }
 
-    /// Returns what a notification to this user is about: the message's conversation, or the id of the push.
+    /// Returns the subject of a notification to this user: the message's conversation, or the id of the push.
     func scope(for user: UserID) -> String {
         conversation.map { HandOffPlan.name(of: $0, for: user) } ?? id.description
     }

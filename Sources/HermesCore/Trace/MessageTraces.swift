@@ -3,27 +3,28 @@
 
 import Synchronization
 
-/// Remembers where the last messages and pushes went, for the operator: commit, delivery, acknowledgement, push. The
-/// traces are kept only in memory, and hold no contents.
+/// Remembers the commits, deliveries, acknowledgements and notifications of the last messages and pushes, for the
+/// operator. The traces are kept only in memory, and contain no contents of messages.
 ///
-/// A commit costs one lock for all its messages. A delivery to a connection costs one lock of the user's shard, however
-/// many entries it has. An acknowledgement also costs one such lock. Messages and steps are matched only when somebody
-/// searches.
+/// A commit takes one lock once for all its messages. A delivery to a connection takes the lock of the user's shard
+/// once, even for many entries. An acknowledgement also takes that lock once. Messages and steps are matched only when
+/// somebody searches.
 ///
-/// State: a `Mutex` around the messages, and one around the steps and times of each ``Shard``; no mutex is taken inside
-/// another.
+/// State: a `Mutex` around the messages, and a `Mutex` around the steps and times of each ``Shard``. No mutex is locked
+/// while another mutex is locked.
 package final class MessageTraces: Sendable {
-    /// The most messages that are remembered.
+    /// The maximum number of messages that are remembered.
     package static let maxMessages = 10_000
-    /// The most inbox entries that are remembered for each message, so that a large group costs little.
+    /// The maximum number of inbox entries that are remembered for each message. So a message to a large group costs
+    /// little.
     package static let maxPlaces = 16
-    /// The most messages that one search finds.
+    /// The maximum number of messages that one search finds.
     package static let maxFound = 20
-    /// The most steps of one message that a search finds.
+    /// The maximum number of steps of one message that a search finds.
     static let maxStepsFound = 200
     /// The number of shards. The steps of one user are all in the same shard.
     static let shardCount = 8
-    /// The most steps in one shard. A step takes some 100 bytes.
+    /// The maximum number of steps in one shard. A step needs about 100 bytes.
     static let maxStepsInShard = 8_192
 
     private final class Shard: Sendable {
@@ -63,8 +64,8 @@ package final class MessageTraces: Sendable {
     ///
     /// - Parameters:
     ///   - entries: the entries in order, without gaps.
-    ///   - head: the seq of the newest entry when the connection opened. The entries up to it waited for the device, so
-    ///     their delivery times are not recorded.
+    ///   - head: the seq of the newest entry when the connection opened. The entries up to this seq waited for the
+    ///     device, so their delivery times are not recorded.
     ///   - gateway: the name of the connection's listener.
     package func delivered(
         _ entries: ArraySlice<InboxEntry>,
@@ -105,7 +106,7 @@ package final class MessageTraces: Sendable {
     /// - Parameters:
     ///   - seqs: the entries that the notification stands for.
     ///   - scope: the conversation or the push that the notification is about. Entries among `seqs` that belong to
-    ///     others are not concerned.
+    ///     another conversation or push are ignored.
     func pushed(_ seqs: ClosedRange<UInt64>, _ user: UserID, _ device: DeviceID, scope: String?, result: String) {
         // The text comes from the push service, and may be long.
         let detail = String(decoding: result.utf8.prefix(200), as: UTF8.self)
@@ -118,7 +119,7 @@ package final class MessageTraces: Sendable {
 
     // MARK: Searching
 
-    /// Returns the messages with this id or client id, newest first.
+    /// Returns the messages with this id or client id, with the newest message first.
     package func find(_ text: String) -> [MessageTrace] {
         guard !text.isEmpty, text.utf8.count <= MessageService.maxClientIDBytes else { return [] }
         let id = MessageID(text)
@@ -149,7 +150,7 @@ package final class MessageTraces: Sendable {
     }
 
     /// Keeps only the first acknowledgement of each device, because acknowledgements are cumulative. An acknowledgement
-    /// counts only after a delivery to the device, because earlier steps may be forgotten.
+    /// counts only after a delivery to the device, because earlier steps may have been forgotten.
     private static func withFirstAcknowledgements(_ steps: [RecordedStep]) -> [RecordedStep] {
         var delivered: Set<DeviceID> = []
         var acknowledged: Set<DeviceID> = []
@@ -166,7 +167,7 @@ package final class MessageTraces: Sendable {
     }
 }
 
-/// A step in its recorded form: it is about entries of an inbox, not about a message.
+/// A step in its recorded form, which refers to entries of an inbox and not to a message.
 struct RecordedStep: Sendable {
     let kind: TraceStep.Kind
     let user: UserID
@@ -175,7 +176,7 @@ struct RecordedStep: Sendable {
     let last: UInt64
     let at: Duration
     let detail: String
-    /// For a push service's answer: the conversation's name, or the push's id.
+    /// For the answer of a push service, the name of the conversation or the id of the push.
     let scope: String?
 
     init(
@@ -211,7 +212,7 @@ struct RecordedStep: Sendable {
 struct TraceRing<Element: Sendable>: Sendable {
     private let capacity: Int
     private var elements: [Element] = []
-    /// The index of the next element, when the ring is full.
+    /// The index at which the next element is written when the ring is full.
     private var next = 0
 
     init(capacity: Int) { self.capacity = max(1, capacity) }
@@ -232,7 +233,7 @@ struct TraceRing<Element: Sendable>: Sendable {
         }
     }
 
-    /// Returns the elements that match, oldest first.
+    /// Returns the elements that match, with the oldest element first.
     func oldest(_ limit: Int, where matches: (Element) -> Bool) -> [Element] {
         var found: [Element] = []
         for index in elements.indices {
@@ -244,7 +245,7 @@ struct TraceRing<Element: Sendable>: Sendable {
         return found
     }
 
-    /// Returns the elements that match, newest first.
+    /// Returns the elements that match, with the newest element first.
     func newest(_ limit: Int, where matches: (Element) -> Bool) -> [Element] {
         var found: [Element] = []
         for index in elements.indices {

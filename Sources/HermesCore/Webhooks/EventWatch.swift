@@ -4,7 +4,7 @@
 import Foundation
 import Synchronization
 
-/// An event of the server, for everybody who watches at that moment. It is not stored.
+/// An event of the server, for everybody who watches at that moment. The event is not stored.
 package enum ServerEvent: Sendable, Hashable {
     /// The kinds of events. The raw values are their names; webhooks use the same names.
     package enum Kind: String, Sendable, CaseIterable {
@@ -72,7 +72,7 @@ package final class EventWatch: Sendable {
         happened(event())
     }
 
-    /// Passes on the messages among committed entries, each once, in the order of their ids.
+    /// Passes on the messages among committed entries, in the order of their ids. Each message is passed on once.
     func committed(_ entries: [UserID: [InboxEntry]]) {
         guard wants(.messageAccepted) else { return }
         var messages: [MessageID: Message] = [:]

@@ -46,7 +46,7 @@ package enum WebhookNotice: Sendable, Hashable {
 
     /// Returns the event as a JSON object.
     ///
-    /// - Parameter id: the id by which the receiver recognizes a repetition; nil: none.
+    /// - Parameter id: the id by which the receiver recognizes a repetition; nil if there is no id.
     func body(id: String?, at now: Timestamp) -> [UInt8] {
         Body(
             id: id,

@@ -10,14 +10,14 @@ package final class WebhookOutbox: Sendable {
     /// The counts since the start of the process.
     package struct Statistics: Sendable, Hashable {
         package internal(set) var queued: UInt64 = 0
-        /// The events that were dropped because too many waited, in the store or in memory, or because the store
-        /// refused them.
+        /// The number of events that were dropped because too many events waited in the store or in memory, or because
+        /// the store refused them.
         package internal(set) var dropped: UInt64 = 0
 
         package init() {}
     }
 
-    /// A notice that is to be stored, with the time at which it was accepted.
+    /// A notice that must be stored, with the time at which it was accepted.
     private struct Noted {
         let notice: WebhookNotice
         let time: Timestamp
@@ -28,7 +28,7 @@ package final class WebhookOutbox: Sendable {
         var ids = MessageIDGenerator()
         var statistics = Statistics()
 
-        /// Puts back notices that could not be stored. If too many notices then wait, the newest are dropped.
+        /// Puts back notices that could not be stored. If too many notices then wait, the newest notices are dropped.
         mutating func putBack(_ batch: [Noted]) {
             waiting.insert(contentsOf: batch, at: 0)
             let surplus = max(0, waiting.count - WebhookOutbox.maxWaiting)
@@ -37,16 +37,16 @@ package final class WebhookOutbox: Sendable {
         }
     }
 
-    /// The largest number of notices that wait to be stored.
+    /// The maximum number of notices that wait to be stored.
     private static let maxWaiting = 20_000
-    /// The most notices that are stored in one transaction. The number is limited because commits wait for the
-    /// transaction.
+    /// The maximum number of notices that are stored in one transaction. The number is limited because commits wait for
+    /// the transaction.
     private static let batch = 200
-    /// The pause after which the waiting notices are tried again when the store has failed.
+    /// The pause between a failure of the store and the next attempt to store the waiting notices.
     private static let pause = Duration.seconds(1)
 
     package let store: any WebhookStore
-    /// Signalled when this process has something to post.
+    /// Signalled when this process has events to post.
     package let stored = WakeUp()
     private let kinds: Set<WebhookNotice.Kind>
     private let limit: Int
@@ -57,8 +57,8 @@ package final class WebhookOutbox: Sendable {
 
     /// - Parameters:
     ///   - kinds: the enabled kinds. Notices of other kinds are ignored.
-    ///   - limit: the number of events that may wait in the store.
-    ///   - cluster: this process as a member of a cluster; nil: it is the only process.
+    ///   - limit: the maximum number of events that may wait in the store.
+    ///   - cluster: this process as a member of a cluster; nil if it is the only process.
     package init(
         store: any WebhookStore,
         kinds: Set<WebhookNotice.Kind>,
@@ -72,7 +72,7 @@ package final class WebhookOutbox: Sendable {
         self.time = time
         self.cluster = cluster
         cluster?.webhooksStored.observe { [stored] in stored.signal() }
-        // From now on, this node may be the one that posts.
+        // From now on, this node may be the node that posts the events.
         cluster?.repaired.observe { [stored] in stored.signal() }
     }
 
@@ -88,7 +88,7 @@ package final class WebhookOutbox: Sendable {
 
     package var statistics: Statistics { state.withLock { $0.statistics } }
 
-    /// Accepts a notice and returns at once; ``run()`` stores it shortly after.
+    /// Accepts a notice and returns at once; ``run()`` stores the notice shortly afterwards.
     package func note(_ notice: WebhookNotice) {
         guard wants(notice.kind) else { return }
         let now = time.now()
@@ -103,11 +103,12 @@ package final class WebhookOutbox: Sendable {
         if isFirst { noted.signal() }
     }
 
-    /// Stores notices; they are in the queue when it returns. Many notices are stored in several transactions: after an
-    /// error, the first ones may be in the queue. If the caller tries again, they come again with other ids.
+    /// Stores notices. When the call returns, they are in the queue. Many notices are stored in several transactions,
+    /// so the first notices may be in the queue even after an error. If the caller tries again, these notices are
+    /// queued again with other ids.
     ///
-    /// - Parameter marks: see ``WebhookStore/appendWebhooks(_:marks:limit:)``. They are stored together with the last
-    ///   notices.
+    /// - Parameter marks: see ``WebhookStore/appendWebhooks(_:marks:limit:)``. The marks are stored together with the
+    ///   last notices.
     package func append(_ notices: [WebhookNotice], marks: [UserID: UInt64]) async throws(HermesError) {
         let now = time.now()
         var rest = notices.map { Noted(notice: $0, time: now) }[...]
@@ -133,9 +134,10 @@ package final class WebhookOutbox: Sendable {
         if !events.isEmpty { tellStored() }
     }
 
-    /// Queues an event again, under the id by which the receiver recognizes a repetition.
+    /// Queues an event again, with the same id, so that the receiver recognizes the repetition.
     package func append(again event: WebhookEvent) async throws(HermesError) {
-        // With the new time of creation, the event is due at once, and is given up as late as a new event.
+        // With the new time of creation, the event is due at once, and the server retries it for as long as a new
+        // event.
         let event = WebhookEvent(id: event.id, user: event.user, createdAt: time.now(), body: event.body)
         let dropped = try await store.appendWebhooks([event], marks: [:], limit: limit)
         state.withLock { state in
@@ -157,13 +159,13 @@ package final class WebhookOutbox: Sendable {
         }
     }
 
-    /// Stores the accepted notices. If the store fails for now, the rest waits for the next call. Notices that cannot
-    /// be stored for another reason are dropped and counted.
+    /// Stores the accepted notices. If the store fails temporarily, the remaining notices wait for the next call.
+    /// Notices that cannot be stored for another reason are dropped and counted.
     package func flush() async { _ = await storeWaiting() }
 
     /// Stores the accepted notices.
     ///
-    /// - Returns: false if the store failed for now, so that notices still wait.
+    /// - Returns: false if the store failed temporarily, so that notices still wait.
     private func storeWaiting() async -> Bool {
         while !Task.isCancelled {
             let batch = state.withLock { state in
@@ -188,6 +190,6 @@ package final class WebhookOutbox: Sendable {
 }
 
 extension HermesError {
-    /// Whether the same request may succeed later: the code is one of 3000…3999.
+    /// Whether the same request may succeed later: its code is from 3000 to 3999.
     fileprivate var isTemporary: Bool { code.rawValue / 1000 == 3 }
 }

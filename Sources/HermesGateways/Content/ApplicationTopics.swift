@@ -18,10 +18,10 @@ package enum ApplicationTopics {
         contains(topic.rawValue) ? MessageParts.count(json: payload) : 0
     }
 
-    /// Checks a publication before it is published. Only publications to these topics and to rooms are examined. Every
-    /// protocol that publishes to topics calls this function, also for wills.
+    /// Checks a publication before it is published. Only publications to application topics and to rooms are
+    /// examined. Every protocol that publishes to topics calls this function. MQTT also calls it for wills.
     ///
-    /// - Throws: `.invalidArgument`, `.tooLarge` if the payload cannot be sent to the clients of the topic.
+    /// - Throws: `.invalidArgument` or `.tooLarge` if the payload cannot be sent to the clients of the topic.
     package static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
         try RoomLimits.check(topic, payload)
         for form in GatewayCatalog.applicationTopics { try form.check(topic, payload) }
@@ -36,6 +36,6 @@ package protocol ApplicationTopicForm: SendableMetatype {
 
     /// Checks a publication before it is published. A publication to any other topic is accepted.
     ///
-    /// - Throws: `.invalidArgument`, `.tooLarge` if the payload cannot be sent to the protocol's clients.
+    /// - Throws: `.invalidArgument` or `.tooLarge` if the payload cannot be sent to the protocol's clients.
     static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError)
 }

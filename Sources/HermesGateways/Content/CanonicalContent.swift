@@ -12,15 +12,15 @@ enum CanonicalContent {
     static let maxTextBytes = 65_536
     /// The longest URL, in bytes. Signed URLs are long.
     private static let maxURLBytes = 4_096
-    /// The longest label of a place or name of a file, in bytes.
+    /// The longest label of a place, and the longest name of a file, in bytes.
     private static let maxNameBytes = 256
-    /// The longest type of custom content or name of an emoticon, in bytes.
+    /// The longest type of custom content, and the longest name of an emoticon, in bytes.
     private static let maxTypeBytes = 64
     static let maxAttributes = 32
-    /// The most bytes of the keys and values of all attributes together.
+    /// The maximum total size of the keys and values of all attributes, in bytes.
     static let maxAttributeBytes = 4_096
 
-    /// The prefix of the custom types that only the server assigns. These types name the contents of IMPB that have no
+    /// The prefix of the custom types that only the server assigns. These types identify IMPB contents that have no
     /// canonical form.
     static let ownTypePrefix = "impb/"
 
@@ -53,12 +53,12 @@ enum CanonicalContent {
         return encoded(content)
     }
 
-    /// Checks the lengths of a content's fields, and the bytes of custom content.
+    /// Checks the lengths of the content's fields, and the bytes of custom content.
     ///
-    /// In JSON, the bytes are written in base64. So the check of the JSON's text does not see them, but clients of IMPB
-    /// and QSIOP get them as text.
+    /// In JSON, the bytes are written in base64, so the check of the JSON text does not cover them. But clients of
+    /// IMPB and QSIOP get the bytes as text.
     ///
-    /// - Throws: `.tooLarge`; `.invalidArgument` if the bytes hold too many combining marks in a row
+    /// - Throws: `.tooLarge`; `.invalidArgument` if the bytes contain too many combining marks in a row
     ///   (``StreamSafeText``).
     private static func check(_ kind: Hermes_V1_Content.OneOf_Kind?) throws(HermesError) {
         func check(_ field: String, _ length: Int, _ limit: Int) throws(HermesError) {
@@ -109,9 +109,9 @@ enum CanonicalContent {
     }
 }
 
-/// A content in decoded form. All translations of the content share it.
+/// Content in decoded form. All translations of the content share it.
 final class CanonicalReading: ContentReading {
-    /// Nil if the bytes are not a content.
+    /// Nil if the bytes are not valid content.
     let content: Hermes_V1_Content?
 
     init(_ bytes: [UInt8]) {
@@ -120,8 +120,8 @@ final class CanonicalReading: ContentReading {
     }
 
     static func of(_ content: MessageContent) -> CanonicalReading {
-        // No other type implements `ContentReading`. If one did, the bytes would be decoded again, with the right
-        // result.
+        // No other type implements `ContentReading`. If another type did, the bytes would be decoded again, and the
+        // result would still be correct.
         content.reading(CanonicalReading.init) as? CanonicalReading ?? CanonicalReading(content.bytes)
     }
 }

@@ -5,16 +5,16 @@ import Foundation
 import HermesCore
 import HermesWire
 
-// Translates inbox entries to the schema `hermes.v1`. Gateways share this translation. IMPB has a form of its own for
-// most kinds of event, and shows the other kinds in this schema.
+// Translates inbox entries to the schema `hermes.v1`. Gateways share this translation. IMPB has its own form for most
+// kinds of events, and uses this schema for the other kinds.
 
 extension Hermes_V1_Event {
-    /// Creates the form of an entry that the device of `principal` gets.
+    /// Creates the form in which the device of `principal` gets an entry.
     init(_ entry: InboxEntry, reader principal: Principal) {
         self.init()
         seq = entry.seq
         serverTimeMs = entry.committedAt.rawValue
-        // An entry for another device has no kind: it has a seq, but there is nothing to show.
+        // If the entry is for another device, the event has a seq but no kind, because there is nothing to show.
         if entry.event.isFor(principal.device) { event = OneOf_Event(entry.event, reader: principal.user) }
     }
 }
@@ -130,7 +130,7 @@ extension Hermes_V1_Expired {
     }
 }
 
-// MARK: - Their parts
+// MARK: - Parts of the kinds
 
 extension Hermes_V1_Conversation {
     init(_ conversation: ConversationID, reader: UserID) {

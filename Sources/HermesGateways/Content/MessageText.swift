@@ -7,7 +7,7 @@ import SwiftProtobuf
 
 /// Converts text to message contents, and message contents to text or JSON, mainly for the HTTP API.
 package enum MessageText {
-    /// The longest text, in bytes. The limit of a content (`limits.message`) may be lower.
+    /// The longest text, in bytes. The limit on the content of a message (`limits.message`) may be lower.
     package static let maxBytes = CanonicalContent.maxTextBytes
 
     /// Encodes a text as the content of a message.
@@ -26,7 +26,7 @@ package enum MessageText {
 
     /// Returns the content as the JSON of `hermes.v1.Content`.
     package static func json(of content: MessageContent) -> String {
-        // Cannot fail: all values have a JSON form.
+        // This cannot fail, because all values have a JSON form.
         (try? CanonicalContent.parsed(content).jsonString()) ?? "{}"
     }
 }

@@ -5,11 +5,12 @@ import HermesCore
 
 /// Checks the ids in clients' requests. All protocols refuse a wrong id with the same text.
 enum RequestedIDs {
-    /// The refusal of a place in a list that is no uid.
+    /// The error for a place in a list that is not a uid.
     static let badPlace = HermesError(.invalidArgument, "a uid is 1 to 2^31-1")
     static let badGroup = HermesError(.invalidArgument, "a group's id is 1 to 2^31-1")
 
-    /// Returns the account id for a number. A number that no account can have is treated like one that no account has.
+    /// Returns the account id for a number. A number that cannot be an account id is treated like the id of an
+    /// unknown account.
     ///
     /// - Throws: `.notFound`.
     static func user(_ uid: some BinaryInteger) throws(HermesError) -> UserID {
@@ -99,7 +100,7 @@ enum RequestedIDs {
         return id
     }
 
-    /// Checks uids, and how many there are.
+    /// Checks uids and their count, and returns the account ids.
     ///
     /// - Throws: `.tooLarge`; `.notFound` for a uid that no account can have.
     static func users(_ uids: [UInt32]) throws(HermesError) -> [UserID] {

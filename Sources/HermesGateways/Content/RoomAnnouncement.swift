@@ -18,7 +18,7 @@ package enum RoomAnnouncement {
         try publication(RoomEvent(.noticed(text, at: now), in: room, place: place))
     }
 
-    /// Creates the publication of a text that the room shows as sent by `name`.
+    /// Creates the publication of a text. The room shows `name` as the sender of the text.
     ///
     /// - Throws: `.tooLarge`.
     package static func text(_ text: String, from name: String, to room: RoomName) throws(HermesError) -> Publication {

@@ -16,8 +16,9 @@ extension Publication {
 }
 
 extension RoomEvent {
-    /// Reads the event in a publication to a room; nil if the topic is not a room's topic, or the payload cannot be
-    /// read. A plain payload cannot be read as text if it holds too many combining marks in a row (``StreamSafeText``).
+    /// Reads the event in a publication to a room; nil if the topic is not a room's topic, or if the payload cannot
+    /// be read. A plain payload cannot be read as text if it contains too many combining marks in a row
+    /// (``StreamSafeText``).
     package init?(_ publication: Publication) {
         if publication.kind == .plain, !StreamSafeText.isSafe(publication.payload) { return nil }
         self.init(publication, payloads: GatewayCatalog.roomPayloads)

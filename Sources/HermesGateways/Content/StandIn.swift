@@ -4,8 +4,8 @@
 import HermesWire
 
 /// The replacement for an inbox entry that is too large for the recipient's protocol, or for the limit that the
-/// recipient has set. It names the kind and the size of the entry. The entry keeps its id and its place in the inbox,
-/// and recipients that can accept the whole entry get it.
+/// recipient has set. The stand-in states the kind and the size of the entry. The entry keeps its id and its place in
+/// the inbox, and recipients that can accept the whole entry get it.
 ///
 /// The value is the same for all protocols. Each protocol writes it in its own form: IMPB as a text with two
 /// attributes, QSIOP as two properties with as much of the text as fits, MQTT as `oversized`.
@@ -17,7 +17,7 @@ struct StandIn: Hashable {
     let entry: String
     /// The kind of the message's content, in one word. If the entry has no content, this is the same as ``entry``.
     let kind: String
-    /// The size in bytes: of the message's content, or of the whole entry if it has no content.
+    /// The size of the message's content, in bytes. If the entry has no content, this is the size of the whole entry.
     let bytes: Int
 
     private init(entry: String, kind: String, bytes: Int) {
@@ -26,7 +26,9 @@ struct StandIn: Hashable {
         self.bytes = bytes
     }
 
-    /// Creates the stand-in for the content of a message. The content has this many bytes.
+    /// Creates the stand-in for the content of a message.
+    ///
+    /// - Parameter bytes: the size of the content.
     init(for content: Hermes_V1_Content, bytes: Int) {
         entry = "message"
         kind =
@@ -45,7 +47,8 @@ struct StandIn: Hashable {
 
     /// Creates the stand-in for an inbox entry.
     ///
-    /// - Parameter packetBytes: the entry's length on the wire. It is the stand-in's size if the entry has no content.
+    /// - Parameter packetBytes: the entry's length on the wire. If the entry has no content, the stand-in states this
+    ///   length as the size.
     init(for event: Hermes_V1_Event, packetBytes: Int) {
         if case .message(let message) = event.event {
             let bytes: [UInt8]? = try? message.content.wireBytes()

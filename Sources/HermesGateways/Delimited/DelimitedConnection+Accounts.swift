@@ -84,7 +84,7 @@ extension DelimitedConnection {
                 answer(id, result, own: principal.user)
             }
         case .changePassword(let change):
-            // Two charges: the server checks the old password and hashes the new one.
+            // This is charged twice, because the server checks the old password and hashes the new one.
             connection.charge(.password)
             connection.charge(.password)
             let token = sender.login.tokenHash

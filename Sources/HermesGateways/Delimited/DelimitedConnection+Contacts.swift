@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// Requests that ask for, answer, end, block and list contacts.
+/// Requests that add, answer, remove, block, unblock and list contacts.
 extension DelimitedConnection {
     func contact(_ request: Hermes_V1_ContactRequest, id: UInt64, from sender: Sender) {
         switch request.request {
@@ -54,7 +54,7 @@ extension DelimitedConnection {
         let contacts = messenger.contacts
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            // This reads one contact more than requested, to know whether more follow.
+            // This reads one more contact than requested, to find out whether more follow.
             let found = try await contacts.contacts(of: user, after: after, limit: limit + 1)
             return (found, try await contacts.online(among: found.map(\.account.id), for: user))
         } then: { [self] (result: Result<(found: [Contact], online: Set<UserID>), HermesError>) in

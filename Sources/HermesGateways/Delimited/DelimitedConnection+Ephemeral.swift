@@ -9,7 +9,7 @@ extension DelimitedConnection {
     func typing(_ request: Hermes_V1_Typing, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
         let user = sender.principal.user
-        // The limit on signs of typing is checked before anything is read from the store.
+        // The limit on typing events is checked before anything is read from the store.
         let now = messenger.time.now()
         guard messenger.typing.admits(conversation, by: user, isStopped: request.stopped, now: now) else {
             return succeed(id)
@@ -56,7 +56,7 @@ extension DelimitedConnection {
         guard asked.count <= 1_000, request.unwatchUids.count <= 1_000 else {
             return fail(id, HermesError(.tooLarge, "name at most 1,000 uids"))
         }
-        // A uid that no account can have is offline, like one that no account has.
+        // A uid that no account can have is shown as offline, like the uid of an unknown account.
         let watched = asked.compactMap { UserID($0) }
         let unwatched = request.unwatchUids.compactMap { UserID($0) }
         connection.charge(.watched(asked.count + request.unwatchUids.count))
@@ -94,18 +94,18 @@ extension DelimitedConnection {
         }
     }
 
-    /// The most bytes of the reason for a signal's end.
+    /// The largest size of the reason for a signal's end, in bytes.
     private static let maxSignalReason = 256
-    /// The most bytes of a signal's data.
+    /// The largest size of a signal's data, in bytes.
     private static let maxSignalData = 16_384
-    /// The most bytes of a whole signal.
+    /// The largest size of a whole signal, in bytes.
     private static let maxSignalBytes = maxSignalData + 1_024
 
     func signal(_ request: Hermes_V1_Signal, id: UInt64, from sender: Sender) {
         guard request.signal != nil else {
             return fail(id, HermesError(.invalidArgument, "a signal needs one of address, data and end"))
         }
-        // A uid that no account can have gets the answer that a stranger gets.
+        // A uid that no account can have gets the same answer as the uid of a stranger.
         guard let peer = UserID(request.toUid) else { return fail(id, Messenger.notAContact) }
         guard (1...64).contains(request.sessionID.utf8.count) else {
             let code: HermesError.Code = request.sessionID.isEmpty ? .invalidArgument : .tooLarge
@@ -151,7 +151,7 @@ extension DelimitedConnection {
         }
         var packet = Hermes_V1_Packet()
         packet.ephemeral = ephemeral
-        // If the client does not keep up, this packet may be dropped, because it matters only now.
+        // If the client does not keep up, this packet may be dropped, because it is useful only at this moment.
         write(packet, .presence)
     }
 }

@@ -69,7 +69,7 @@ extension DelimitedConnection {
         let groups = messenger.groups
         let user = sender.principal.user
         connection.ask { () async throws(HermesError) in
-            // This reads one group more than requested, to know whether more follow.
+            // This reads one more group than requested, to find out whether more follow.
             try await groups.groups(of: user, after: after, limit: limit + 1)
         } then: { [self] result in
             switch result {

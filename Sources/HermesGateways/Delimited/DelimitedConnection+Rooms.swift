@@ -5,7 +5,7 @@ package import HermesCore
 import HermesWire
 import NIOCore
 
-/// Rooms, shared with the clients of all protocols.
+/// Rooms. The clients of all protocols share them.
 extension DelimitedConnection: TopicSubscriber {
     // MARK: Requests
 
@@ -75,8 +75,8 @@ extension DelimitedConnection: TopicSubscriber {
 
     /// Leaves all rooms.
     ///
-    /// - Parameter isServerStopping: whether the server stops. If so, the other members are not notified, because
-    ///   everybody leaves at once.
+    /// - Parameter isServerStopping: whether the server is stopping. If so, the other members are not notified,
+    ///   because everybody leaves at once.
     func leave(_ rooms: RoomMemberships<TopicSubscription>, as user: UserID?, isServerStopping: Bool) {
         var rooms = rooms
         let left = rooms.leaveAll()
@@ -90,8 +90,8 @@ extension DelimitedConnection: TopicSubscriber {
         in room: RoomName,
         as user: UserID?
     ) {
-        // This cannot fail, because every member can be encoded. If it failed, the others would continue to see the
-        // member.
+        // This cannot fail, because every member can be encoded. If it failed, the other members would continue to
+        // see this member.
         guard let farewell = membership.farewell,
             let publication = try? Publication(RoomEvent(farewell, in: room, sender: user))
         else { return }
@@ -115,7 +115,7 @@ extension DelimitedConnection: TopicSubscriber {
     private func remove(from room: RoomName, _ removal: RoomRemoval) {
         // This cannot fail, because the callers have checked that the connection is in the room.
         guard (try? leave(room)) != nil else { return }
-        // The connection no longer gets the room's events, so the client is told directly.
+        // The connection no longer gets the room's events, so the client is notified directly.
         write(DelimitedRoomTranslation.packet(for: RoomEvent(.kicked(removal), in: room)))
     }
 

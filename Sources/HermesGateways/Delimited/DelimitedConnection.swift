@@ -6,7 +6,7 @@ package import HermesCore
 package import HermesWire
 import NIOCore
 
-/// One connection of the native protocol. Lives on its event loop.
+/// One connection of the native protocol. It is used only on its event loop.
 package final class DelimitedConnection: GatewayConnection {
     package typealias Decoder = DelimitedFrameDecoder
 
@@ -14,7 +14,7 @@ package final class DelimitedConnection: GatewayConnection {
     let environment: GatewayEnvironment
     /// The authenticated origin of requests; nil before authentication and after the end.
     private var sender: Sender?
-    /// The connection's rooms; nil until it enters a room. Most connections never enter one.
+    /// The connection's rooms; nil until it enters a room. Most connections never enter a room.
     var rooms: RoomMemberships<TopicSubscription>?
     /// The uptime when the client last reported its statistics; nil if it never did.
     var lastReport: Duration?
@@ -33,7 +33,7 @@ package final class DelimitedConnection: GatewayConnection {
     enum Carriage {
         case carried
         /// The peer can accept neither the packet nor a stand-in for it. If the packet is an inbox entry, the entry
-        /// counts as taken.
+        /// counts as acknowledged when all entries before it are acknowledged.
         case leftOut
     }
 
@@ -63,7 +63,7 @@ package final class DelimitedConnection: GatewayConnection {
 
     // MARK: Frames
 
-    /// Creates the decoder. A frame consists of the length of its body, as a varint, and the body, a
+    /// Creates the decoder. A frame is the length of its body as a varint, followed by the body, which is a
     /// `hermes.v1.Packet`. If the length is above `maxFrameBytes`, the connection ends.
     package func makeDecoder(maxFrameBytes: Int) -> DelimitedFrameDecoder {
         DelimitedFrameDecoder(maxFrameBytes: maxFrameBytes, takesText: connection.isWebSocket)
@@ -74,7 +74,7 @@ package final class DelimitedConnection: GatewayConnection {
         if isJSON { connection.charge(.json(frame.body.readableBytes)) }
         let packet: Hermes_V1_Packet
         do {
-            // At most `MessageParts.max` parts, which are counted and charged before the body is parsed.
+            // A packet has at most `MessageParts.max` parts. They are counted and charged before the body is parsed.
             packet = try frame.packet { connection.charge(.parts($0)) }
         } catch {
             return connection.end(.malformed(error))
@@ -219,7 +219,7 @@ package final class DelimitedConnection: GatewayConnection {
 
     /// Binds the connection to an account.
     ///
-    /// - Parameter window: the number of entries that may be written and not acknowledged.
+    /// - Parameter window: the largest number of entries that may be written but not yet acknowledged.
     func authenticated(_ login: Login, after cursor: UInt64, window: Int = 1_024) {
         connection.authenticated()
         connection.account = login.principal.user
@@ -232,8 +232,8 @@ package final class DelimitedConnection: GatewayConnection {
             write: { [unowned self] entry in write(entry) }
         )
         sender = Sender(login: login, link: link)
-        // A device may open its inbox again long after its login. At that time its cursor may be past the inbox's head
-        // at the login.
+        // A device may open its inbox again long after its login. By then, its cursor may be past the head that the
+        // inbox had at the login.
         link.open(after: cursor, head: max(login.position.head, cursor))
     }
 
@@ -282,22 +282,22 @@ package final class DelimitedConnection: GatewayConnection {
 
     package func becameWritable() { sender?.link.becameWritable() }
 
-    /// Continues to write entries, because the peer may be able to accept another one (``Carrier/freeSlots``).
+    /// Continues to write entries, because the peer may be able to accept another entry (``Carrier/freeSlots``).
     func roomChanged() { sender?.link.roomChanged() }
 
-    /// Takes committed entries. ``InboxFeed`` decides which of them are written now. The link writes these as long as
-    /// the output queue has room; all others stay in the store, and are read again later.
+    /// Handles committed entries. ``InboxFeed`` decides which of them are written now. The link writes those entries
+    /// while the output queue has room. All other entries stay in the store, and are read again later.
     package func inboxAdvanced(_ entries: [InboxEntry]) { sender?.link.advanced(entries) }
 }
 
 // MARK: - Messages and the inbox
 extension DelimitedConnection {
-    /// Sends a message. This is the hot path: it starts no task, and does not wait for the commit.
+    /// Sends a message. This function is on the hot path. It starts no task, and does not wait for the commit.
     ///
     /// ``CanonicalContent`` checks the lengths of the content's fields, and encodes the content in the form that is
     /// stored. `Connection.send` charges the content's bytes once more, for the commit. It pauses reading while too
-    /// many messages are unanswered, and calls ``MessageService/send(_:from:completion:)``. Its completion posts the
-    /// result to this loop, where it arrives in ``sent(_:_:)``.
+    /// many messages are unanswered, and calls ``MessageService/send(_:from:completion:)``. The completion of that
+    /// call posts the result to this loop. The result arrives in ``sent(_:_:)``.
     func send(_ request: Hermes_V1_Send, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.to, id: id, from: sender) else { return }
         let content: MessageContent
@@ -321,8 +321,8 @@ extension DelimitedConnection {
         }
     }
 
-    /// Returns the conversation that a request names. If it is not valid, this function writes an error and returns
-    /// nil.
+    /// Returns the conversation that a request names. If the conversation is not valid, this function writes an error
+    /// and returns nil.
     func conversation(_ conversation: Hermes_V1_Conversation, id: UInt64, from sender: Sender) -> ConversationID? {
         do throws(HermesError) {
             return try DelimitedTranslation.conversation(conversation, of: sender.principal.user)

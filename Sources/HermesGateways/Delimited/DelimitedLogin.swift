@@ -63,7 +63,7 @@ struct DelimitedLogin: Sendable {
         )
     }
 
-    /// The name that the client gives; nil if it shows a token.
+    /// The name that the client gives; nil if the client presents a token.
     var userName: String? {
         switch proof {
         case .registration(let nickName, _, _), .credential(.password(let nickName, _)): nickName
@@ -71,7 +71,7 @@ struct DelimitedLogin: Sendable {
         }
     }
 
-    /// The name of the account that is to be created; nil if this is not a registration, or if the name is not valid.
+    /// The name of the account to create; nil if this is not a registration, or if the name is not valid.
     var newName: NickName? {
         guard case .registration(let text, _, _) = proof else { return nil }
         return try? NickName(new: text)
@@ -105,8 +105,8 @@ struct DelimitedLogin: Sendable {
 
     /// Returns the answer to the client, and the seq after which the delivery of its inbox continues.
     ///
-    /// If the client shows the ticket of a stopped server, this function counts the ticket. If the client says that it
-    /// has more entries than it has acknowledged, this function acknowledges these entries.
+    /// If the client presents the ticket of a stopped server, this function counts the ticket. If the client says
+    /// that it has more entries than it has acknowledged, this function acknowledges these entries.
     func welcome(
         _ login: Login,
         on connection: Connection,
@@ -119,8 +119,8 @@ struct DelimitedLogin: Sendable {
                 .increment()
         }
         // If client and server refer to the same store, the client's record of its place takes precedence over the
-        // server's record. A cursor past the end of the inbox belongs to entries that the store has lost; their seqs
-        // are assigned again.
+        // server's record. A cursor past the end of the inbox belongs to entries that the store has lost. The seqs of
+        // these entries are assigned again.
         let isSameEpoch = place.epoch != 0 && place.epoch == login.position.epoch
         let isLost = isSameEpoch && place.acknowledged > login.position.head
         let isSameStore = isSameEpoch && !isLost

@@ -10,12 +10,12 @@ typealias WireMessage = SwiftProtobuf.Message
 
 /// Translates room events to packets.
 enum DelimitedRoomTranslation {
-    /// Returns a complete frame with the event in a publication; empty if the publication has no event that can be
-    /// read.
+    /// Returns a complete frame with the event in a publication; an empty buffer if the publication has no readable
+    /// event.
     static func frame(for publication: Publication) -> ByteBuffer {
         var frame = ByteBuffer()
         guard let packet = packet(for: publication) else { return frame }
-        // Cannot fail: the message has no required fields and is far below 4 GiB.
+        // This cannot fail, because the message has no required fields and is far below 4 GiB.
         try? DelimitedFrame.write(packet, into: &frame)
         return frame
     }
@@ -24,7 +24,7 @@ enum DelimitedRoomTranslation {
     static func jsonFrame(for publication: Publication) -> ByteBuffer {
         var frame = ByteBuffer()
         guard let packet = packet(for: publication) else { return frame }
-        // Cannot fail: every room event has a JSON form.
+        // This cannot fail, because every room event has a JSON form.
         try? DelimitedFrame.write(json: packet, into: &frame)
         return frame
     }

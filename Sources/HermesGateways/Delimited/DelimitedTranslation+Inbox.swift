@@ -50,7 +50,8 @@ extension DelimitedTranslation {
         return try RequestedIDs.conversation(named, of: user)
     }
 
-    /// Returns the place after which a page of the conversations of `user` begins; nil if it begins with the first.
+    /// Returns the place after which a page of the conversations of `user` begins; nil if the page begins with the
+    /// first conversation.
     ///
     /// - Throws: `.invalidArgument`.
     private static func place(
@@ -58,7 +59,7 @@ extension DelimitedTranslation {
         of user: UserID
     ) throws(HermesError) -> ConversationPlace? {
         guard request.hasAfter else { return nil }
-        // A place is a number: there need not be such an account, but the number must be a uid.
+        // A place is only a number. The account need not exist, but the number must be a valid uid.
         if case .uid(let uid) = request.after.target, UserID(uid) == nil { throw RequestedIDs.badPlace }
         return ConversationPlace(try conversation(request.after, of: user), of: user)
     }

@@ -6,8 +6,8 @@ import HermesWire
 
 /// Translates between the core and `hermes.v1`.
 enum DelimitedTranslation {
-    /// The length of the window for reconnects after a shutdown, in milliseconds. It keeps the clients from returning
-    /// all at once.
+    /// The time over which clients spread their reconnects after a shutdown, in milliseconds. It prevents all clients
+    /// from reconnecting at once.
     static let reconnectWindow: UInt32 = 15_000
 
     static func error(_ error: HermesError) -> Hermes_V1_Error {

@@ -28,7 +28,7 @@ enum IMPBApplication: ApplicationTopicForm {
 
     /// Checks a publication before it is published.
     ///
-    /// - Throws: `.invalidArgument`, `.tooLarge` if the publication is a broadcast that cannot be sent.
+    /// - Throws: `.invalidArgument` or `.tooLarge` if the publication is a broadcast that cannot be sent.
     static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
         guard topic.rawValue == broadcast else { return }
         _ = try CanonicalContent.validated(try content(of: payload)).get()
@@ -43,8 +43,8 @@ enum IMPBApplication: ApplicationTopicForm {
         return payload
     }
 
-    /// Returns the frame of a broadcast; empty if the payload is not a content. The broadcast's author is the account
-    /// that published it.
+    /// Returns the frame of a broadcast; an empty buffer if the payload is not valid content. The broadcast's author
+    /// is the account that published it.
     static func frame(of publication: Publication) -> ByteBuffer {
         var bytes = ByteBuffer()
         guard let content = try? content(of: publication.payload) else { return bytes }
@@ -53,7 +53,7 @@ enum IMPBApplication: ApplicationTopicForm {
         IMPBContent.fill(&message, with: content)
         var base = IMPB_base_msg()
         base.type = .broadcast
-        // Cannot fail: the message has no required fields.
+        // This cannot fail, because the message has no required fields.
         if let body: [UInt8] = try? message.wireBytes() { base.body = protobufBytes(body) }
         // All connections share the bytes, so the frame cannot have a number that belongs to one connection.
         guard base.body.count <= IMPBFrame.maxBodyBytes - 16,

@@ -49,7 +49,8 @@ extension IMPBConnection: TopicSubscriber {
         access.allows(action, topic, ClientIdentity(sender.principal), by: environment.access)
     }
 
-    /// Publishes. The client gets the answer after the publication is stored for the subscribers that are away.
+    /// Publishes a payload. The client gets the answer after the publication is stored for subscribers that are not
+    /// connected.
     private func publish(
         _ payload: ByteBuffer,
         _ details: PublicationDetails?,

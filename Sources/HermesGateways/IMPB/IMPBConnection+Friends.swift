@@ -98,8 +98,8 @@ extension IMPBConnection {
             switch result {
             case .failure(let error): fail(seq, error)
             case .success(let (found, lookedAt, online)):
-                // This charges each row that was read (skipped rows are nearly as much work), and each contact whose
-                // presence was looked up.
+                // This charges each row that was read, because skipped rows are nearly as much work. It also charges
+                // each contact whose presence was looked up.
                 connection.charge(.page(entries: lookedAt + found.count))
                 guard let list = IMPBTranslation.userList(found, isOnline: { online.contains($0) }) else {
                     return fail(

@@ -4,8 +4,8 @@
 package import HermesCore
 import HermesWire
 
-/// Method 3: exchanges the addresses of two clients. From gateway to gateway, the addresses travel as
-/// `hermes.v1.Signal`, so that an IMPB phone can reach a client of the native protocol.
+/// Method 3: exchanges the addresses of two clients. Gateways send each other the addresses as `hermes.v1.Signal`, so
+/// that an IMPB phone can reach a client of the native protocol.
 extension IMPBConnection {
     func connect(_ message: IMPB_p2p_connect, seq: UInt32, from sender: Sender) {
         switch message.type {
@@ -21,7 +21,7 @@ extension IMPBConnection {
     }
 
     private func requestLink(_ request: IMPB_p2pconnect_request, seq: UInt32, from sender: Sender) {
-        // A uid that no account can have gets the answer that a stranger gets.
+        // A uid that no account can have gets the same answer as the uid of a stranger.
         guard let target = UserID(request.targetUid) else { return fail(seq, Messenger.notAContact) }
         let messenger = messenger
         let user = sender.principal.user

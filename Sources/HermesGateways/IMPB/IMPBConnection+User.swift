@@ -7,7 +7,7 @@ import NIOCore
 
 /// Method 0: registering, logging in and out, reading accounts.
 extension IMPBConnection {
-    /// The device id of a client that does not send one.
+    /// The device id of a client that does not send a device id.
     static let defaultDevice = "impb"
 
     func user(_ message: IMPB_User_msg, seq: UInt32) {
@@ -84,10 +84,9 @@ extension IMPBConnection {
         connection.asksToAttach()
         connection.ask { () async throws(HermesError) in
             let login = try await accounts.logIn(credential, device: device, address: address)
-            // This removes the device that the registration created, so that no entries wait for it, unless another
-            // client is connected as this device. Only connected clients are seen: a client that uses the device, but
-            // is not connected now, loses the device and its token. If the removal fails, the login is valid
-            // nevertheless.
+            // This removes the device that the registration created, so that no entries wait for it. The device is
+            // kept if another client is connected as this device. A client that uses the device, but is not connected
+            // now, loses the device and its token. If the removal fails, the login is still valid.
             if let registration, registration.principal.user == login.principal.user,
                 registration.principal.device != login.principal.device,
                 await !devices.connectedDevices(of: login.principal.user).contains(registration.principal.device)

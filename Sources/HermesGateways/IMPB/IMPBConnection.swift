@@ -6,7 +6,7 @@ package import HermesWire
 import NIOCore
 import SwiftProtobuf
 
-/// One connection of IMPB. Lives on its event loop.
+/// One connection of IMPB. It is used only on its event loop.
 package final class IMPBConnection: GatewayConnection {
     package typealias Decoder = IMPBFrameDecoder
 
@@ -56,8 +56,8 @@ package final class IMPBConnection: GatewayConnection {
             guard let sender else { return refuseStranger(frame.seq) }
             message(frame, from: sender)
         case .notification:
-            // The frame is a receipt: the client got a notification. The receipt for `offline_msg` acknowledges
-            // nothing, because the client sends it before it has the entries that wait.
+            // The frame is the client's receipt for a notification. The receipt for `offline_msg` acknowledges
+            // nothing, because the client sends this receipt before it has the entries that wait.
             guard link != nil else { return refuseStranger(frame.seq) }
             let notification = try? IMPB_Notification_msg(wire: frame.body) { connection.charge(.parts($0)) }
             if notification?.type != .offlineMsg { acknowledgeImplicitly() }

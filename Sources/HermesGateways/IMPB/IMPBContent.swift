@@ -5,9 +5,9 @@ import HermesCore
 import HermesWire
 import SwiftProtobuf
 
-/// Translates between IMPB's contents and canonical contents. IMPB's kinds without a canonical form become custom
-/// contents, whose type begins with `impb/`. IMPB clients get these custom contents unchanged. In place of a canonical
-/// kind that IMPB does not have, they get a text.
+/// Translates between IMPB's contents and canonical contents. Contents of the IMPB kinds that have no canonical form
+/// become custom contents, whose type begins with `impb/`. IMPB clients get these custom contents unchanged. If IMPB
+/// has no kind for a canonical content, IMPB clients get a text instead.
 enum IMPBContent {
     private static let opaquePrefix = CanonicalContent.ownTypePrefix
 
@@ -80,7 +80,7 @@ enum IMPBContent {
             custom.data = protobufBytes(info.value.utf8)
             return .custom(custom)
         case .video, .UNRECOGNIZED:
-            // The published schema has no body for these types, so the bytes are the application's own.
+            // The published schema has no body for these types, so the application defines the bytes.
             var custom = Hermes_V1_Content.Custom()
             custom.type = opaquePrefix + String(type.rawValue)
             custom.data = protobufBytes(bytes)
@@ -109,8 +109,8 @@ enum IMPBContent {
 
     /// Returns the IMPB type of custom content whose type begins with `impb/`; nil for other content.
     ///
-    /// Stored data is not trusted. A number beyond 32 bits does not become an enum, because encoding an enum with this
-    /// number corrupts memory. The number of a type whose body has a canonical form does not become an enum either.
+    /// Stored data is not trusted. A number beyond 32 bits is not converted to an enum, because encoding an enum with
+    /// such a number corrupts memory. The number of a type whose body has a canonical form is not converted either.
     private static func opaqueType(_ type: String) -> IMPB_Content_type? {
         let digits = type.dropFirst(opaquePrefix.count)
         guard type.hasPrefix(opaquePrefix), let number = Int32(digits), String(number) == digits else { return nil }
@@ -130,7 +130,7 @@ enum IMPBContent {
 
     /// Sets a message's content.
     static func fill(_ message: inout some IMPBChatMessage, with content: Hermes_V1_Content) {
-        // Cannot fail: these messages have no required fields.
+        // This cannot fail, because these messages have no required fields.
         if let (type, bytes) = try? encoded(content.kind) {
             message.type = type
             message.content = protobufBytes(bytes)

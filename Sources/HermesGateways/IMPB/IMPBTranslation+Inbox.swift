@@ -31,7 +31,7 @@ extension IMPBTranslation {
         }
     }
 
-    /// Returns the conversation that `user` names, by a uid or a group id.
+    /// Returns the conversation that `user` names by a uid or a group id.
     private static func conversation(
         _ id: IMPB_Conversation_id,
         of user: UserID
@@ -46,7 +46,7 @@ extension IMPBTranslation {
         }
     }
 
-    /// Returns the answer to a pull. The entries follow it in frames of their own.
+    /// Returns the answer to a pull. The entries follow the answer in separate frames.
     static func pulled(_ page: InboxPage) -> IMPB_pull_response {
         var answer = IMPB_pull_response()
         answer.epoch = page.position.epoch
@@ -58,8 +58,8 @@ extension IMPBTranslation {
 
     /// Returns the newest messages of a page, as many as fit into a frame.
     static func history(_ page: HistoryPage, reader: Principal) -> IMPB_history_response {
-        // This is the room that the answer's own fields leave. The first message always fits. If it did not, no client
-        // could get past it.
+        // The other fields of the answer leave this many bytes. The first message always fits. If it did not fit, no
+        // client could get past it.
         var room = IMPBFrame.maxBodyBytes - 64
         var messages: [IMPB_History_msg] = []
         for message in page.messages.reversed() {

@@ -7,7 +7,7 @@ import HermesWire
 
 /// Translates friends, pushes and groups.
 extension IMPBTranslation {
-    /// The number of bytes that a frame has for a list, without the framing.
+    /// The number of bytes in a frame that are available for a list, without the framing.
     private static let listBytes = IMPBFrame.maxBodyBytes - 64
 
     // MARK: Friends

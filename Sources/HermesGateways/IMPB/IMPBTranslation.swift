@@ -17,7 +17,7 @@ enum IMPBTranslation {
         return answer
     }
 
-    /// Whether the request's contents are at fault; other errors are "common".
+    /// Whether the contents of the request caused the error. The type of all other errors is "common".
     private static func isInvalid(_ code: HermesError.Code) -> Bool {
         switch code {
         case .wrongCredentials, .invalidToken, .nameTaken, .invalidArgument, .notFound, .clientIDConflict, .tooLarge:
@@ -123,7 +123,7 @@ enum IMPBTranslation {
             var body = IMPB_expired_notification()
             body.toSeq = seq
             notification = self.notification(.expired, for: reader.user, body)
-        // The entry is for another device, or its kind has no notification of its own.
+        // The entry is for another device, or IMPB has no notification for its kind.
         default:
             guard entry.event.isFor(reader.device) else { return nil }
             return .notification(numbered(entry, reader: reader))
@@ -142,7 +142,7 @@ enum IMPBTranslation {
         return notification
     }
 
-    /// Returns the notification for an entry whose kind has no notification of its own.
+    /// Returns the notification for an entry of a kind for which IMPB has no notification.
     static func inSchema(_ entry: InboxEntry, reader: Principal) -> IMPB_Notification_msg {
         notification(.event, for: reader.user, Hermes_V1_Event(entry, reader: reader))
     }
@@ -166,7 +166,8 @@ enum IMPBTranslation {
 
     /// Returns a message as a frame's body. If the content does not fit, its ``StandIn`` replaces it.
     ///
-    /// - Parameter maxBytes: the most bytes of the body. The default is for a message in a frame of its own.
+    /// - Parameter maxBytes: the largest size of the body, in bytes. The default is for a message that has its own
+    ///   frame.
     static func base(
         _ message: Message,
         seq: UInt64,
@@ -217,12 +218,12 @@ enum IMPBTranslation {
     private static func base(_ type: IMPB_base_msg.TypeEnum, _ body: some IMPBChatMessage) -> IMPB_base_msg {
         var base = IMPB_base_msg()
         base.type = type
-        // Cannot fail: the message has no required fields.
+        // This cannot fail, because the message has no required fields.
         if let bytes: [UInt8] = try? body.wireBytes() { base.body = protobufBytes(bytes) }
         return base
     }
 
-    /// Returns the notification for a back end's command. The body is the application's own.
+    /// Returns the notification for a back end's command. The application defines the body.
     static func command(_ payload: [UInt8], for user: UserID) -> IMPB_Notification_msg {
         var notification = IMPB_Notification_msg()
         notification.type = .cmd
@@ -248,7 +249,7 @@ enum IMPBTranslation {
         var notification = IMPB_Notification_msg()
         notification.type = type
         notification.targetUid = UInt32(user.rawValue)
-        // Cannot fail: the notifications have no required fields.
+        // This cannot fail, because the notifications have no required fields.
         if let bytes: [UInt8] = try? body.wireBytes() { notification.body = protobufBytes(bytes) }
         return notification
     }

@@ -9,8 +9,8 @@ package import NIOPosix
 /// Stops a listener from accepting connections for a second when the system has no file descriptor or memory left. It
 /// never closes the listener.
 ///
-/// NIO's `AcceptBackoffHandler` delays reads, too. But it leaves the socket registered for reading, so that the event
-/// loop spins meanwhile.
+/// NIO's `AcceptBackoffHandler` also delays reads. But it leaves the socket registered for reading, so the event loop
+/// spins during the delay.
 ///
 /// State: confined to the channel's event loop.
 final class AcceptPauseHandler: ChannelInboundHandler {
@@ -28,12 +28,12 @@ final class AcceptPauseHandler: ChannelInboundHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let error = error as? IOError else { return context.fireErrorCaught(error) }
-        // Other errors do not matter: for example, a peer has gone before it was accepted.
+        // Other errors do not matter. For example, a peer may leave before its connection is accepted.
         guard [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else { return }
         let channel = context.channel
         try? channel.syncOptions?.setOption(.autoRead, value: false)
         log(error, on: context)
-        // If the listener was closed meanwhile, the option cannot be set, which does not matter.
+        // If the listener was closed meanwhile, the option cannot be set. This does not matter.
         context.eventLoop.scheduleTask(in: Self.pause) { try? channel.syncOptions?.setOption(.autoRead, value: true) }
     }
 

@@ -15,7 +15,7 @@ import HermesCore
 /// One source uses at most an eighth of the budget, and one room at most half of it, so that no source or room hides
 /// the arrivals of others. The last quarter is reserved for sources that have used nothing for some seconds.
 ///
-/// State: a ``Locked``; taken once for each join. Nothing is called under it.
+/// State: a ``Locked``, taken once for each join. No other code is called while it is held.
 final class ArrivalBudget: Sendable {
     /// The frames per second on one loop. They take about a tenth of a processor core.
     static let rate = 100_000

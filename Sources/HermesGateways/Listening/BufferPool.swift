@@ -3,12 +3,12 @@
 
 import NIOCore
 
-/// Reuses outbound buffers while a loop is busy, and frees them when it is not. So idle connections hold no buffers,
-/// and busy connections allocate none.
+/// Reuses outbound buffers while a loop is busy, and frees them when the loop is idle. So idle connections hold no
+/// buffers, and busy connections allocate none.
 struct BufferPool {
     /// The largest buffer that is kept.
     static let maxBufferBytes = 65_536
-    /// The most bytes of all kept buffers.
+    /// The maximum total size of all kept buffers, in bytes.
     static let maxBytes = 8_388_608
     /// The size of a new buffer.
     static let newBufferBytes = 512
@@ -24,8 +24,8 @@ struct BufferPool {
         }
         bytes -= buffer.storageCapacity
         fewestSinceTrim = min(fewestSinceTrim, free.count)
-        // If the buffer's memory is still being written, this allocates new memory. A peer that reads nothing keeps the
-        // old memory.
+        // If the buffer's memory is still being written to the peer, this allocates new memory. The old memory stays
+        // allocated as long as the peer reads nothing.
         buffer.clear(minimumCapacity: Self.newBufferBytes)
         return buffer
     }

@@ -10,7 +10,7 @@ package enum CloseReason: Sendable {
     case goodbye
     /// The protocol's side ends the connection, for example because the peer asked for it.
     case finished
-    /// The bytes broke the protocol.
+    /// The peer's bytes violate the protocol.
     case malformed(WireError)
     /// The peer did not authenticate in time.
     case notAuthenticated
@@ -32,8 +32,8 @@ package enum CloseReason: Sendable {
     case attachment(AttachmentEnd)
     case shuttingDown
 
-    /// The reason's number in the catalogue of errors, for protocols that have a field for it; 0: the client gets no
-    /// reason.
+    /// The reason's number in the catalogue of errors, for protocols that have a field for it; 0 if the client gets
+    /// no reason.
     package var code: UInt32 {
         switch self {
         case .goodbye, .finished, .loginRefused: 0
@@ -65,7 +65,7 @@ package enum CloseReason: Sendable {
         }
     }
 
-    /// The kinds of reasons that metrics and logs tell apart, with their labels.
+    /// The kinds of reasons that metrics and logs distinguish, with their labels.
     enum Kind: String, CaseIterable, Sendable {
         case goodbye
         case finished

@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension Connection {
-    /// The state of a connection that is behind: its peer does not read, its peer's publications wait for crowds, or it
-    /// exceeds its budgets. An object of its own, because most connections never need this state. Owner: the
-    /// connection's event loop.
+    /// The state of a connection that is behind: its peer does not read, its peer's publications wait for crowds, or
+    /// the connection exceeds its budgets. This state is a separate object, because most connections never need it.
+    /// Owner: the connection's event loop.
     final class Backlog {
         // Output: see Connection+Output.swift.
         /// The answers that wait until the queue has room (``Connection/whenRoom(holding:_:)``).
         var waitingAnswers: [() -> Void] = []
         /// The bytes of the buffers of the held writes (``Connection/heldWrites``).
         var heldWriteBytes = 0
-        /// The mark to report after the operating system has taken everything written so far; nil: none.
+        /// The mark to report after the operating system has taken everything written so far; nil if there is none.
         var writtenMark: UInt64?
         /// The bytes of large writes that the operating system has not taken: the connection's own bytes, and copies
         /// that TLS makes.

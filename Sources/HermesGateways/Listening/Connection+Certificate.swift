@@ -8,13 +8,13 @@ import NIOSSL
 
 /// The client's certificate. The connection ends when the certificate expires.
 extension Connection {
-    /// What is kept of a certificate.
+    /// The parts of a certificate that are kept.
     final class KeptCertificate {
         fileprivate(set) var name: String?
         fileprivate(set) var certificates: PeerCertificates?
     }
 
-    /// The common name of the peer's certificate, if the listener uses it as user name.
+    /// The common name of the peer's certificate, if the listener uses it as the user name.
     package internal(set) var certificateName: String? {
         get { certificate?.name }
         set { keptCertificate().name = newValue }

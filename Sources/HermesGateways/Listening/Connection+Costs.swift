@@ -8,12 +8,13 @@ import NIOCore
 /// address. When a budget is exceeded, the server stops reading from the connection until the budget has recovered. A
 /// connection that exceeds a budget for too long is closed.
 extension Connection {
-    /// The number of units that are collected before they are charged to account and address, so that one lock is taken
-    /// for many requests.
+    /// The number of units that are collected before they are charged to the account and the address, so that one
+    /// lock is taken for many requests.
     private static let settlingStep = 64
-    /// The most that a connection may owe, in seconds of its request rate. It bounds the wait after a request.
+    /// The largest amount that a connection may owe, in seconds of its request rate. It bounds the wait after a
+    /// request.
     private static let maxDebt = 10
-    /// The longest pause for the budgets of account and address, which other connections may have used up.
+    /// The longest pause for the budgets of the account and the address, which other connections may have used up.
     private static let maxSharedPause = Duration.seconds(5)
     /// The longest pause before the budget is checked again.
     private static let maxPause = Duration.seconds(10)
@@ -57,8 +58,8 @@ extension Connection {
         chargeInTheEnd(.devices(max(0, devices - users), bytes: bytes))
     }
 
-    /// Charges a cost that may become known only after the connection has ended. In that case the connection's account
-    /// and address pay. So a client that repeatedly connects and leaves pays, too.
+    /// Charges a cost that may become known only after the connection has ended. In that case, the connection's
+    /// account and address pay. So a client that repeatedly connects and leaves also pays.
     func chargeInTheEnd(_ cost: RequestCost) {
         guard phase != .open else { return charge(cost) }
         unsettled &+= cost.units
@@ -68,8 +69,8 @@ extension Connection {
     /// Counts work that is not charged. Its only effect is that this connection's turn ends sooner.
     func worked(_ cost: RequestCost) { spent &+= cost.units }
 
-    /// Charges units to the connection's budget at once, and to those of its account and address about every
-    /// `settlingStep` units. A frame is charged before it is examined.
+    /// Charges units to the connection's budget at once. The budgets of its account and address are charged about
+    /// every `settlingStep` units. A frame is charged before it is examined.
     func pay(_ units: Int) {
         bucket.take(units, debt: Self.maxDebt &* listener.limits.requestsPerSecond)
         spent &+= units

@@ -31,15 +31,15 @@ extension Connection {
         loop.heldChanged(by: change)
     }
 
-    /// The memory of the buffers of held writes, and of the output that is collected behind them.
+    /// The memory of the buffers of held writes, and of the output that is collected while they are held.
     private var heldBufferBytes: Int {
         guard heldWrites > 0 else { return 0 }
         return (backlog?.heldWriteBytes ?? 0) &+ pending.storageCapacity &+ Self.bytesBeforeHeld
     }
 
     /// Counts a large write, or a frame of which TLS makes a copy, as memory until the operating system has taken it.
-    /// Bytes that connections of a loop share count once in the loop's sum. When the connections that must free memory
-    /// are chosen, each connection counts with its part of the shared bytes (``SharedFrames/part``).
+    /// Bytes that connections of a loop share count once in the loop's sum. When the connections that must free
+    /// memory are chosen, each connection is charged for its part of the shared bytes (``SharedFrames/part``).
     ///
     /// - Parameter isOwn: whether no other connection shares the bytes.
     /// - Returns: the promise for the write; nil if the bytes are not counted.
@@ -84,7 +84,7 @@ extension Connection {
         guard change != 0 else { return }
         sessionBytes = bytes
         guard phase == .open else { return measureMemory() }
-        // Not measured anew: these bytes change with each message.
+        // The memory is not measured again here, because these bytes change with each message.
         ownBytes &+= change
         heldBytes &+= change
         loop.heldChanged(by: change)
@@ -98,8 +98,8 @@ extension Connection {
         measureMemory()
     }
 
-    /// Frees memory: drops the waiting frames that may be dropped. If more than half of the memory remains, ends the
-    /// connection.
+    /// Frees memory by dropping the waiting frames that may be dropped. Ends the connection if more than half of the
+    /// memory remains.
     func payForMemory() {
         guard phase == .open, heldBytes > 0 else { return }
         let before = heldBytes

@@ -5,13 +5,14 @@ package import HermesCore
 import Logging
 package import NIOCore
 
-/// Output. Small frames are copied into one buffer that is written once in each tick (one pass of the event loop):
-/// ``LoopContext`` flushes all connections with output, those of crowds last. What it has no time for waits for later
-/// turns.
+/// Output. Small frames are copied into one buffer, which is written once in each tick. A tick is one pass of the
+/// event loop. ``LoopContext`` flushes all connections that have output. The connections of crowds come last.
+/// Connections for which there is no time wait for later turns.
 ///
-/// Measurements showed that this costs half as much as one write for each frame. Large frames are not copied, so that
-/// connections share them. While the peer does not read, frames wait in the ``OutboundQueue``. If the queue overflows,
-/// or if the peer reads nothing for too long (``ConnectionLimits/stuck``), the connection ends without a farewell.
+/// Measurements showed that copying small frames costs half as much as one write for each frame. Large frames are not
+/// copied, so that connections can share them. While the peer does not read, frames wait in the ``OutboundQueue``. If
+/// the queue overflows, or if the peer reads nothing for too long (``ConnectionLimits/stuck``), the connection ends
+/// without a farewell.
 extension Connection {
     /// The size above which frames are written without a copy, in bytes. A copy of 4 KiB costs about as much as one
     /// more write in NIO.
@@ -32,9 +33,10 @@ extension Connection {
     /// whatever the frame's size.
     package var hasRoom: Bool { queue.bytes <= listener.limits.outboundQueueBytes / 2 }
 
-    /// Writes an answer of any length when the queue has room: at once, or after the peer has read enough of the output
-    /// that waits. Without this wait, a peer that reads steadily would count as a slow reader if a long answer were
-    /// added to a queue that is filled from the peer's inbox. The peer's next requests must be held meanwhile.
+    /// Writes an answer of any length when the queue has room: at once, or after the peer has read enough of the
+    /// output that waits. Without this wait, a long answer could be added to a queue that is already filled from the
+    /// peer's inbox. A peer that reads steadily would then count as a slow reader. The peer's next requests must be
+    /// held meanwhile.
     ///
     /// - Parameter bytes: the approximate memory of the answer.
     func whenRoom(holding bytes: Int, _ write: @escaping () -> Void) {
@@ -52,7 +54,7 @@ extension Connection {
         frames.readableBytes <= listener.limits.outboundQueueBytes / 8
     }
 
-    /// Encodes a frame directly into the outbound buffer. An encoder that throws leaves nothing behind.
+    /// Encodes a frame directly into the outbound buffer. If the encoder throws, nothing is written.
     ///
     /// - Parameters:
     ///   - kind: the class that decides how early the frame is dropped if the peer does not keep up.
@@ -77,7 +79,7 @@ extension Connection {
     /// Writes an entry of the inbox. The user's other devices on this loop share the encoding of a long entry.
     ///
     /// - Parameters:
-    ///   - reader: the user whose inbox it is.
+    ///   - reader: the owner of the inbox.
     ///   - form: the name of the encoding. Calls with the same entry, reader and form must encode the same bytes.
     func write(
         _ entry: InboxEntry,
@@ -94,11 +96,11 @@ extension Connection {
         }
     }
 
-    /// Writes a complete frame, or several adjacent ones; connections may share the bytes. In the queue these frames
-    /// stay together.
+    /// Writes a complete frame, or several adjacent frames. Connections may share the bytes. These frames stay
+    /// together in the queue.
     ///
-    /// - Parameter body: the rest of the frame, which connections may share. `frame` is then only the beginning, which
-    ///   is this connection's own.
+    /// - Parameter body: the rest of the frame, which connections may share. `frame` is then only the beginning of
+    ///   the frame, and no other connection shares it.
     package func write(
         _ kind: Publication.DropClass = .control,
         frame: ByteBuffer,
@@ -112,8 +114,8 @@ extension Connection {
 
     /// Copies a small frame to the output of this tick, without touching a reference count.
     ///
-    /// - Returns: false if the frame was not copied. It must then be written as a buffer, which may have to wait in the
-    ///   queue.
+    /// - Returns: false if the frame was not copied. It must then be written as a buffer, because it may have to wait
+    ///   in the queue.
     @inline(__always)
     package func writeNow(_ frame: UnsafeRawBufferPointer) -> Bool {
         guard phase == .open, isWritable, queue.isEmpty, frame.count <= Self.shareAbove else { return false }
@@ -128,10 +130,10 @@ extension Connection {
     ///
     /// - Parameters:
     ///   - frame: the shared bytes.
-    ///   - head: the number of bytes at the beginning that may be changed; nil: all. Evaluated only for a long frame,
-    ///     whose other bytes are shared.
+    ///   - head: the number of bytes at the beginning that may be changed; nil if all bytes may be changed. This is
+    ///     evaluated only for a long frame, whose other bytes are shared.
     ///   - count: the number of frames.
-    ///   - patch: gets the buffer and the frame's offset in it; must not change its length.
+    ///   - patch: gets the buffer and the frame's offset in the buffer. It must not change the buffer's length.
     package func write(
         patching frame: ByteBuffer,
         head: @autoclosure () -> Int? = nil,
@@ -194,7 +196,7 @@ extension Connection {
         }
     }
 
-    /// The most bytes that TLS gets at once.
+    /// The largest number of bytes that TLS gets at once.
     private static let pieceBytes = 65_536
 
     private func writeInPieces(_ frame: ByteBuffer) {
@@ -214,7 +216,7 @@ extension Connection {
         }
     }
 
-    /// Sets ``isWriting`` during a write, because NIO may report a change of writability in the middle of one.
+    /// Sets ``isWriting`` during a write, because NIO may report a change of writability before the write returns.
     private func inWrite(_ body: () -> Void) {
         let isNested = isWriting
         isWriting = true
@@ -246,7 +248,7 @@ extension Connection {
     }
 
     /// Requests a call of ``ConnectionEvents/written(_:)`` after the operating system has taken everything written so
-    /// far. A later request replaces one that waits.
+    /// far. A later request replaces a request that waits.
     package func reportWritten(_ mark: UInt64) {
         guard phase == .open else { return }
         ensureBacklog().writtenMark = mark
@@ -302,12 +304,12 @@ extension Connection {
     /// The number of small flushes between two checks of NIO's buffer (``isBehind(_:)``). A check costs about a tenth
     /// of a small flush.
     static let flushesPerLook = 8
-    /// The bytes between two checks of NIO's buffer. A flush counts with the size of its buffer, but at least
-    /// ``shareAbove``.
+    /// The bytes between two checks of NIO's buffer. A flush counts as the size of its buffer, but at least as
+    /// ``shareAbove`` bytes.
     private static let bytesPerLook = flushesPerLook * shareAbove
 
     /// Whether a check has shown that the operating system has not taken all output. This is checked only at every
-    /// eighth flush, or sooner if the buffers are large, so that only ``bytesPerLook`` can wait uncounted.
+    /// eighth flush, or sooner if the buffers are large, so that at most ``bytesPerLook`` bytes can wait uncounted.
     private func isBehind(_ context: ChannelHandlerContext) -> Bool {
         bytesSinceLook &+= max(pending.storageCapacity, Self.shareAbove)
         guard bytesSinceLook >= Self.bytesPerLook else { return false }
@@ -317,7 +319,7 @@ extension Connection {
         return waiting ?? 0 > 0
     }
 
-    /// Counts a write that waits behind output that the operating system has not taken. While any writes are held,
+    /// Counts a write that waits until the operating system has taken earlier output. While any writes are held,
     /// further output is collected. After they are done, output is again written without delay.
     ///
     /// - Returns: the promise for the write.

@@ -19,7 +19,7 @@ extension Connection {
         loop.inTurn { self.resume(.turn) }
     }
 
-    /// Makes the peer wait if subscribers are behind with its publications.
+    /// Makes the peer wait if subscribers do not keep up with its publications.
     package func keepPace(with outcome: PublishOutcome) {
         if outcome.isCongested { slowDown() }
         guard let ticket = outcome.ticket, ticket.weight > 0, phase == .open else { return }

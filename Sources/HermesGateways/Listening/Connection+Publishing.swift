@@ -4,7 +4,7 @@
 package import HermesCore
 import NIOCore
 
-/// Publishing for accounts whose protocols have no topics of their own.
+/// Publishing for accounts whose protocols have no topics.
 extension Connection {
     /// Publishes for an account. A publication for kept sessions, which outlive their connections, is stored first;
     /// connected subscribers then get it after the commit. The account pays for the storing and for the delivery.
@@ -33,8 +33,8 @@ extension Connection {
             self.loop.post(
                 .run {
                     self.requestAnswered(bytes: bytes)
-                    // Delivered even if the publisher has gone, because the publication is stored and is now the next
-                    // one in order.
+                    // The publication is delivered even if the publisher has gone, because it is stored and is now
+                    // the next publication in order.
                     if case .success = result { _ = self.deliver(live) }
                     later.value(result)
                 }

@@ -6,8 +6,8 @@ import NIOCore
 
 /// Slow requests: asynchronous calls of the core.
 extension Connection {
-    /// Calls the core asynchronously. The connection is not read from until the result arrives, so that answers keep
-    /// their order and each connection has at most one slow request.
+    /// Calls the core asynchronously. Nothing is read from the connection until the result arrives, so that answers
+    /// keep their order and each connection has at most one slow request.
     ///
     /// - Parameters:
     ///   - bytes: returns the number of bytes that were read from the store for the answer. They are charged.
@@ -23,8 +23,8 @@ extension Connection {
         hold()
         let loop = loop
         let then = loop.bound((then, bytes, reach))
-        // The work runs in a task of its own because the event loop cannot wait. The hold bounds these tasks to one for
-        // each connection.
+        // The work runs in its own task because the event loop cannot wait. The hold limits each connection to one
+        // such task.
         Task {
             let result: Result<Value, HermesError>
             do throws(HermesError) {
@@ -36,8 +36,8 @@ extension Connection {
         }
     }
 
-    /// Calls the core like the other `ask`. The work reports its result to a completion. An example is a change that is
-    /// committed with others.
+    /// Calls the core like the other `ask`, but the work reports its result to a completion. An example is a change
+    /// that is committed together with other changes.
     ///
     /// - Parameter cost: the cost of the request, which is charged at once.
     package func ask<Value: Sendable>(

@@ -8,8 +8,8 @@ package import NIOCore
 
 /// One accepted connection of any protocol: its output, its deadlines, its limits and its end.
 ///
-/// State: confined to its event loop; other threads only pass it to its loop's mailbox. Idle connections hold no
-/// buffers, timers or tasks.
+/// State: confined to the connection's event loop. Other threads only pass the connection to the mailbox of that
+/// loop. Idle connections hold no buffers, timers or tasks.
 package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Confined to its loop, see above.
     package let loop: LoopContext
     package let listener: ListenerState
@@ -20,12 +20,12 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var payer: ConnectionCounter.Address?
     /// Whether the connection is counted under `payer` until it is closed.
     private let isCounted: Bool
-    /// Whether the remote address is that of a proxy that gave no client.
+    /// Whether the remote address belongs to a proxy that did not give the client's address.
     private let isClientHidden: Bool
     private let carrier: Carrier
     /// Whether a WebSocket client expects text messages until it sends a binary message.
     let startsInText: Bool
-    /// What is kept of the peer's certificate; nil if nothing is.
+    /// The parts of the peer's certificate that are kept; nil if nothing is kept.
     var certificate: KeptCertificate?
     /// The handler's context; nil before the connection is in a pipeline and after it is closed.
     var context: ChannelHandlerContext?
@@ -40,7 +40,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var pending = ByteBuffer()
     @exclusivity(unchecked)
     var queue = OutboundQueue()
-    /// The bytes that were flushed since the last check of how much output NIO holds; small flushes count for more.
+    /// The bytes that were flushed since the last check of how much output NIO holds. A small flush counts as
+    /// ``shareAbove`` bytes.
     @exclusivity(unchecked)
     var bytesSinceLook = 0
     /// The state of a connection that is behind; nil until this state is needed.
@@ -58,15 +59,16 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var isDirtyWithCrowd = false
     /// Whether the protocol's side is in the middle of a write.
     var isWriting = false
-    /// Whether output is to be continued later, because the channel became writable in the middle of a write.
+    /// Whether output must continue later, because the channel became writable in the middle of a write.
     var goesOnLater = false
     /// Whether TLS is in the pipeline and copies all output. Without TLS, connections share large frames until the
     /// operating system has taken them.
     var isOutputCopied = false
-    /// Whether TLS is the next handler. TLS then gets large frames in pieces: until the connection ends, TLS keeps a
-    /// buffer of the largest size that it ever needed. WebSocket frames are not cut.
+    /// Whether TLS is the next handler. If so, TLS gets large frames in pieces. Until the connection ends, TLS keeps
+    /// a buffer of the largest size that it has ever needed, and the pieces limit this size. WebSocket frames are not
+    /// cut.
     var isOutputCut = false
-    /// The number of writes that wait behind output that the operating system has not taken. While there are any,
+    /// The number of writes that wait until the operating system has taken earlier output. While any writes wait,
     /// further output is collected, because each write keeps a whole buffer.
     @exclusivity(unchecked)
     var heldWrites: Int32 = 0
@@ -80,18 +82,19 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     var bucket: TokenBucket
     /// The units that have been charged to the connection, but not yet to its account and address.
     var unsettled = 0
-    /// How many bytes at the end of the present run of frames must be decoded again (``giveBack(_:frames:)``).
+    /// The number of bytes at the end of the present run of frames that must be decoded again
+    /// (``giveBack(_:frames:)``).
     @exclusivity(unchecked)
     var givenBack = 0
     /// The sum of all units of work, charged or not. Only the difference of two values has a meaning.
     @exclusivity(unchecked)
     var spent = 0
-    /// The connection's account; nil for unauthenticated and anonymous clients. Used only for budgets.
+    /// The connection's account; nil for unauthenticated and anonymous clients. It is used only for budgets.
     package var account: UserID?
-    /// The place of the peer's last request for a device or a session.
+    /// The place of the peer's last request for a device or a session in the order of all such requests.
     package private(set) var order = AttachmentOrder.next()
-    /// The address of the peer. It is charged where accounts would be no limit, because anybody can have many accounts
-    /// for free.
+    /// The address of the peer. The address is charged where a limit for each account would have no effect, because
+    /// anybody can create many accounts for free.
     private(set) lazy var address = CommitSource(host: remoteHost)
 
     // Memory: see Connection+Memory.swift.
@@ -113,11 +116,12 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     @exclusivity(unchecked)
     private var lastLifeAt: UInt32
     private var endsAt: UInt32 = 0
-    /// The time at which the protocol's side wants to be called; `.max`: never.
+    /// The time at which the protocol's side wants to be called; `.max` if there is no such time.
     private var wakesAt = UInt32.max
-    /// The time at which the peer stopped taking output; `.max` while it takes output.
+    /// The time at which the peer stopped reading output; `.max` while the peer reads output.
     private var stuckSince = UInt32.max
-    /// The time of the last read that was so large that it probably left further bytes waiting; `.max`: there was none.
+    /// The time of the last read that was so large that it probably left further bytes waiting; `.max` if there was
+    /// no such read.
     private var backloggedAt = UInt32.max
     package var wheelPosition: DeadlineWheelPosition?
     var indexInLoop: Int32?
@@ -148,9 +152,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         package let loop: LoopContext
         /// The client's address, if it is not the remote address.
         package var peer: SocketAddress?
-        /// Whether the remote address is that of a proxy that gave no client.
+        /// Whether the remote address belongs to a proxy that did not give the client's address.
         package var isClientHidden = false
-        /// The address under which the connection is counted until it is closed; nil: another component counts it.
+        /// The address under which the connection is counted until it is closed; nil if another component counts the
+        /// connection.
         package var countedAs: ConnectionCounter.Address?
         /// The layer between the socket and the handler.
         package var carrier: Carrier
@@ -233,25 +238,25 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     /// The memory that the connection holds, for operators.
     var shownBytes: Int { heldBytes }
 
-    /// Notes a sign of life of the peer.
+    /// Notes a sign of life from the peer.
     package func touch() { lastLifeAt = loop.wheelStep }
 
-    /// Notes that a read was so large that later bytes, signs of life included, may still be waiting.
+    /// Notes that a read was so large that later bytes may still be waiting. They may include signs of life.
     func inputIsBacklogged() { backloggedAt = loop.wheelStep }
 
     private var isInputBacklogged: Bool {
         backloggedAt != .max && loop.wheelStep &- backloggedAt <= 2
     }
 
-    /// Notes whether the peer has stopped taking output.
+    /// Notes whether the peer has stopped reading output.
     func stuckChanged(_ isStuck: Bool) {
         guard isStuck != (stuckSince != .max) else { return }
         stuckSince = isStuck ? loop.wheelStep : .max
         if isStuck, phase == .open { loop.schedule(self, due: due) }
     }
 
-    /// Notes that a request of the peer for a device or a session was read. If several connections ask for the same
-    /// one, the one whose request was read last gets it.
+    /// Notes that a request from the peer for a device or a session was read. If several connections ask for the same
+    /// device or session, the connection whose request was read last gets it.
     package func asksToAttach() { order = .next() }
 
     /// Notes that the peer is authenticated. From now on the larger frame limit and the idle deadline apply.
@@ -278,23 +283,23 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     }
 
     /// Whether the connection is read into a buffer of ``ReadBuffers``. Connections with TLS or over WebSocket have
-    /// buffers of their own.
+    /// their own buffers.
     var sharesReadBuffers: Bool { carrier == .plain }
 
-    /// The most bytes that are read at once after the login.
+    /// The largest number of bytes that are read at once after the login.
     var longestRead: Int { carrier == .plain ? ReadBuffers.maxBytes : Listener.maxEncryptedReadBytes }
 
     /// Sets how long the peer may be silent.
     ///
-    /// - Parameter timeout: the limit; nil: none. Without a limit, a lost peer is noticed only when something is sent
-    ///   to it.
+    /// - Parameter timeout: the limit; nil for no limit. Without a limit, a lost peer is noticed only when something
+    ///   is sent to it.
     package func keepAlive(_ timeout: Duration?) {
         idleSteps = timeout.map(LoopContext.steps) ?? .max / 4
         if phase == .open { loop.schedule(self, due: due) }
     }
 
     /// Requests one call of ``ConnectionEvents/woken()`` after this time, rounded up to steps of
-    /// ``LoopContext/deadlineStep``. A later request replaces an earlier one.
+    /// ``LoopContext/deadlineStep``. A later request replaces an earlier request.
     ///
     /// - Parameter time: the time; nil cancels an earlier request.
     package func wake(in time: Duration?) {
@@ -349,8 +354,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         loop.schedule(self, due: due)
     }
 
-    /// Ends the connection: writes the farewell, flushes the output, and closes after the peer has had some time to
-    /// read it all. Repeated calls do nothing.
+    /// Ends the connection: writes the farewell, flushes the output, and closes the connection after the peer has had
+    /// some time to read all output. Repeated calls do nothing.
     package func end(_ reason: CloseReason) {
         guard phase == .open, let context else { return }
         listener.metrics.ended(reason)
@@ -367,7 +372,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         // The queue holds only complete frames, so the peer understands the farewell without them.
         if case .memory = reason { queue.removeAll() }
         events?.farewell(reason)
-        // Writing to a disconnected peer closes the channel at once. In that case nothing is left to do.
+        // Writing to a disconnected peer closes the channel at once. In that case, nothing is left to do.
         guard phase == .open else { return }
         phase = .ending
         measureMemory()
@@ -380,8 +385,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         resumeForGood()
     }
 
-    /// Whether the connection is closed without a farewell. This is so if the peer does not read, and the output would
-    /// take memory until the peer reads it.
+    /// Whether the connection is closed without a farewell. This happens if the peer does not read, and the output
+    /// would occupy memory until the peer reads it.
     private func isCutOff(_ reason: CloseReason) -> Bool {
         switch reason {
         case .slowReader: true
@@ -391,7 +396,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         }
     }
 
-    /// Closes the connection after its peer has closed. The loop calls this for a few connections at a time.
+    /// Closes the connection after its peer has closed its side. The loop calls this for a few connections at a time.
     func closeAfterPeer() {
         // A peer that has closed only its sending direction still reads the answers.
         flush()
@@ -419,19 +424,20 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // MARK: Before authentication
 
-    /// Counts bytes that arrived. Before the login they count against the total for all unauthenticated connections; if
-    /// the total is exceeded, this connection or another one is ended.
+    /// Counts bytes that arrived. Before the login, these bytes count against the limit for all unauthenticated
+    /// connections together. If this limit is exceeded, this connection or another connection is ended.
     func chargeLogin(_ bytes: Int) {
         guard !isAuthenticated, phase == .open, let budget = listener.loginBudget else { return }
         let share =
             loginShare
             ?? budget.share { [self] in
-                // The reference is not weak: a weak one would create a side table, which makes every later retain of
-                // the connection slower. `closed()` breaks the cycle.
+                // The reference is not weak, because a weak reference would create a side table, which makes every
+                // later retain of the connection slower. `closed()` breaks the cycle.
                 loop.post(.run { self.end(.loginBudget) })
             }
         loginShare = share
-        // Ended here and not only by the posted event, because a busy loop may read more before it delivers the event.
+        // The connection is ended here too, because a busy loop may read more bytes before it delivers the posted
+        // event.
         if !budget.charge(bytes, to: share) { end(.loginBudget) }
     }
 
@@ -465,7 +471,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
     }
 
     /// Begins a slow request: nothing is read until ``release()``, so that answers keep their order and a peer cannot
-    /// start many at once. Calls nest.
+    /// start many requests at once. Calls can be nested.
     package func hold() {
         holds += 1
         pause(.held)
@@ -480,10 +486,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     // MARK: Sending messages
 
-    /// Sends a message through the core. Results arrive as ``ConnectionEvents/sent(_:_:)`` on the loop, in the order of
-    /// the calls. While too many messages are unanswered, the connection is not read from.
+    /// Sends a message through the core. Results arrive as ``ConnectionEvents/sent(_:_:)`` on the loop, in the order
+    /// of the calls. While too many messages are unanswered, nothing is read from the connection.
     ///
-    /// - Parameter correlation: the caller's own value, returned with the result.
+    /// - Parameter correlation: a value that the caller chooses. It is returned with the result.
     package func send(_ draft: MessageDraft, from principal: Principal, correlation: UInt64, messages: MessageService) {
         tally.messagesIn += 1
         let bytes = draft.content.bytes.count
@@ -502,8 +508,8 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         requestAnswered(bytes: bytes)
     }
 
-    /// Begins a request that is answered later, without ``hold()``. While too many requests are unanswered, or they
-    /// hold too much memory, the connection is not read from.
+    /// Begins a request that is answered later, without ``hold()``. While too many requests are unanswered, or while
+    /// they hold too much memory, nothing is read from the connection.
     ///
     /// - Parameter bytes: the approximate memory that the request holds until its answer.
     package func requestStarted(bytes: Int = 0) {
@@ -527,10 +533,10 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
 
     var isThrottled: Bool { pauses.contains(.throttled) }
 
-    /// Whether frames wait for nothing but the connection's turn or a crowd.
+    /// Whether frames wait only for the connection's turn or for a crowd.
     var waitsOnlyForTurn: Bool { !pauses.isEmpty && pauses.isSubset(of: [.turn, .crowds]) && phase == .open }
 
-    /// Examines the waiting frames, if they wait for nothing but the connection's turn or a crowd.
+    /// Examines the waiting frames, if they wait only for the connection's turn or for a crowd.
     func takeTurn() {
         pauses.remove(.crowds)
         pauses.insert(.turn)

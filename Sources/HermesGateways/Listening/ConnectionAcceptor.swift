@@ -5,8 +5,8 @@ import HermesCore
 package import NIOCore
 import Synchronization
 
-/// Creates a gateway's connections from accepted channels of any origin: counts and refuses them, builds the pipeline,
-/// and drains the connections when the server stops.
+/// Creates a gateway's connections from accepted channels of any origin. It counts or refuses each channel, builds
+/// the pipeline, and drains the connections when the server stops.
 package final class ConnectionAcceptor: Sendable {
     let state: ListenerState
     private let loops: LoopContexts
@@ -14,7 +14,7 @@ package final class ConnectionAcceptor: Sendable {
     private let addConnection: @Sendable (any Channel, Connection.Opening) throws -> Void
 
     /// - Parameters:
-    ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
+    ///   - takesCertificateNames: whether the common name of a client's certificate is the client's user name.
     ///   - tls: the TLS context of the connections; nil without TLS.
     package init<G: Gateway>(
         _ gateway: G,
@@ -56,7 +56,7 @@ package final class ConnectionAcceptor: Sendable {
     /// The number of open connections.
     package var openConnections: Int { state.openCount }
 
-    /// Counts a channel and has it served. The channel is counted until it is closed.
+    /// Counts a channel and calls `serve` for it. The channel is counted until it is closed.
     ///
     /// - Parameter serve: must call ``serve(_:for:countedAs:carrier:)`` with the address that it gets.
     /// - Throws: if the limit is reached. In that case, close the channel without sending anything.
@@ -71,10 +71,10 @@ package final class ConnectionAcceptor: Sendable {
         }
     }
 
-    /// Counts a channel whose client's address is not known yet, because a proxy gives it later.
+    /// Counts a channel whose client's address is not known yet, because a proxy gives this address later.
     ///
-    /// - Returns: a function to be called with the client's address. It throws if that address has reached its limit. If
-    ///   the proxy gives no address, the connection stays counted as unknown.
+    /// - Returns: a function that must be called with the client's address. It throws if that address has reached its
+    ///   limit. If the proxy gives no address, the connection stays counted as unknown.
     func admitUnknown(_ channel: any Channel) throws -> @Sendable (ConnectionCounter.Address) throws -> Void {
         try add(.unknown)
         let counted = CountedAddress()
@@ -117,7 +117,7 @@ package final class ConnectionAcceptor: Sendable {
     ///
     /// - Parameters:
     ///   - peer: the client's address, if it is not the remote address.
-    ///   - isClientHidden: whether the remote address is that of a proxy that gave no client.
+    ///   - isClientHidden: whether the remote address belongs to a proxy that did not give the client's address.
     ///   - address: the address under which the connection is counted, if the connection removes itself from the count
     ///     when it closes; otherwise nil.
     ///   - carrier: the layer between the socket and the handler.
@@ -142,15 +142,15 @@ package final class ConnectionAcceptor: Sendable {
         try addConnection(channel, opening)
     }
 
-    /// Takes over a channel that was accepted elsewhere (WebSocket), with a complete pipeline below the protocol.
-    /// Called on the channel's loop.
+    /// Takes over a WebSocket channel that was accepted elsewhere. The channel's pipeline is complete below the
+    /// protocol. Called on the channel's loop.
     ///
     /// - Parameters:
     ///   - startsInText: whether the client expects text messages.
     ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives
     ///     the place back when the channel is closed.
     ///   - peer: the client's address, if it is not the remote address.
-    ///   - isClientHidden: whether the remote address is that of a proxy that gave no client.
+    ///   - isClientHidden: whether the remote address belongs to a proxy that did not give the client's address.
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(
         _ channel: any Channel,

@@ -23,8 +23,8 @@ package final class ConnectionCounter: Sendable {
         case local
         /// The connection is from a proxy that has not given the client's address; it counts only in the total.
         case unknown
-        /// The connection of the HTTP port is from a proxy that has said that it gives no address of the client. It
-        /// counts only in the total, and gets no connection of the reserve.
+        /// The connection of the HTTP port is from a proxy that has stated that it does not give the client's
+        /// address. It counts only in the total, and gets no connection of the reserve.
         case hidden
 
         package init(_ address: SocketAddress?) {
@@ -59,13 +59,14 @@ package final class ConnectionCounter: Sendable {
         case handshakes = "tls_handshakes"
     }
 
-    /// The open connections: those of the gateways, those of the HTTP port, and all of each address.
+    /// The numbers of open connections: of the gateways, of the HTTP port, and of each address.
     private struct Counts {
         var total = 0
         var http = 0
         private var perAddress: [Address: AddressCounts] = [:]
 
-        /// Whether an address has fewer connections than `limit`; always true for local and unknown addresses.
+        /// Whether an address has fewer connections than `limit`; always true for local, unknown and hidden
+        /// addresses.
         func hasRoom(for address: Address, limit: Int) -> Bool {
             switch address {
             case .local, .unknown, .hidden: true
@@ -76,13 +77,13 @@ package final class ConnectionCounter: Sendable {
         /// Returns the number of connections of the HTTP port from an address.
         func http(from address: Address) -> Int { perAddress[address, default: AddressCounts()].http }
 
-        /// Counts a connection for an address, not in the totals.
+        /// Counts a connection for an address, but not in the totals.
         mutating func add(_ address: Address, isHTTP: Bool = false) {
             perAddress[address, default: AddressCounts()].all += 1
             if isHTTP { perAddress[address, default: AddressCounts()].http += 1 }
         }
 
-        /// Removes a connection from an address, not from the totals.
+        /// Removes a connection from the count of an address, but not from the totals.
         mutating func remove(_ address: Address, isHTTP: Bool = false) {
             guard var sameAddress = perAddress[address] else { return }
             sameAddress.all -= 1
@@ -98,24 +99,24 @@ package final class ConnectionCounter: Sendable {
 
     /// The limits of the HTTP port that do not depend on the limit on gateway connections.
     package struct HTTPShares: Sendable, Hashable {
-        /// The HTTP connections that are allowed whatever the limit on gateway connections is.
+        /// The number of HTTP connections that are always allowed, regardless of the limit on gateway connections.
         package let floor: Int
-        /// The HTTP connections that are allowed beyond the limit of the HTTP port.
+        /// The number of HTTP connections that are allowed beyond the limit of the HTTP port.
         package let reserve: Int
 
         /// The shares of a server with enough descriptors.
         package static let full = HTTPShares(floor: 100, reserve: 128)
 
-        /// Returns shares that take this number of descriptors at most, each of them half.
+        /// Returns shares that use at most this number of descriptors. Each share uses at most half of them.
         package static func fitting(_ files: Int) -> HTTPShares {
             HTTPShares(floor: min(full.floor, files / 2), reserve: min(full.reserve, files / 2))
         }
 
-        /// Returns the limit on HTTP connections (without WebSockets) that goes with a limit on gateway connections.
+        /// Returns the limit on HTTP connections (without WebSockets) for a given limit on gateway connections.
         func httpTotal(of total: Int) -> Int { max(floor, min(10_000, total / 4)) }
     }
 
-    /// An address that has fewer HTTP connections may get one of the reserve.
+    /// An address that has fewer HTTP connections than this number may get a connection of the reserve.
     private static let reservePerAddress = 8
 
     private let total: Int
@@ -127,9 +128,9 @@ package final class ConnectionCounter: Sendable {
     package let handshakeLines = HandshakeLines()
 
     /// - Parameters:
-    ///   - total: the most connections in all.
-    ///   - perAddress: the most connections of one address.
-    ///   - handshakesPerSecond: the most TLS handshakes of one address in a second.
+    ///   - total: the largest number of connections of all addresses together.
+    ///   - perAddress: the largest number of connections of one address.
+    ///   - handshakesPerSecond: the largest number of TLS handshakes of one address per second.
     ///   - http: the limits of the HTTP port.
     package init(
         total: Int,
@@ -154,7 +155,7 @@ package final class ConnectionCounter: Sendable {
         )
     }
 
-    /// Returns the limit on gateway connections that goes with a limit on HTTP connections. This is the inverse of
+    /// Returns the limit on gateway connections for a given limit on HTTP connections. This is the inverse of
     /// ``HTTPShares/httpTotal(of:)``.
     package static func total(forHTTP limit: Int) -> Int { 4 * limit }
 
@@ -162,7 +163,8 @@ package final class ConnectionCounter: Sendable {
     /// descriptors; at least 1.
     package static func total(fitting files: Int) -> Int { DescriptorShares(of: files).gateways }
 
-    /// Returns the most connections of all kinds, if there may be `total` gateway connections and `files` descriptors.
+    /// Returns the largest number of connections of all kinds, if `total` gateway connections and `files` descriptors
+    /// are allowed.
     package static func most(total: Int, files: Int = .max) -> Int {
         let http = DescriptorShares(of: files).http
         return total + http.httpTotal(of: total) + http.reserve
@@ -171,12 +173,13 @@ package final class ConnectionCounter: Sendable {
     /// The number of open gateway connections.
     package var open: Int { counts.withLock { $0.total } }
 
-    /// The number of open connections of the HTTP port other than WebSockets.
+    /// The number of open connections of the HTTP port, without WebSockets.
     package var openHTTP: Int { counts.withLock { $0.http } }
 
     /// Counts a connection, unless the limit is reached.
     ///
-    /// - Returns: nil if it was counted; then ``remove(_:isHTTP:)`` must be called after the connection is closed.
+    /// - Returns: nil if the connection was counted. In that case, call ``remove(_:isHTTP:)`` after the connection is
+    ///   closed.
     package func add(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }
@@ -211,7 +214,7 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// Charges a TLS handshake to an address, before it begins.
+    /// Charges a TLS handshake to an address, before the handshake begins.
     ///
     /// - Parameter now: the present time on the connection's loop.
     /// - Returns: nil if the handshake is allowed; otherwise nothing was charged.
@@ -223,7 +226,8 @@ package final class ConnectionCounter: Sendable {
 
     /// Counts a connection of the HTTP port, unless the limit is reached.
     ///
-    /// - Returns: nil if it was counted; then ``remove(_:isHTTP:)`` or ``becomeGateway(_:as:)`` must follow.
+    /// - Returns: nil if the connection was counted. In that case, a call of ``remove(_:isHTTP:)`` or
+    ///   ``becomeGateway(_:as:)`` must follow.
     package func addHTTP(_ address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.hasRoom(for: address, limit: perAddress) else { return .perAddress }
@@ -240,7 +244,7 @@ package final class ConnectionCounter: Sendable {
     /// Counts a request that arrived over a proxy's connection. The request counts for the client behind the proxy,
     /// unless that client has reached its limit.
     ///
-    /// - Returns: nil if the request was counted; then ``endRequest(of:)`` must follow.
+    /// - Returns: nil if the request was counted. In that case, a call of ``endRequest(of:)`` must follow.
     package func beginRequest(of address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.hasRoom(for: address, limit: perAddress) else { return .perAddress }
@@ -249,16 +253,16 @@ package final class ConnectionCounter: Sendable {
         }
     }
 
-    /// Removes a request from the count after it was answered or its connection was closed.
+    /// Removes a request from the count after the request was answered or its connection was closed.
     package func endRequest(of address: Address) { counts.withLock { $0.remove(address) } }
 
     /// Counts a connection of the HTTP port as a gateway's from now on, because it has become a WebSocket.
     ///
     /// - Parameters:
     ///   - address: the address under which the connection is counted.
-    ///   - client: the client's address, which may be known only now, from a proxy.
-    /// - Returns: nil if the connection is now counted as a gateway's; then ``remove(_:isHTTP:)`` must be called with
-    ///   `client` after the connection is closed. Otherwise nothing changed.
+    ///   - client: the client's address. A proxy may have given it only now.
+    /// - Returns: nil if the connection is now counted as a gateway's. In that case, call ``remove(_:isHTTP:)`` with
+    ///   `client` after the connection is closed. If the result is not nil, nothing changed.
     package func becomeGateway(_ address: Address, as client: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.total < total else { return .total }

@@ -7,7 +7,8 @@ package import NIOCore
 import NIOTLS
 
 /// The last handler in a connection's pipeline. It decodes bytes into frames for the protocol's side
-/// (``GatewayConnection``), and passes channel events to ``Connection``. The side's `Decoder` cuts the frames.
+/// (``GatewayConnection``), and passes channel events to ``Connection``. The side's `Decoder` splits the bytes into
+/// frames.
 package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHandler, ConnectionReader {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundIn = ByteBuffer
@@ -16,7 +17,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private let connection: Connection
     private let side: Side
     // Exclusivity is unchecked here and below: these properties are used for each frame, on one loop, and a decoder
-    // calls nothing back.
+    // makes no callbacks.
     @exclusivity(unchecked)
     private var decoder: Side.Decoder
     @exclusivity(unchecked)
@@ -32,9 +33,9 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private var isCutting = false
     /// Whether a read was requested during a pause.
     private var isReadWaiting = false
-    /// Whether the peer has closed and its last bytes wait for the connection's turn.
+    /// Whether the peer has closed its side and its last bytes wait for the connection's turn.
     private var isInputClosed = false
-    /// Whether the peer has closed and its last bytes are being examined.
+    /// Whether the peer has closed its side and its last bytes are being examined.
     private var areLastWords = false
     /// The number of frames that were examined since ``doneSince``, plus their further cost. The count restarts with
     /// the first read that is ``TurnQueue/silence`` or more after ``doneSince``.
@@ -46,13 +47,14 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
 
     private var discardedBytes = 0
 
-    /// The most bytes that are read from a peer after its connection was ended: as many as may have been under way.
+    /// The largest number of bytes that are read from a peer after its connection was ended. That many bytes may have
+    /// been in transit.
     private static var maxDiscardedBytes: Int { 1 << 20 }
 
-    /// The number of frames, plus their further cost (``RequestCost``), between two checks whether the loop's turn has
-    /// time left. A check costs as much as a small frame.
+    /// The number of frames, plus their further cost (``RequestCost``), between two checks of whether the loop's turn
+    /// has time left. A check costs as much as a small frame.
     private static var costPerLook: Int { 16 }
-    /// The number of bytes between two checks whether the loop's turn has time left.
+    /// The number of bytes between two checks of whether the loop's turn has time left.
     private static var bytesPerLook: Int { 8_192 }
 
     /// - Parameter isEncrypted: whether a TLS handshake comes first. If so, the side opens after the handshake, so that
@@ -71,7 +73,8 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
 
     package func handlerAdded(context: ChannelHandlerContext) {
         connection.reader = self
-        // A plain connection is not searched for TLS: not finding it costs much of accepting a connection.
+        // The pipeline of a plain connection is not searched for TLS, because a search without a result is a large
+        // part of the cost of accepting a connection.
         let mayHaveTLS = opensWithHandshake || connection.isWebSocket
         connection.isOutputCopied = mayHaveTLS && context.pipeline.syncOperations.hasTLS
         connection.isOutputCut = opensWithHandshake && connection.isOutputCopied
@@ -113,7 +116,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Examines the bytes that arrived before the peer closed, if they have not been examined yet.
+    /// Examines the bytes that arrived before the peer closed its side, if they have not been examined yet.
     private func takeLastWords() {
         guard !isCutting else { return }
         // Frames that waited only for the connection's turn are still handled. A peer that resets its connection may
@@ -138,7 +141,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
     private static var lastFrames: Int { 64 }
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // A reset, a failed handshake: nothing more can be sent on this connection.
+        // After a reset or a failed handshake, nothing more can be sent on this connection.
         if opensWithHandshake, let reason = TLSProblem.ofHandshake(error) { connection.handshakeFailed(reason) }
         context.close(promise: nil)
     }
@@ -160,7 +163,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
-        // Each use of a stored property would count references again.
+        // Each use of a stored property would change the reference count again.
         let connection = connection
         let loop = connection.loop
         connection.tally.bytesIn += bytes.readableBytes
@@ -222,7 +225,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
         }
     }
 
-    /// Keeps the rest of a read in a buffer of its own, because the read buffer is for the next read (``ReadBuffers``).
+    /// Keeps the rest of a read in a separate buffer, because the read buffer is for the next read (``ReadBuffers``).
     private func keep(_ rest: ByteBuffer) {
         guard rest.readableBytes > 0, connection.isOpen else {
             unread = ByteBuffer()
@@ -276,7 +279,7 @@ package final class ConnectionHandler<Side: GatewayConnection>: ChannelDuplexHan
             connection.tally.framesIn += count
             if Side.everyFrameIsLife { connection.touch() }
             if Side.hasRequestLimit {
-                // The charge for the frame counts as work, too.
+                // The charge for the frame also counts as work.
                 connection.pay(1 + RequestCost.bytes(frame.encodedBytes).units)
             } else {
                 frames += count

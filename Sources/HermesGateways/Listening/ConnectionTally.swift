@@ -7,15 +7,15 @@ import Metrics
 final class ConnectionTally {
     var opened = 0
     var closed = 0
-    // Exclusivity is unchecked here and below: these are changed for each frame, on one loop, and nothing is called
-    // meanwhile.
+    // Exclusivity is unchecked here and below: these properties are changed for each frame, on one loop, and no other
+    // code is called meanwhile.
     @exclusivity(unchecked)
     var framesIn = 0
     @exclusivity(unchecked)
     var framesOut = 0
     var bytesIn = 0
     var bytesOut = 0
-    /// The messages, and the publications to topics and rooms, that clients sent and were allowed to send.
+    /// The messages that clients sent and were allowed to send, including publications to topics and rooms.
     @exclusivity(unchecked)
     var messagesIn = 0
     /// The inbox entries and the publications that were written or queued for clients.

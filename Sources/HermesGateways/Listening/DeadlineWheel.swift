@@ -17,8 +17,9 @@ package struct DeadlineWheelPosition: Sendable, Hashable {
 /// Keeps the deadlines of many connections with a single timer: a ring of slots, one slot for each step of time.
 ///
 /// If a deadline moves, for example because a frame arrived, nothing changes in the wheel. When the wheel reaches an
-/// entry's slot, the entry's owner checks whether the deadline has really passed, and puts the entry back if not. So a
-/// sign of life costs one write to memory, and an idle connection costs at most one check in each turn of the ring.
+/// entry's slot, the entry's owner checks whether the deadline has really passed. If it has not passed, the owner
+/// puts the entry back. So a sign of life costs one write to memory, and an idle connection costs at most one check
+/// in each turn of the ring.
 package struct DeadlineWheel<Entry: DeadlineWheelEntry> {
     private var slots: [[Entry]]
     /// The step up to which all entries were handed out.

@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The parts of the process's descriptors: for the server itself, for the HTTP port and for the gateways. Together they
-/// are never more than there are, so clients cannot use up the descriptors of the store, of a backup or of the console.
+/// The parts of the process's descriptors: for the server itself, for the HTTP port and for the gateways. Together,
+/// the parts never exceed the number of descriptors. So clients cannot use up the descriptors of the store, of a
+/// backup or of the console.
 package struct DescriptorShares: Sendable, Hashable {
     /// The descriptors for the console and for the server's own files.
     package let own: Int
@@ -11,11 +12,12 @@ package struct DescriptorShares: Sendable, Hashable {
     /// The largest limit on gateway connections; at least 1.
     package let gateways: Int
 
-    /// The descriptors that the server uses without any client, if it can: the sockets of its listeners, the files of
-    /// the store, a backup, the command line, and three for each event loop. Measured: 35 at the start with two event
-    /// loops, and up to 20 more for reads and a backup.
+    /// The descriptors that the server itself gets, if there are enough. It uses them for the sockets of its
+    /// listeners, the files of the store, a backup and the command line, and it uses three for each event loop. In
+    /// measurements with two event loops, the server used 35 descriptors at the start, and up to 20 more for reads
+    /// and a backup.
     private static let ownFew = 96
-    /// The descriptors for the connections of the console and for the server's own files, if there are enough.
+    /// The largest number of descriptors for the connections of the console and for the server's own files.
     private static let ownMany = 2_048 + ConnectionCounter.HTTPShares.full.reserve + 128
 
     /// - Parameter files: the number of descriptors that the process may have.

@@ -44,8 +44,8 @@ package final class DeviceAttachment: Attachment {
 }
 
 extension Connection {
-    /// Detaches an attachment: notifies the users who watch its user, and ends its own watches, a slice of users at a
-    /// time. The account and the address pay for this work.
+    /// Detaches an attachment. It notifies the users who watch the attachment's user, and ends the attachment's own
+    /// watches. Both happen for a slice of users at a time. The account and the address pay for this work.
     func leaves(_ attachment: DeviceAttachment, _ devices: DeviceRegistry) {
         let (told, watched) = devices.leave(attachment, by: address)
         watches(0)

@@ -6,10 +6,10 @@ import HermesCore
 import NIOCore
 
 /// Long messages of inboxes in the form of one protocol, so that the devices of a user on one loop share an encoding.
-/// An account may have fifty devices, and a message may be a megabyte long. Does no I/O.
+/// An account may have fifty devices, and a message may be a megabyte long. This type does no I/O.
 ///
-/// Short messages are encoded again for each device, which costs less than the look-up. The kept encodings are bounded
-/// in bytes; the oldest ones are dropped first.
+/// Short messages are encoded again for each device, which costs less than the look-up. The total size of the kept
+/// encodings is limited; the oldest encodings are dropped first.
 struct EncodedEntries {
     struct Key: Hashable {
         /// The reader. The encoding of an entry differs from reader to reader.
@@ -19,9 +19,9 @@ struct EncodedEntries {
         let form: String
     }
 
-    /// The least length, in bytes, of a content whose encoding is kept.
+    /// The length of the shortest content, in bytes, whose encoding is kept.
     static let minBytes = 1_024
-    /// The most bytes of all encodings that are kept.
+    /// The maximum total size of all encodings that are kept, in bytes.
     static let maxBytes = 1 << 20
 
     private var frames: [Key: ByteBuffer] = [:]

@@ -3,7 +3,7 @@
 
 import DequeModule
 
-/// Connections with output that is to be flushed.
+/// Connections with output that must be flushed.
 ///
 /// State: confined to its loop.
 final class FlushList {

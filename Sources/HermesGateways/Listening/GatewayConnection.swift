@@ -3,8 +3,8 @@
 
 package import HermesWire
 
-/// The server's side of one connection of one protocol. Lives on the connection's event loop and is touched only there:
-/// no locks, and no tasks except those for slow requests (``Connection/hold()``).
+/// The server's side of one connection of one protocol. It is used only on the connection's event loop, so it needs
+/// no locks. It starts tasks only for slow requests (``Connection/hold()``).
 ///
 /// This object keeps its ``Connection`` as a `let` and writes to it. The connection releases this object after the
 /// connection is closed.
@@ -35,8 +35,8 @@ package protocol GatewayConnection: AnyObject, ConnectionEvents {
     /// Handles a frame. Bodies are slices of the read buffer, so an implementation must copy what it keeps.
     func received(_ frame: Decoder.Frame)
 
-    /// Handles a frame that arrived before the peer closed and has not been examined yet. The frame now matters only
-    /// for how the connection ended.
+    /// Handles a frame that arrived before the peer closed its side, and that has not been examined yet. The frame
+    /// now matters only for how the connection ended.
     func receivedLast(_ frame: Decoder.Frame)
 
     /// Whether the peer still has to confirm something that was sent to it. If so, the next bytes from it are most
@@ -55,6 +55,6 @@ extension GatewayConnection {
     package static var everyFrameIsLife: Bool { true }
     package static var hasRequestLimit: Bool { true }
     package static var pausesReadingWhenStuck: Bool { true }
-    /// The default leaves room for a JSON Web Token, and more.
+    /// The default is more than a JSON Web Token needs.
     package static var maxLoginFrameBytes: Int { 16_384 }
 }

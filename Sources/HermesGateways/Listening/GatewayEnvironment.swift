@@ -23,12 +23,12 @@ package final class GatewayEnvironment: Sendable {
     /// Identifies MQTT clients.
     package let authenticator: ClientAuthenticator
     private let tokenVerifier: (any TokenVerifier)?
-    /// Name and version, for clients' logs.
+    /// The server's name and version, for clients' logs.
     package let serverVersion: String
     /// The tickets that clients of a stopping server get.
     let tickets: ReconnectTickets
 
-    /// Counts the members of rooms for the clients of all listeners that enter a room.
+    /// Counts the members of a room when a client of any listener enters the room.
     let roomCounts: RoomCounts
     /// The wills of the MQTT clients of all listeners.
     let wills: MQTTWills

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The place of an HTTP connection in the count of connections. It is given back exactly once.
 ///
-/// State: one `Mutex`; all calls are on the channel's event loop, so nothing can intervene between reading and writing
-/// it.
+/// State: one `Mutex`; all calls are on the channel's event loop, so nothing can change the state between a read and
+/// a write.
 package final class HTTPPlace: Sendable {
     private enum State {
         case http(ConnectionCounter.Address)
@@ -37,7 +37,7 @@ package final class HTTPPlace: Sendable {
 
     /// Counts the connection as a gateway's, until the place is given back.
     ///
-    /// - Parameter client: the client's address; nil: the address under which the connection is counted.
+    /// - Parameter client: the client's address; nil for the address under which the connection is counted.
     /// - Throws: if the limit is reached.
     package func becomeGateway(as client: ConnectionCounter.Address?) throws(ConnectionCounter.Refusal) {
         guard case .http(let address) = state.withLock(\.self) else { return }

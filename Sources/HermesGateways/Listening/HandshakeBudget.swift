@@ -4,9 +4,9 @@
 import HermesCore
 import Synchronization
 
-/// Limits the TLS handshakes of each address. A handshake costs the server up to some milliseconds of an event loop,
-/// and costs the client nothing. So the handshake is charged before its first byte. At that time it is unknown whether
-/// the client resumes a session, so a resumption costs the same.
+/// Limits the TLS handshakes of each address. A handshake may cost the server a few milliseconds of an event loop,
+/// and costs the client nothing. So the handshake is charged before its first byte. At that time it is unknown
+/// whether the client resumes a session, so a resumption costs the same.
 ///
 /// State: a `Mutex` around ``TokenBuckets``, taken once per handshake.
 package final class HandshakeBudget: Sendable {
@@ -16,16 +16,16 @@ package final class HandshakeBudget: Sendable {
     private let rate: TokenBuckets<ConnectionCounter.Address>.Rate
     private let buckets = Mutex(TokenBuckets<ConnectionCounter.Address>())
 
-    /// - Parameter perAddress: the number of handshakes of one address in a second.
+    /// - Parameter perAddress: the number of handshakes of one address per second.
     package init(perAddress: Int) {
         rate = .init(perSecond: max(1, perAddress), burst: max(1, perAddress) * Self.burstSeconds)
     }
 
-    /// Takes one handshake. Local sockets, and peers whose address is not known, are not limited.
+    /// Charges one handshake to an address. Local sockets, and peers whose address is not known, are not limited.
     ///
     /// - Parameter now: the present time of a monotonic clock.
-    /// - Returns: false if the address has used up its handshakes. In that case nothing is charged, so a client that
-    ///   waits gets in later.
+    /// - Returns: false if the address has used up its handshakes. In that case, nothing is charged, so a client that
+    ///   waits is admitted later.
     package func take(of address: ConnectionCounter.Address, now: Duration) -> Bool {
         guard address != .local, address != .unknown, address != .hidden else { return true }
         return buckets.withLock { buckets in

@@ -20,13 +20,13 @@ final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler {
         case complete
     }
 
-    /// What arrived while the handshake waits for its turn.
+    /// The input that arrived while the handshake waits for its turn.
     private struct Held {
         var bytes: [ByteBuffer]
         /// The event that reports that the peer closed its side after the held bytes; nil if the peer has not closed
-        /// it.
+        /// its side.
         var end: ChannelEvent?
-        /// Whether the channel is to be read again, after the turn.
+        /// Whether the channel must be read again after the turn.
         var wantsRead = false
     }
 
@@ -34,7 +34,7 @@ final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler {
     private let line: HandshakeLine
     private var context: ChannelHandlerContext?
     private var handshake = Handshake.new
-    /// What waits in the queue for its turn; nil if nothing does.
+    /// The input that waits for the handshake's turn; nil if there is none.
     private var held: Held?
 
     init(_ line: HandshakeLine, _ source: String) {
@@ -75,7 +75,7 @@ final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         switch handshake {
-        // The beginning of a handshake says nothing, so its bytes are dropped.
+        // The beginning of a handshake carries no data for the server, so its bytes are dropped.
         case .new: break
         // The held bytes may be the last ones that the peer wanted to send.
         case .underWay, .complete: pass(context)
@@ -99,7 +99,7 @@ final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler {
         if passed.wantsRead { context.read() }
     }
 
-    /// Has this handler removed, because the handshake is complete.
+    /// Schedules the removal of this handler, because the handshake is complete.
     func end() {
         handshake = .complete
         // The handler is not removed at once, because the bytes that it held are being read now.
@@ -109,7 +109,7 @@ final class HandshakeGate: ChannelDuplexHandler, RemovableChannelHandler {
     }
 }
 
-/// The handler behind TLS. After the handshake, it has the gate removed, and removes itself.
+/// The handler after TLS in the pipeline. When the handshake is complete, it removes the gate and itself.
 final class HandshakeEnd: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 

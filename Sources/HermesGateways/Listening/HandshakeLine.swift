@@ -21,14 +21,15 @@ final class HandshakeLine {
     private func schedule() {
         guard !isScheduled else { return }
         isScheduled = true
-        // After a pause, so that the loop serves its sockets first.
+        // The turn comes after a pause, so that the loop serves its sockets first.
         loop.assumeIsolated().scheduleTask(in: TurnQueue.pause) { self.takeTurn() }
     }
 
     private func takeTurn() {
         let next = waiting.next { gates in (gates.popFirst(), isEmpty: gates.isEmpty) }
         next?.takeTurn()
-        // Scheduled after the handshake, because the loop runs tasks that are already due before it serves its sockets.
+        // The next turn is scheduled only now, after the handshake, because the loop runs tasks that are already due
+        // before it serves its sockets.
         isScheduled = false
         if next != nil { schedule() }
     }

@@ -4,9 +4,9 @@
 package import NIOCore
 import Synchronization
 
-/// Lets the TLS handshakes of all listeners take turns, because a handshake may cost some milliseconds of an event
-/// loop, and costs the client nothing. Each loop works on one handshake at a time, and serves its other connections in
-/// between. The clients' addresses take turns.
+/// Lets the TLS handshakes of all listeners take turns, because a handshake may cost a few milliseconds of an event
+/// loop, and costs the client nothing. Each loop works on one handshake at a time, and serves its other connections
+/// in between. The clients' addresses take turns.
 ///
 /// State: a `Mutex` around the queues of the loops, taken once for each handshake.
 package final class HandshakeLines: Sendable {

@@ -31,7 +31,7 @@ extension InboxLink {
         }
     }
 
-    /// Changes a group, as a slow request; the connection pays for everybody whom the change reaches.
+    /// Changes a group, as a slow request. The connection pays for everybody whom the change reaches.
     ///
     /// - Parameters:
     ///   - command: the change.

@@ -6,14 +6,14 @@ import Logging
 import NIOCore
 
 /// Connects an authenticated connection to its user's inbox: attaches it to the core, carries out the actions of
-/// ``InboxFeed``, makes the peer's requests (``ask(_:then:)``), and detaches at the end. Used by every protocol with an
-/// inbox. Lives on the connection's loop.
+/// ``InboxFeed``, makes the peer's requests (``ask(_:then:)``), and detaches at the end. Every protocol with an inbox
+/// uses this class. It is used only on the connection's loop.
 package final class InboxLink {
     /// Writes an entry to the peer.
     package typealias Writer = (InboxEntry) -> Void
 
-    /// The number of entries of a requested page that are written between two checks of the time. An entry takes some
-    /// 10 µs.
+    /// The number of entries of a requested page that are written between two checks of the time. Writing an entry
+    /// takes about 10 µs.
     private static let entriesPerLook = 16
     /// The delay before a failed load is retried.
     static let retryDelay = TimeAmount.seconds(1)
@@ -23,7 +23,8 @@ package final class InboxLink {
     let connection: Connection
     let messenger: Messenger
     private let write: Writer
-    /// The number of entries that the peer can accept now, without requested ones; nil: the protocol has no such limit.
+    /// The number of entries that the peer can accept now; nil if the protocol has no such limit. Requested entries
+    /// do not count.
     private let freeSlots: (() -> Int)?
     private var feed: InboxFeed
     private var isClosed = false
@@ -45,10 +46,11 @@ package final class InboxLink {
     private var waitsForTurn = false
 
     /// - Parameters:
-    ///   - window: the number of entries that may be written and not acknowledged.
-    ///   - freeSlots: the number of entries that the peer can accept now; nil: the protocol has no such limit. After a
-    ///     change, call ``roomChanged()``. Entries that the peer requested are written regardless.
-    ///   - write: called with each entry, in order; should hold the protocol's side `unowned` or `weak`.
+    ///   - window: the largest number of entries that may be written but not yet acknowledged.
+    ///   - freeSlots: the number of entries that the peer can accept now; nil if the protocol has no such limit.
+    ///     After a change, call ``roomChanged()``. Entries that the peer requested are written regardless.
+    ///   - write: called with each entry, in order. Its reference to the protocol's side should be `unowned` or
+    ///     `weak`.
     package init(
         principal: Principal,
         connection: Connection,
@@ -85,7 +87,7 @@ package final class InboxLink {
         handle(.opened(after: cursor, head: head))
     }
 
-    /// Detaches; later entries are ignored.
+    /// Detaches the connection. Later entries are ignored.
     package func close() {
         guard !isClosed else { return }
         isClosed = true
@@ -93,14 +95,14 @@ package final class InboxLink {
         connection.leaves(attachment, messenger.devices)
     }
 
-    /// Takes committed entries. Called from ``ConnectionEvents/inboxAdvanced(_:)``.
+    /// Handles committed entries. Called from ``ConnectionEvents/inboxAdvanced(_:)``.
     package func advanced(_ entries: [InboxEntry]) { handle(.entriesCommitted(entries)) }
 
     /// Notes that the peer cannot accept the entry that is being written. Called from `write`. The entry counts as
-    /// taken when the peer has taken all entries before it.
+    /// acknowledged when the peer has acknowledged all entries before it.
     package func leftOut() { isLeftOut = true }
 
-    /// The last seq that the peer has.
+    /// The seq up to which the peer has all entries.
     package var acknowledgedSeq: UInt64 { feed.acknowledged }
 
     /// Continues to write. Called from ``ConnectionEvents/becameWritable()``.
@@ -116,15 +118,15 @@ package final class InboxLink {
     /// Notes that the peer has all entries up to this seq.
     package func acknowledged(upTo seq: UInt64) { handle(.acknowledged(upTo: seq)) }
 
-    /// Notes that a peer whose protocol has no acknowledgements has sent a frame. So it has every entry that was sent
-    /// before the frame.
+    /// Notes that a peer whose protocol has no acknowledgements has sent a frame. So the peer has every entry that
+    /// was sent before the frame.
     package func peerSpoke() { handle(.peerSpoke) }
 
     /// Notes that the operating system has taken all entries up to this seq.
     package func written(upTo seq: UInt64) { handle(.written(upTo: seq)) }
 
-    /// Writes the entries that the peer requested. If not all of them fit at once, nothing is read from the peer until
-    /// all have been written.
+    /// Writes the entries that the peer requested. If not all of them fit at once, nothing is read from the peer
+    /// until all of them have been written.
     func write(requested page: InboxPage) {
         guard !isClosed else { return }
         handle(.pageRequested(page.entries))
@@ -153,7 +155,7 @@ package final class InboxLink {
             case .writePage(let entries):
                 let rest = writeWhatFits(entries)
                 guard !isClosed else { return }
-                // The page is written; whether the peer can accept further entries is another question.
+                // The page is written. The peer may still be unable to accept further entries.
                 let next: InboxFeed.Event = connection.keepsUp && hasFreeSlot ? .writable : .unwritable
                 action = feed.handle(rest.map { .cutShort(after: $0.seq - 1) } ?? next)
                 if rest == nil, case .none = action, feed.hasRequested { action = feed.handle(writability) }
@@ -181,9 +183,9 @@ package final class InboxLink {
 
     private var hasFreeSlot: Bool { freeSlots.map { $0() > 0 } ?? true }
 
-    /// Writes again the entries that the peer requested. This does not count as a delivery.
+    /// Writes the requested entries again. This does not count as a delivery.
     ///
-    /// - Returns: the first entry that was not written; nil if all were.
+    /// - Returns: the first entry that was not written; nil if all entries were written.
     private func writeWhatFits(_ entries: ArraySlice<InboxEntry>) -> InboxEntry? {
         isRepeating = true
         defer { isRepeating = false }
@@ -210,7 +212,7 @@ package final class InboxLink {
 
     /// Writes the entries that fit. The others stay in the store, so no entry is lost.
     ///
-    /// - Returns: the first entry that was not written; nil if all were.
+    /// - Returns: the first entry that was not written; nil if all entries were written.
     private func deliverWhatFits(_ entries: [InboxEntry]) -> InboxEntry? {
         isLeftOut = false
         // The entries that were written in succession, without a left-out entry between them.

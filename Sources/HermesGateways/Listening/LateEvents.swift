@@ -4,12 +4,12 @@
 import DequeModule
 import HermesCore
 
-/// Events from other threads for which a loop had no time yet. Does no I/O.
+/// Events from other threads that a loop has had no time to handle yet. This type does no I/O.
 ///
-/// The events of one connection stay in order, except for ephemeral events (signs of typing, presence, signals and
-/// commands). Ephemeral events are delivered after all other events, because they may be lost. One sign of typing in a
-/// large group is an event for each member; if signs of typing were not delivered last, a few large groups would delay
-/// everybody's messages and answers.
+/// The events of one connection stay in order, except for ephemeral events (typing, presence, signals and commands).
+/// Ephemeral events are delivered after all other events, because they may be lost. One typing notification in a
+/// large group causes an event for each member. If these events were not delivered last, a few large groups would
+/// delay everybody's messages and answers.
 struct LateEvents {
     private(set) var events = Deque<LoopEvent>()
     /// The ephemeral events, which may be lost.
@@ -38,7 +38,8 @@ struct LateEvents {
         return ephemeral.popFirst()
     }
 
-    /// Gives back the memory of queues that are empty: a queue keeps the memory of the most events that it ever held.
+    /// Gives back the memory of queues that are empty: a queue keeps the memory for the largest number of events that
+    /// it ever held.
     private mutating func releaseMemory() {
         if events.isEmpty { events = Deque() }
         if ephemeral.isEmpty { ephemeral = Deque() }

@@ -32,7 +32,7 @@ package final class Listener: Sendable {
         self.unixSocketPath = unixSocketPath
     }
 
-    /// The port it listens on; 0 for a Unix socket.
+    /// The port on which the listener listens; 0 for a Unix socket.
     package var port: Int { address?.port ?? 0 }
 
     /// The number of open connections of this listener.
@@ -41,7 +41,7 @@ package final class Listener: Sendable {
     /// Creates a gateway, and starts a listener for it.
     ///
     /// - Parameter group: the event loops of `environment.loops`.
-    /// - Throws: IOError if the address cannot be bound, NIOSSL's errors for a bad certificate.
+    /// - Throws: IOError if the address cannot be bound; NIOSSL's errors for a bad certificate.
     package static func start<G: Gateway>(
         _ type: G.Type,
         on settings: ListenerSettings,
@@ -56,7 +56,7 @@ package final class Listener: Sendable {
     /// - Parameters:
     ///   - name: the listener's name in the configuration.
     ///   - group: the event loops of `environment.loops`.
-    /// - Throws: IOError if the address cannot be bound, NIOSSL's errors for a bad certificate.
+    /// - Throws: IOError if the address cannot be bound; NIOSSL's errors for a bad certificate.
     package static func start(
         _ gateway: some Gateway,
         name: String,
@@ -72,7 +72,7 @@ package final class Listener: Sendable {
             tls: tls
         )
         let proxyPatience = settings.proxyProtocol == .v2 ? environment.settings.limits.timeToAuthenticate : nil
-        // Until its PROXY header is complete, a plain connection has a small read buffer of its own.
+        // Until its PROXY header is complete, a plain connection has its own small read buffer.
         let plainReadBytes = proxyPatience == nil ? nil : 256
         let readBytes = tls == nil ? plainReadBytes : maxEncryptedReadBytes
         let bootstrap = bootstrap(group, maxReadBytes: readBytes, logger: environment.logger) { channel in
@@ -142,7 +142,7 @@ package final class Listener: Sendable {
         let identify = try acceptor.admitUnknown(channel)
         try channel.pipeline.syncOperations.addHandler(
             ProxyHeaderHandler(patience: proxyPatience, logger: acceptor.state.logger) { channel, peer in
-                // A connection whose proxy gave no client counts only in the total.
+                // A connection whose proxy did not give the client's address counts only in the total.
                 let address = peer.map(ConnectionCounter.Address.init) ?? .unknown
                 try identify(address)
                 let carrier = try addTLS(tls, to: channel, from: address, by: acceptor)

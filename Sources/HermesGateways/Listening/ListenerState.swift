@@ -23,9 +23,9 @@ package final class ListenerState: Sendable {
     let revocations: TLSContextBox?
     /// The counter for connections that remove themselves from the count when they close.
     let counter: ConnectionCounter?
-    /// The bytes that unauthenticated connections may send; nil: no limit.
+    /// The bytes that unauthenticated connections may send; nil for no limit.
     let loginBudget: LoginBudget?
-    /// The request rates of accounts and addresses; nil: only connections have limits.
+    /// The request rates of accounts and addresses; nil if only connections have limits.
     let rates: SharedRates?
     let authenticationSteps: UInt32
     let idleSteps: UInt32
@@ -49,10 +49,10 @@ package final class ListenerState: Sendable {
     /// - Parameters:
     ///   - name: the gateway's name.
     ///   - maxFrameBytes: the longest body of a frame.
-    ///   - takesCertificateNames: whether the common name of a client's certificate is its user name.
-    ///   - revocations: the revoked certificates of clients; nil: none.
+    ///   - takesCertificateNames: whether the common name of a client's certificate is the client's user name.
+    ///   - revocations: the revoked certificates of clients; nil if there are none.
     ///   - counter: counts the listener's connections.
-    ///   - loginBudget: the bytes that unauthenticated connections may send, over all listeners; nil: no limit.
+    ///   - loginBudget: the bytes that unauthenticated connections may send, over all listeners; nil for no limit.
     ///   - rates: the request rates of accounts and addresses.
     ///   - logins: the log of failed logins, over all listeners.
     package init(

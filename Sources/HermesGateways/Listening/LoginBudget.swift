@@ -6,11 +6,11 @@ import Synchronization
 /// Limits the bytes that all unauthenticated connections together may have sent. Above the limit, the connection that
 /// has sent the most is closed, then the next one, until the total is within the limit.
 ///
-/// State: one `Mutex` around a heap; taken once per read of an unauthenticated connection, and once when it logs in or
-/// ends. Nothing is called under it.
+/// State: one `Mutex` around a heap. It is taken once per read of an unauthenticated connection, and once when the
+/// connection logs in or ends. No other code is called while it is held.
 package final class LoginBudget: Sendable {
     /// The bytes that one connection has sent; guarded by the budget's lock.
-    package final class Share: @unchecked Sendable {  // Guarded by the budget's lock, but for `end`.
+    package final class Share: @unchecked Sendable {  // Guarded by the budget's lock, except `end`.
         fileprivate var bytes = 0
         fileprivate var place: Int?
         fileprivate var isOver = false
@@ -79,7 +79,7 @@ package final class LoginBudget: Sendable {
     private let limit: Int
     private let shares = Mutex(Shares())
 
-    /// - Parameter limit: the most bytes of all unauthenticated connections together.
+    /// - Parameter limit: the largest number of bytes that all unauthenticated connections together may have sent.
     package init(limit: Int) { self.limit = limit }
 
     /// The bytes of all unauthenticated connections.

@@ -4,16 +4,16 @@
 package import HermesCore
 import Metrics
 
-/// The kinds of failed logins that metrics and logs tell apart, with their labels.
+/// The kinds of failed logins that metrics and logs distinguish, with their labels.
 package enum LoginFailure: String, Sendable, CaseIterable {
     /// The name, the password or the token is wrong.
     case badCredentials = "bad_credentials"
-    /// The client shows no credentials, its account is disabled, or it may not do what it requests.
+    /// The client presents no credentials, its account is disabled, or the client may not do what it requests.
     case notAuthorized = "not_authorized"
     /// Too many logins have failed, so the client has to wait.
     case delayed = "login_delayed"
 
-    /// Creates the kind for an error; nil if the error is not due to the client's credentials.
+    /// Creates the kind for an error; nil if the client's credentials are not the reason for the error.
     package init?(_ code: HermesError.Code) {
         switch code {
         case .wrongCredentials, .invalidToken: self = .badCredentials

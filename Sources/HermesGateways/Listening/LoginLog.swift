@@ -5,10 +5,10 @@ package import HermesCore
 package import Logging
 import Synchronization
 
-/// Logs failed logins and failed TLS handshakes, for operators and for programs that block addresses. Strangers can
-/// cause any number of them, so the log gets at most ``linesPerSecond`` lines about logins and
-/// ``handshakeLinesPerSecond`` lines about handshakes. If lines were left out, the next line of the same kind has their
-/// number. Thread-safe.
+/// Logs failed logins, failed TLS handshakes and refused client certificates, for operators and for programs that
+/// block addresses. Strangers can cause any number of such failures. So the log gets at most ``linesPerSecond`` lines
+/// about logins, ``handshakeLinesPerSecond`` lines about handshakes and ``certificateLinesPerSecond`` lines about
+/// certificates. If lines were left out, the next line of the same kind states how many. Thread-safe.
 ///
 /// State: one `Mutex`.
 package final class LoginLog: Sendable {
@@ -21,7 +21,8 @@ package final class LoginLog: Sendable {
 
         init(linesPerSecond: Int) { self.linesPerSecond = linesPerSecond }
 
-        /// Returns the number of lines that were left out since the last line; nil if this line must be left out, too.
+        /// Returns the number of lines that were left out since the last line; nil if this line must also be left
+        /// out.
         mutating func takeLine(now: Duration) -> Int? {
             if now >= secondEnds {
                 secondEnds = now + .seconds(1)
@@ -37,17 +38,20 @@ package final class LoginLog: Sendable {
         }
     }
 
-    /// Handshakes have an allowance of their own, so that they cannot use up the lines of failed logins.
+    /// Handshakes and certificates have separate allowances, so that they cannot use up the lines of failed logins.
     private struct State {
         var logins = Allowance(linesPerSecond: LoginLog.linesPerSecond)
         var handshakes = Allowance(linesPerSecond: LoginLog.handshakeLinesPerSecond)
+        var certificates = Allowance(linesPerSecond: LoginLog.certificateLinesPerSecond)
     }
 
-    /// The most lines about failed logins in a second, over all listeners.
+    /// The largest number of lines about failed logins per second, over all listeners.
     package static let linesPerSecond = 10
-    /// The most lines about failed TLS handshakes in a second, over all listeners.
+    /// The largest number of lines about failed TLS handshakes per second, over all listeners.
     package static let handshakeLinesPerSecond = 1
-    /// The most characters of a client's text in a line.
+    /// The largest number of lines about refused client certificates per second, over all listeners.
+    package static let certificateLinesPerSecond = 1
+    /// The largest number of characters of a client's text in a line.
     private static let maxCharacters = 64
 
     private let time: any TimeSource
@@ -60,7 +64,7 @@ package final class LoginLog: Sendable {
     /// - Parameters:
     ///   - fields: the fields of the line, without secrets. Fields without a value are left out. Values may come from
     ///     strangers.
-    ///   - skipped: the number of lines that were left out before this one; nil: this line must be left out, too.
+    ///   - skipped: the number of lines that were left out before this line; nil if this line must also be left out.
     private func log(
         _ message: Logger.Message,
         _ fields: [(key: String, value: String?)],
@@ -108,8 +112,20 @@ package final class LoginLog: Sendable {
         log("TLS handshake failed", fields, skipped: state.withLock { $0.handshakes.takeLine(now: now) }, to: logger)
     }
 
+    /// Logs that a client was refused because its certificate is revoked or has expired.
+    ///
+    /// - Parameters:
+    ///   - reason: the reason, for people.
+    ///   - address: the peer's address without port.
+    func certificateRefused(_ reason: String, address: String?, to logger: Logger) {
+        let fields: [(key: String, value: String?)] = [("reason", reason), ("address", address)]
+        let now = time.uptime()
+        let skipped = state.withLock { $0.certificates.takeLine(now: now) }
+        log("client certificate refused", fields, skipped: skipped, to: logger)
+    }
+
     /// Returns a name that a client gave; "(hidden)" if it has the form of an API key, a JSON Web Token or an access
-    /// token. Some clients show their token as the user name.
+    /// token. Some clients send their token as the user name.
     static func claimed(_ text: String) -> String {
         let isToken =
             text.hasPrefix(APIKeyService.prefix) || text.hasPrefix("eyJ")
@@ -126,8 +142,8 @@ package final class LoginLog: Sendable {
         }
     }
 
-    /// Returns a stranger's text as a line may show it: cut, and without characters that are invisible or that change
-    /// how the rest of the line looks.
+    /// Returns a stranger's text in a form that is safe in a line: shortened, and without characters that are
+    /// invisible or that change how the rest of the line looks.
     static func shown(_ text: String) -> String {
         var shown = ""
         for scalar in text.unicodeScalars.prefix(Self.maxCharacters) {

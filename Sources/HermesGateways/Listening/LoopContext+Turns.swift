@@ -37,11 +37,11 @@ extension LoopContext {
     /// Notes that a connection has sent something.
     ///
     /// - Parameters:
-    ///   - lastReadAt: the time at which the connection was last read from, or at which its last pause ended. This
-    ///     function sets it to the present time.
-    ///   - isConfirming: whether the connection only confirms what it was sent. In that case it does not end a silence
-    ///     (``TurnQueue/silence``), because nobody waits for confirmations, and many subscribers of a busy loop confirm
-    ///     late.
+    ///   - lastReadAt: the time of the last read from the connection, or of the end of its last pause. This function
+    ///     sets it to the present time.
+    ///   - isConfirming: whether the connection only confirms messages that it got. In that case, it does not end a
+    ///     silence (``TurnQueue/silence``), because nobody waits for confirmations, and many subscribers of a busy
+    ///     loop confirm late.
     func heard(_ lastReadAt: inout NIODeadline, isConfirming: Bool = false) {
         let now = turnTime()
         if now - lastReadAt >= TurnQueue.silence, !isConfirming { turns.silenceEnded(now: now) }
@@ -66,7 +66,7 @@ extension LoopContext {
         // The loop has not served its sockets since the last turn, because other tasks were due meanwhile.
         if let tickOfTurn, tickOfTurn == ticks { return scheduleTurn() }
         tickOfTurn = ticks
-        // This turn neither lengthens nor shortens the time of the connections that the tick has read from.
+        // This turn neither lengthens nor shortens the time of the connections from which the tick has read.
         let suspended = turns.suspend()
         isInTurn = true
         _ = turns.begin(now: turnTime())

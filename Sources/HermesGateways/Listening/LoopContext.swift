@@ -20,7 +20,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return topics
     }()
     private let shard: () -> TopicShard
-    /// Events of other threads, delivered in batches.
+    /// Events from other threads, which are delivered in batches.
     private let mailbox: Mailbox<LoopEvent>
     /// Counts the ephemeral events that wait in ``mailbox`` or in ``late``.
     let waiting = WaitingEphemera()
@@ -37,15 +37,15 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     private var connectionNumber: UInt64 = 0
     /// The connections with output, except those in ``flushesOfCrowds``.
     private let flushes = FlushList { $0.flush() }
-    /// The connections that got a publication as part of a crowd: the very many subscribers of one topic on this loop.
-    /// Some may have been flushed since then.
+    /// The connections that got a publication as part of a crowd: the very many subscribers of one topic on this
+    /// loop. Some of these connections may have been flushed since then.
     private let flushesOfCrowds = FlushList { $0.flushWithCrowd() }
     private var isFlushScheduled = false
     /// The publishers that wait for crowds, and the tickets of their publications.
     private var publishersToCrowds: [(publisher: Connection, ticket: CrowdTicket)] = []
     private var areCrowdsWatched = false
     let readBuffers = ReadBuffers()
-    /// Events of other threads that wait for a later tick.
+    /// Events from other threads that wait for a later tick.
     private var late = LateEvents()
     /// The encodings of inbox entries that several devices of a user share.
     var entries = EncodedEntries()
@@ -59,7 +59,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     var arrivals: ArrivalBudget
     private var open: [Connection] = []
     private var tallies: [ObjectIdentifier: ConnectionTally] = [:]
-    /// The connections whose peers have closed, in the order in which they closed.
+    /// The connections whose peers have closed their sides, in the order of the closes.
     private var leaving = Deque<Connection>()
     private var isClosingScheduled = false
     /// The work that can wait for other work; see LoopContext+Turns.swift.
@@ -69,14 +69,14 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     var ticks: UInt64?
     /// The tick of the last turn of ``turns``.
     var tickOfTurn: UInt64?
-    /// The tick for whose reads ``turns`` has started its time.
+    /// The tick in which the time of ``turns`` was last started.
     var tickOfTime: UInt64?
     /// The last tick in which there was no time left for reading.
     var tickOverTime: UInt64?
     var isInTurn = false
-    /// The work that is to be done in the next tick.
+    /// The work for the next tick.
     private var nextTick: [() -> Void] = []
-    /// The time for events of other threads in this tick.
+    /// The time for events from other threads in this tick.
     private var deliveryTime = TickTime()
     /// The time for flushing in this tick.
     private var flushTime = TickTime()
@@ -87,20 +87,24 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     /// Replaces the clock of ``turnTime()``; for tests.
     var replacedTurnClock: (() -> NIODeadline)?
 
-    /// The number of connections that are closed at once. Closing thousands at once would delay all other connections.
-    /// Each close costs some 20 µs, mostly in the operating system.
+    /// The number of connections that are closed at once. Closing thousands at once would delay all other
+    /// connections. Each close costs about 20 µs, mostly in the operating system.
     static let maxClosesAtOnce = 32
-    /// The number of items, such as subscriptions, that are finished together for an ended connection; a few µs each.
+    /// The number of items, such as subscriptions, that are finished together for an ended connection. Each item
+    /// takes a few µs.
     static let leftoversPerTurn = 256
     /// The number of an ended connection's items that are finished at once; the others wait while there is other work.
     static let leftoversAtOnce = 16
-    /// If ``ticks`` is nil: up to this many events of other threads are delivered together without a check of the time.
+    /// If ``ticks`` is nil, up to this many events from other threads are delivered together without a check of the
+    /// time.
     private static let eventsAtOnce = 4
-    /// The number of connections that are flushed between two checks of the time; some 10 µs each.
+    /// The number of connections that are flushed between two checks of the time. Each flush takes about 10 µs.
     private static let flushesPerLook = 32
-    /// The bytes of long frames from which the time is checked after each connection. A mebibyte takes about 1 ms.
+    /// If at least this many bytes of long frames wait for a flush, the time is checked after each connection. A
+    /// mebibyte takes about 1 ms.
     static let longBytesPerLook = 1 << 20
-    /// The number of connections that end in one turn of the wheel. More would delay all other connections.
+    /// The largest number of connections that end in one turn of the wheel. A larger number would delay all other
+    /// connections.
     static let maxEndsPerTurn = 1_024
     /// A change of the held memory by fewer bytes than this is reported only at the next turn of the wheel.
     static let memoryStep = 65_536
@@ -156,7 +160,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
 
     /// Posts an ephemeral event to one of the loop's connections, unless too many events wait. Callable on any thread.
     ///
-    /// - Returns: whether it was posted.
+    /// - Returns: whether the event was posted.
     func post(_ event: EphemeralEvent, to connection: Connection) -> Bool {
         guard waiting.add(event) else { return false }
         mailbox.post(.ephemeral(connection, event))
@@ -164,7 +168,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 
     private func receive(_ events: [LoopEvent]) {
-        // If earlier events wait, the new ones wait behind them, because the events of a connection must stay in order.
+        // If earlier events wait, the new events wait after them, because the events of a connection must stay in
+        // order.
         guard late.isEmpty else { return late.append(events[...]) }
         let delivered = deliver(events)
         if delivered < events.count {
@@ -187,8 +192,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         return forATurn(events, begin(&deliveryTime), perLook: 1) { $0.deliver() }
     }
 
-    /// Delivers the rest after the loop has polled its sockets. The rest does not wait in ``turns`` behind busy
-    /// connections, because some of the events are answers to connections that request little.
+    /// Delivers the remaining events after the loop has polled its sockets. These events do not wait in ``turns``
+    /// with the work of busy connections, because some of them are answers to connections that request little.
     private func deliverMoreSoon() {
         inNextTick { [self] in
             late.removeFirst(deliver(late.events))
@@ -200,7 +205,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         }
     }
 
-    /// Does something after the loop has polled its sockets.
+    /// Does work after the loop has polled its sockets.
     private func inNextTick(_ work: @escaping () -> Void) {
         nextTick.append(work)
         if nextTick.count == 1 { planNextTick(after: ticks) }
@@ -228,7 +233,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         scheduleFlush()
     }
 
-    /// Marks a connection with output as part of a crowd. It is flushed after the other connections.
+    /// Marks a connection with output as part of a crowd. The connection is flushed after the other connections.
     func markDirtyWithCrowd(_ connection: Connection) {
         eventLoop.assertInEventLoop()
         flushesOfCrowds.dirty.append(connection)
@@ -241,7 +246,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         eventLoop.execute { self.flushDirty() }
     }
 
-    /// Notes that a connection has a long frame to be flushed.
+    /// Notes that a connection has a long frame to flush.
     func wroteLong(_ bytes: Int) { longBytes &+= bytes }
 
     private func flushDirty() {
@@ -263,8 +268,8 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         flushed(wasWaiting: wasWaiting)
     }
 
-    /// Flushes the connections of a list. The operating system may need longer than a turn for long output to thousands
-    /// of peers. Then the connections that this turn does not reach wait for later turns.
+    /// Flushes the connections of a list. The operating system may need longer than a turn for long output to
+    /// thousands of peers. In that case, the connections that this turn does not reach wait for later turns.
     private func flush(_ list: FlushList, _ time: (endsAt: NIODeadline, isNew: Bool), isLong: Bool) {
         guard !list.dirty.isEmpty else { return }
         // More connections may get output meanwhile.
@@ -322,8 +327,9 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
     }
 
     private func flushMore() {
-        // Uses the time of the turn, because the new output of each tick may use up the time for flushing. At least one
-        // connection of each kind is flushed in any case, and then seven others for each connection of a crowd.
+        // This uses the time of the turn, because the new output of each tick may use up the time for flushing. At
+        // least one connection of each kind is flushed in any case. After that, seven other connections are flushed
+        // for each connection of a crowd.
         var done = 0
         while !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty, done < 2 || hasTime() {
             if done % 8 == 0 || flushes.waiting.isEmpty, let connection = flushesOfCrowds.waiting.popFirst() {
@@ -341,19 +347,19 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         if flushesOfCrowds.dirty.isEmpty, flushesOfCrowds.waiting.isEmpty { topics.wroteOutputForCrowds() }
     }
 
-    /// The pause between two checks whether crowds have got the publications that wait for them.
+    /// The pause between two checks of whether crowds have got the publications that wait for them.
     private static let crowdPause = TimeAmount.milliseconds(1)
 
-    /// Notes that a publication waits because its crowd has not got earlier publications yet. Meanwhile its publisher
-    /// is not read from. So only few publications wait, and the copies for a crowd do not pile up.
+    /// Notes that a publication waits because its crowd has not got earlier publications yet. Meanwhile, nothing is
+    /// read from the publisher. So only a few publications wait, and the copies for a crowd do not pile up.
     func waitForCrowd(_ publisher: Connection, _ ticket: CrowdTicket) {
         eventLoop.assertInEventLoop()
         publishersToCrowds.append((publisher, ticket))
         watchCrowds()
     }
 
-    /// Checks crowds again and again until nothing waits for them. This is necessary because possibly no connection of
-    /// a crowd has output whose flush would continue the delivery.
+    /// Checks crowds again and again until nothing waits for them. This is necessary because it is possible that no
+    /// connection of a crowd has output whose flush would continue the delivery.
     private func watchCrowds() {
         guard !areCrowdsWatched else { return }
         areCrowdsWatched = true
@@ -373,7 +379,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         }
     }
 
-    /// Returns an empty buffer, a reused one if possible.
+    /// Returns an empty buffer. An earlier buffer is reused if possible.
     func takeBuffer() -> ByteBuffer { buffers.take() }
 
     /// Returns a written buffer to the pool.
@@ -386,10 +392,12 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         UInt32(clamping: (eventLoop.now - startedAt).nanoseconds / Self.deadlineStep.nanoseconds)
     }
 
-    /// The step that the wheel has reached: ``currentStep``, as of the wheel's last turn. Reading it costs nothing.
+    /// The step that the wheel has reached. It is the value of ``currentStep`` at the wheel's last turn. Reading it
+    /// costs nothing.
     var wheelStep: UInt32 { wheel.step }
 
-    /// Returns the number of steps of ``deadlineStep`` that cover a duration, rounded up, plus one for the present step.
+    /// Returns the number of steps of ``deadlineStep`` that cover a duration, rounded up, plus one for the present
+    /// step.
     static func steps(_ duration: Duration) -> UInt32 {
         let exact = duration / .nanoseconds(deadlineStep.nanoseconds)
         return UInt32(min(max(exact, 0), Double(UInt32.max / 4)).rounded(.up)) + 1
@@ -472,7 +480,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         if open.isEmpty { reportMemory() }
     }
 
-    /// Closes a connection whose peer has closed. Such connections are closed in order, a few at a time.
+    /// Closes a connection whose peer has closed its side. Such connections are closed in order, a few at a time.
     func peerClosed(_ connection: Connection) {
         eventLoop.assertInEventLoop()
         leaving.append(connection)

@@ -3,7 +3,7 @@
 
 /// The clients of all loops, for operators.
 extension LoopContexts {
-    /// Returns the connected MQTT clients whose numbers are above a number, in ascending order.
+    /// Returns the connected MQTT clients whose numbers are above `number`, in ascending order.
     ///
     /// - Parameters:
     ///   - number: the number of the last client that is already known; 0 to begin with the first client.

@@ -4,7 +4,7 @@
 package import HermesCore
 package import NIOCore
 
-/// The loop contexts of a server, one per event loop; fixed after the start.
+/// The loop contexts of a server, one per event loop. They do not change after the start.
 package struct LoopContexts: Sendable {
     package let all: [LoopContext]
     /// The topics of all loops together.
@@ -15,8 +15,8 @@ package struct LoopContexts: Sendable {
 
     /// - Parameters:
     ///   - memory: the budget for the memory of all connections.
-    ///   - ticks: the metrics delegate of the group; nil if it has none. Without it, a loop with very much to do may
-    ///     serve its connections late.
+    ///   - ticks: the metrics delegate of the group; nil if it has none. Without a delegate, a loop with a lot of
+    ///     work may serve its connections late.
     package init(_ group: any EventLoopGroup, memory: MemoryBudget = MemoryBudget(), ticks: LoopTicks? = nil) {
         let eventLoops = Array(group.makeIterator())
         let boxes = eventLoops.map { _ in WeakLoopContext() }

@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// State: a table that is written once, by the first ``LoopContexts`` of the group.
 package final class LoopTicks: NIOEventLoopMetricsDelegate {
-    /// The contexts by the identifiers of their loops. Each context is touched only on its own loop.
+    /// The contexts by the identifiers of their loops. Each context is used only on its own loop.
     private final class Table: Sendable {
         let contexts: [ObjectIdentifier: LoopContext]
 

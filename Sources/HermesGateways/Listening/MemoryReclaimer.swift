@@ -8,14 +8,14 @@ import Synchronization
 /// Frees memory: collects from all loops how much memory their connections hold, and makes the largest consumers free
 /// memory.
 ///
-/// State: a `Mutex` around the loops, which are written once, and one around the answers of each round.
+/// State: a `Mutex` around the loops, which are written once, and another `Mutex` around the answers of each round.
 final class MemoryReclaimer: Sendable {
     /// A weak reference, so that neither side keeps the other alive.
     private struct WeakLoop: Sendable {
         weak var context: LoopContext?
     }
 
-    /// The pause before the next round, in which the loops count the freed memory.
+    /// The pause before the next round. During this pause, the loops count the freed memory.
     static let pause = TimeAmount.milliseconds(20)
 
     let budget: MemoryBudget
@@ -82,8 +82,8 @@ final class MemoryReclaimer: Sendable {
 
 /// The memory of one connection, for the choice of the largest consumer.
 struct MemoryHolding: Sendable {
-    /// The consumer of memory: all connections of one address together. A connection counts alone if its address is
-    /// local or unknown, for example behind a proxy that does not give the client's address.
+    /// The consumer of memory: all connections of one address together. A connection counts separately if its address
+    /// is local or unknown, for example behind a proxy that does not give the client's address.
     enum Consumer: Hashable, Sendable {
         case address(ConnectionCounter.Address)
         case connection(ObjectIdentifier)

@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A connection as operators see it. Confined to its loop.
+/// A connection as operators see it. It is confined to its loop.
 package protocol OperatedClient: AnyObject {
-    /// The number of the connection. It is unique in the life of the server process, and the numbers ascend on each
-    /// loop.
+    /// The number of the connection. It is unique in the lifetime of the server process, and the numbers ascend on
+    /// each loop.
     var number: UInt64 { get }
     var clientID: String { get }
     /// The name of the account, or of the token's owner; empty if the client is anonymous.
@@ -35,7 +35,7 @@ package struct ClientListing: Sendable, Hashable {
     package var subscriptions: Int
     /// The number of messages that wait to be sent.
     package var queued: Int
-    /// The number of messages that were sent and are not acknowledged.
+    /// The number of messages that were sent but are not acknowledged yet.
     package var inflight: Int
     /// The memory that the connection holds, in bytes.
     package var heldBytes: Int

@@ -15,13 +15,14 @@ package struct OutboundQueue {
         case queued
         /// Queued in place of older frames, with the number of dropped frames of each class.
         case queuedDropping(Dropped)
-        /// Dropped, because no waiting frame of the same class or a less important one could make room.
+        /// Dropped, because there was not enough space, even without the waiting frames of the same class and of less
+        /// important classes.
         case refused
         /// Not queued although the frame must not be dropped, so the connection must end.
         case overflow
     }
 
-    /// Numbers of dropped frames.
+    /// The numbers of dropped frames.
     package struct Dropped: Equatable {
         package var text = 0
         package var presence = 0
@@ -42,7 +43,7 @@ package struct OutboundQueue {
     private struct Waiting {
         let number: UInt64
         let bytes: ByteBuffer
-        /// The bytes that follow ``bytes``, written without a copy; nil: none.
+        /// The bytes that follow ``bytes`` and are written without a copy; nil if there are none.
         let body: ByteBuffer?
         /// The number of frames in the bytes.
         let frameCount: Int
@@ -64,11 +65,11 @@ package struct OutboundQueue {
     /// Appends a frame. If necessary, this drops older frames that are not more important.
     ///
     /// - Parameters:
-    ///   - frame: the frame, or several adjacent ones that wait and are dropped together.
+    ///   - frame: the frame, or several adjacent frames that wait together and are dropped together.
     ///   - body: bytes that follow the frame without a copy.
     ///   - frameCount: the number of frames.
-    ///   - limit: the most waiting bytes. A frame that must not be dropped may exceed the limit if at most half of the
-    ///     limit is in use.
+    ///   - limit: the largest number of waiting bytes. A frame that must not be dropped may exceed the limit if at most
+    ///     half of the limit is in use.
     package mutating func append(
         _ frame: ByteBuffer,
         sharing body: ByteBuffer? = nil,
@@ -107,8 +108,8 @@ package struct OutboundQueue {
         return nil
     }
 
-    /// Returns the most frames that may wait. Their number is limited because each frame costs memory in addition to
-    /// its bytes.
+    /// Returns the largest number of frames that may wait. Their number is limited because each frame costs memory in
+    /// addition to its bytes.
     private static func maxCount(_ limit: Int) -> Int { max(16, limit / 64) }
 
     /// Removes and returns the oldest frame, together with the frames that were appended with it.

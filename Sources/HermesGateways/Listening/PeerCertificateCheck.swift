@@ -3,7 +3,6 @@
 
 import HermesCore
 import HermesWire
-import Logging
 import NIOCore
 import NIOSSL
 
@@ -25,11 +24,11 @@ struct PeerCertificateCheck {
         return isInTime(certificate) && isInForce(certificate) && takesName(of: certificate)
     }
 
-    /// Whether there is no certificate, or one that has not expired. The connection will end when the certificate
-    /// expires.
+    /// Returns true if there is no certificate, or if the certificate has not expired. In the second case, the
+    /// connection will end when the certificate expires.
     private func isInTime(_ certificate: NIOSSLCertificate?) -> Bool {
         guard let certificate, !connection.lasts(untilEndOf: certificate) else { return true }
-        refused("client's certificate has expired")
+        refused("the client's certificate has expired")
         return false
     }
 
@@ -43,14 +42,14 @@ struct PeerCertificateCheck {
         }
         guard let certificates = read(certificate, takeChain(), revocations), !revocations.isRevoked(certificates)
         else {
-            refused("client's certificate is revoked")
+            refused("the client's certificate is revoked")
             return false
         }
         connection.certificates = certificates
         return true
     }
 
-    /// Takes the handler with the chain that TLS has verified out of the pipeline.
+    /// Removes the handler that holds the verified chain from the pipeline, and returns this handler.
     private func takeChain() -> VerifiedChain? {
         guard let chain = try? pipeline.handler(type: VerifiedChain.self) else { return nil }
         pipeline.removeHandler(chain, promise: nil)
@@ -70,12 +69,13 @@ struct PeerCertificateCheck {
         return PeerCertificates(names, chain: chain.certificates)
     }
 
-    private func refused(_ reason: Logger.Message) {
+    private func refused(_ reason: String) {
         connection.listener.metrics.ended(.attachment(.revoked))
-        connection.listener.logger.notice(reason, metadata: connection.remoteHost.map { ["address": "\($0)"] })
+        let listener = connection.listener
+        listener.logins.certificateRefused(reason, address: connection.remoteHost, to: listener.logger)
     }
 
-    /// Takes the client's name from a certificate that TLS has verified.
+    /// Reads the client's name from a certificate that TLS has verified.
     ///
     /// - Returns: false if there is a certificate that does not have exactly one common name.
     private func takesName(of certificate: NIOSSLCertificate?) -> Bool {

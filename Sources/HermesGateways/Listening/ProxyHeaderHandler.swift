@@ -5,7 +5,7 @@ import HermesWire
 package import Logging
 package import NIOCore
 
-/// Waits for the PROXY header, then adds the connection's other handlers, TLS included, and removes itself.
+/// Waits for the PROXY header, then adds the connection's other handlers, including TLS, and removes itself.
 ///
 /// State: confined to the channel's event loop. A connection without a valid header is closed without sending anything.
 package final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
@@ -21,7 +21,7 @@ package final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelH
 
     /// - Parameters:
     ///   - patience: the time limit for the header.
-    ///   - serve: adds the connection's handlers. It gets the client's address; nil: the proxy gave none.
+    ///   - serve: adds the connection's handlers. It gets the client's address, or nil if the proxy gave none.
     package init(patience: Duration, logger: Logger, serve: @escaping (any Channel, SocketAddress?) throws -> Void) {
         self.patience = patience
         self.logger = logger

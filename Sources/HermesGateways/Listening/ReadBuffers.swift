@@ -5,10 +5,11 @@ import DequeModule
 import NIOCore
 
 /// The buffers into which an event loop reads from its plain connections. A connection has one of these buffers only
-/// during a read. If connections kept their buffers, each connection that has ever sent much would have a large buffer,
-/// which no budget counts. The part of a read that is kept is copied (``ConnectionHandler``, ``Publication/owned()``).
+/// during a read. If connections kept their buffers, each connection that has ever sent a lot of data would have a
+/// large buffer, and no budget counts these buffers. If a part of a read is kept, this part is copied
+/// (``ConnectionHandler``, ``Publication/owned()``).
 ///
-/// Unchecked Sendable because NIO's allocators are Sendable; confined to the event loop.
+/// This class is unchecked Sendable because NIO's allocators are Sendable. It is confined to the event loop.
 final class ReadBuffers: @unchecked Sendable {
     /// The longest read in bytes.
     static let maxBytes = sizes[2]
@@ -17,15 +18,16 @@ final class ReadBuffers: @unchecked Sendable {
     /// The sizes of buffers in bytes. A message that is passed on to other loops keeps its whole buffer in memory, so a
     /// short message should have a short buffer.
     private static let sizes = [1_024, 8_192, 65_536]
-    /// The largest number of buffers of each size that are kept for the next reads. If publications are handed over to
-    /// other loops, their buffers are in use until these loops have delivered them. So there are as many buffers as a
-    /// tick may read from many busy publishers.
+    /// The largest number of buffers of each size that are kept for the next reads. If publications are handed over
+    /// to other loops, their buffers are in use until these loops have delivered them. So enough buffers are kept for
+    /// all reads from many busy publishers in one tick.
     private static let most = [128, 64, 16]
 
     private var kept: [Deque<ByteBuffer>] = Array(repeating: [], count: sizes.count)
 
-    /// Returns a buffer that nobody uses: the last one that was given back, whose memory is in the processor's caches,
-    /// or the one that was given back first, which other loops have used up by now.
+    /// Returns a buffer that nobody uses. The first choice is the buffer that was given back last, because its memory
+    /// is in the processor's caches. The second choice is the buffer that was given back first, because other loops
+    /// have finished with it by now.
     private func take(_ size: Int) -> ByteBuffer {
         if let last = kept[size].indices.last {
             if kept[size][last].modifyIfUniquelyOwned({ $0.clear() }) != nil { return kept[size].removeLast() }
@@ -41,8 +43,9 @@ final class ReadBuffers: @unchecked Sendable {
         kept[size].append(buffer)
     }
 
-    /// Reads a connection into these buffers from now on. The channel reads one message per pass
-    /// (``Listener/bootstrap(_:maxReadBytes:logger:accept:)``), because NIO keeps a buffer for each.
+    /// Makes a connection use these buffers for its reads from now on. The channel reads one message per pass
+    /// (``Listener/bootstrap(_:maxReadBytes:logger:accept:)``), because NIO keeps a buffer for each message of a
+    /// pass.
     ///
     /// - Parameter isLong: whether a read may be longer than the shortest buffer.
     func read(_ channel: any Channel, isLong: Bool) throws {

@@ -1,14 +1,15 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The cost of requests in every protocol, defined only here.
+/// The cost of requests in every protocol. It is defined only here.
 ///
-/// A unit is about 10 µs of a processor: the cost of a plain request. ``ConnectionLimits/requestsPerSecond`` and the
-/// limits of accounts and addresses are in units per second. Each frame costs 1. The rest of its cost is charged as
-/// soon as it is known. In every protocol the rest includes the cost of the frame's bytes and of the parts of its
-/// message. MQTT publications cost nothing here, because the subscribers' pace and acknowledgements slow publishers
-/// down. The exceptions, which are charged, are many properties, long topics, topics that very many filters match,
-/// retained topics with many levels, and the queues of kept sessions. docs/security.md has the same table.
+/// A unit is about 10 µs of processor time, which is the cost of a plain request.
+/// ``ConnectionLimits/requestsPerSecond`` and the limits of accounts and addresses are in units per second. Each
+/// frame costs 1. The rest of its cost is charged as soon as it is known. In every protocol, the rest includes the
+/// cost of the frame's bytes and of the parts of its message. MQTT publications cost nothing here, because the
+/// subscribers' pace and acknowledgements slow publishers down. The exceptions, which are charged, are many
+/// properties, long topics, topics that very many filters match, retained topics with many levels, and the queues of
+/// kept sessions. docs/security.md has the same table.
 package enum RequestCost: Sendable, Hashable {
     /// A packet of a protocol whose frames are not counted.
     case packet
@@ -27,15 +28,15 @@ package enum RequestCost: Sendable, Hashable {
     /// Retained publications that are examined for new subscriptions, and waiting publications that are examined when
     /// shared subscriptions end.
     case records(Int)
-    /// Properties of an MQTT packet; each is parsed and kept on its own.
+    /// Properties of an MQTT packet; each is parsed and kept separately.
     case properties(Int)
-    /// Filters that match the topic of a publication, and steps of the search for them. Charged once for each new
-    /// topic.
+    /// Filters that match the topic of a publication, and steps of the search for them. This cost is charged once for
+    /// each new topic.
     case matches(Int)
-    /// Levels of a retained topic, or the levels of a filter with wildcards times the number of event loops. Each may
-    /// be a new record in a tree.
+    /// Levels of a retained topic, or the levels of a filter with wildcards times the number of event loops. Each
+    /// level may be a new record in a tree.
     case levels(Int)
-    /// Inboxes that get an entry, beyond the sender's and the first recipient's.
+    /// Inboxes that get an entry, except the inboxes of the sender and of the first recipient.
     case recipients(Int)
     /// Queues of kept sessions that get a publication.
     case queues(Int)
@@ -44,13 +45,13 @@ package enum RequestCost: Sendable, Hashable {
     case devices(Int, bytes: Int)
     /// Users that get an ephemeral event.
     case listeners(Int)
-    /// Users who are notified that the user of the connection came online or went offline. Also charged after the
-    /// connection has ended.
+    /// Users who are notified that the user of the connection came online or went offline. This cost is also charged
+    /// after the connection has ended.
     case watchers(Int)
     /// Viewers of a room on this loop that get a frame.
     case viewers(Int)
     /// Subscribers on this loop that get a publication of MQTT. No budget is charged for them; they only make the
-    /// publisher's turn end sooner. Each may get a copy of the topic.
+    /// publisher's turn end sooner. Each subscriber may get a copy of the topic.
     case receivers(Int, topicBytes: Int)
     /// The topic of an MQTT publication, which is looked up, matched and checked. In the packet, a short alias may
     /// replace the topic.
@@ -60,19 +61,19 @@ package enum RequestCost: Sendable, Hashable {
     /// Accounts whose presence is read or watched, or is no longer watched. Each account is looked up twice, and has an
     /// entry in two tables.
     case watched(Int)
-    /// A read of one item in the store: some 200 µs on its threads.
+    /// A read of one item in the store. It takes about 200 µs on the store's threads.
     case lookup
-    /// A change in the store, committed with others.
+    /// A change in the store, which is committed together with other changes.
     case change
-    /// A group created or changed.
+    /// The creation or the change of a group.
     case group
     /// A login with a token, or the login of an anonymous MQTT client.
     case login
-    /// A check or change of a password, which takes 16 MiB of memory for some 50 ms.
+    /// A check or change of a password, which uses 16 MiB of memory for about 50 ms.
     case password
 
-    /// Whether the connection pays. If not, only its account and address pay, because a connection has one login at a
-    /// time.
+    /// Whether the connection pays. If not, only its account and address pay. The connection need not pay for a
+    /// login, because it has only one login at a time.
     var isOfConnection: Bool {
         switch self {
         case .login, .password: false
@@ -99,7 +100,7 @@ package enum RequestCost: Sendable, Hashable {
         case .queues(let count): count / 2
         case .devices(let count, let bytes): count &+ count &* bytes / 16_384
         case .listeners(let count): (count + 1) / 2
-        // Other users decide who watches this one, so the account pays for at most 50 of them.
+        // Other users decide whether they watch this user, so the user pays for at most 50 watchers.
         case .watchers(let count): 2 * min(count, 50)
         case .viewers(let count): count / 32
         case .receivers(let count, let topicBytes): count / 32 &+ count &* topicBytes / 65_536

@@ -4,20 +4,20 @@
 package import HermesCore
 import Synchronization
 
-/// Counts the members of rooms, for clients that enter. A count queries every event loop. So the number of counts in a
-/// second is bounded, for all clients and all rooms together. Beyond the bound, a client gets the last known count of
+/// Counts the members of rooms, for clients that enter. A count queries every event loop. So the number of counts per
+/// second is limited, for all clients and all rooms together. Beyond the limit, a client gets the last known count of
 /// its room.
 ///
-/// State: one `Mutex`; nothing is called under it.
+/// State: one `Mutex`. No other code is called while it is held.
 package final class RoomCounts: Sendable {
     private struct State {
         var last: [RoomName: Int] = [:]
         var bucket: TokenBucket
     }
 
-    /// The number of counts per second, and the most counts at once.
+    /// The number of counts per second, and the largest number of counts at once.
     package static let (rate, burst) = (1_000, 2_000)
-    /// The most counts that are kept.
+    /// The largest number of counts that are kept.
     static let maxRooms = 4_096
 
     private let uptime: @Sendable () -> Duration
@@ -36,7 +36,7 @@ package final class RoomCounts: Sendable {
         state = Mutex(State(bucket: TokenBucket(burst: Self.burst, now: uptime())))
     }
 
-    /// Returns the number of a room's members; beyond the bound, the last known number.
+    /// Returns the number of a room's members. Beyond the limit on counts, returns the last known number.
     ///
     /// - Parameter here: the number of members on the caller's own loop. The result is at least this number.
     package func members(of room: RoomName, here: Int) async -> Int {
@@ -51,7 +51,7 @@ package final class RoomCounts: Sendable {
         if let known { return known }
         let members = await count(room)
         state.withLock { state in
-            // With too many rooms, all counts are reset.
+            // If there are too many rooms, all counts are dropped.
             if state.last.count >= Self.maxRooms { state.last.removeAll(keepingCapacity: true) }
             state.last[room] = members
         }

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Large frames that the operating system has not taken yet, each counted once for all connections of a loop that share
-/// its bytes. Does no I/O.
+/// Large frames that the operating system has not taken yet. Each frame is counted once for all connections of a loop
+/// that share its bytes. This type does no I/O.
 struct SharedFrames {
     private struct Frame {
         var writes: Int
@@ -17,8 +17,8 @@ struct SharedFrames {
     /// The sum of the bytes of all writes. A frame counts once for each of its writes.
     private var writtenBytes = 0
 
-    /// The part of the written bytes that really takes memory. If many connections share a frame, each of them is
-    /// charged with only a small part of it.
+    /// The part of the written bytes that really occupies memory. If many connections share a frame, each of them is
+    /// charged for only a small part of the frame.
     var part: Double { writtenBytes > 0 ? Double(bytes) / Double(writtenBytes) : 1 }
 
     /// Counts the beginning of a write.

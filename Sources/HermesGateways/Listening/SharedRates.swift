@@ -5,9 +5,9 @@ package import HermesCore
 
 /// The shared request rate of all connections of one account or address (``RequestCost``).
 ///
-/// Connections pay in steps, each for many requests, so that one lock is taken for all of them. A connection that pays
-/// a step when nothing is left waits until the budget has refilled. So a connection that requests little seldom waits,
-/// no matter who shares its address.
+/// Connections pay in steps. Each step covers many requests, so that one lock is taken for all of these requests. A
+/// connection that pays a step when nothing is left waits until the budget has refilled. So a connection that
+/// requests little seldom waits, no matter who shares its address.
 ///
 /// State: a ``Locked`` around ``TokenBuckets``.
 package final class SharedRates: Sendable {
@@ -17,7 +17,7 @@ package final class SharedRates: Sendable {
     }
 
     static let maxEntries = TokenBuckets<Payer>.maxEntries
-    /// The most that a payer may owe, in seconds of its rate.
+    /// The largest amount that a payer may owe, in seconds of its rate.
     static let maxDebt = 60
 
     private let perAccount: Int
@@ -45,7 +45,7 @@ package final class SharedRates: Sendable {
     /// Charges units to a payer's budget.
     ///
     /// - Parameter now: the present time of a monotonic clock.
-    /// - Returns: how long the connection must wait; zero while the budget has units left.
+    /// - Returns: the time that the connection must wait; zero while the budget has units left.
     package func charge(_ units: Int, to payer: Payer, now: Duration) -> Duration {
         buckets.withLock { buckets in
             buckets.change(payer, now: now, rate: { .init(perSecond: rate(of: $0), burst: rate(of: $0)) }) { bucket in

@@ -1,11 +1,11 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Work on many items, of which a slice is done in each turn of an event loop. Does no I/O.
+/// Work on many items. In each turn of an event loop, a slice of the items is handled. This type does no I/O.
 struct SlicedWork {
     private let count: Int
     private var done = 0
-    /// Does the work. It gets the indices of the next slice.
+    /// Does the work for one slice. It gets the indices of the slice.
     private let body: (Range<Int>) -> Void
 
     init(_ count: Int, _ body: @escaping (Range<Int>) -> Void) {

@@ -37,9 +37,9 @@ package final class TLSContextBox: Sendable {
         loaded = Mutex(try Self.load(settings))
     }
 
-    /// Reads the files again. If that fails, the old certificate stays in use. Revocation lists that can be read are
-    /// added even then, so that an unreadable key does not let a revoked certificate in. New lists always begin with a
-    /// new context, which resumes no earlier session.
+    /// Reads the files again. If that fails, the old certificate stays in use. Even then, revocation lists that can
+    /// be read are added, so that a revoked certificate is refused although the key cannot be read. New lists always
+    /// come with a new context, which does not resume earlier sessions.
     package func reload() throws {
         let authorities = try Self.authorities(settings)
         let revoked = try Self.revocations(settings, authorities)

@@ -5,10 +5,10 @@ import Foundation
 import HermesCore
 package import NIOSSL
 
-/// Reads the PEM files of a listener's TLS settings. A pipe and a file that is too large are refused, because SIGHUP
-/// reads the files while the server runs.
+/// Reads the PEM files of a listener's TLS settings. It refuses pipes, and files that are too large, because the
+/// server reads the files again after a SIGHUP, while it serves its connections.
 package enum TLSFile {
-    /// The reason why a file is unusable, with its path, for people.
+    /// The reason why a file is unusable, with the file's path, for people.
     package struct Unusable: Error, CustomStringConvertible {
         package let description: String
     }
@@ -17,8 +17,8 @@ package enum TLSFile {
     package static let maxBytes = 1 << 20
     /// The largest file with revocation lists, in bytes.
     package static let maxListBytes = 16 << 20
-    /// The most certificates in the server's chain. Clients refuse a chain that is much longer: OpenSSL accepts 100 KiB
-    /// of certificates.
+    /// The largest number of certificates in the server's chain. Clients refuse a chain that is much longer: OpenSSL
+    /// accepts 100 KiB of certificates.
     package static let maxChain = 32
 
     /// Returns the certificates in a file.
@@ -40,7 +40,7 @@ package enum TLSFile {
         try NIOSSLPrivateKey(bytes: bytes(path, maxBytes: maxBytes), format: .pem)
     }
 
-    /// Returns the problem with a chain of so many certificates, for people.
+    /// Returns the problem with a chain of this many certificates, for people.
     package static func tooMany(_ count: Int) -> String {
         "\(count) certificates; a chain has at most \(maxChain): the server's own certificate and those of the "
             + "authorities above it"

@@ -4,10 +4,10 @@
 import HermesWire
 import NIOSSL
 
-/// The reasons of failed TLS handshakes, for the log.
+/// The reasons for failed TLS handshakes, for the log.
 package enum TLSProblem {
-    /// Returns the reason why a handshake failed; nil if the error is about something else, or if the peer has only
-    /// closed the connection, as the checks of load balancers do.
+    /// Returns the reason why a handshake failed; nil if the error is not a failed handshake, or if the peer has only
+    /// closed the connection, as load balancers do in health checks.
     package static func ofHandshake(_ error: any Error) -> String? {
         guard case NIOSSLError.handshakeFailed(let failure) = error else { return nil }
         switch failure {

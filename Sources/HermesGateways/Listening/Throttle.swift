@@ -4,8 +4,9 @@
 import NIOCore
 
 /// The pauses in which the server does not read from a connection. A pause begins when the connection exceeds a budget,
-/// or when another loop is far behind with the connection's publications. Only pauses for exceeded budgets form series.
-/// Does no I/O. Owner: the connection's event loop.
+/// or when another loop is far behind with the connection's publications. Pauses for exceeded budgets form a series. A
+/// series ends when the budget recovers, or after ``respite`` without such a pause. Other pauses belong to no series.
+/// This type does no I/O. Owner: the connection's event loop.
 struct Throttle {
     /// The time without a pause after which the next pause begins a new series.
     private static let respite = TimeAmount.seconds(30)
@@ -17,7 +18,7 @@ struct Throttle {
     /// The end of the present pause.
     private(set) var until = NIODeadline.uptimeNanoseconds(0)
 
-    /// Whether a series has begun and not ended.
+    /// Whether a series has begun but has not ended.
     var isInSeries: Bool { since != nil }
 
     /// Notes that the connection has exceeded a budget.
@@ -36,6 +37,6 @@ struct Throttle {
     /// Ends the series, because the connection's budget has recovered.
     mutating func budgetRecovered() { since = nil }
 
-    /// Extends the present pause. It does not become shorter.
+    /// Extends the present pause. The pause never becomes shorter.
     mutating func extend(until end: NIODeadline) { until = max(until, end) }
 }

@@ -4,12 +4,12 @@
 import DequeModule
 import NIOCore
 
-/// The work of one event loop that can wait, and the time for this work in one turn. Does no I/O.
+/// The work of one event loop that can wait, and the time for this work in one turn. This type does no I/O.
 ///
-/// In a turn, a loop serves all connections that are ready, and then runs all its tasks. Connections with little to do
-/// are served at once. Connections with much to do share ``time``. The work for which there is no time waits here, and
-/// later turns do it in its order of arrival. So a thousand busy connections delay the other connections about as much
-/// as one busy connection does.
+/// In a turn, a loop serves all connections that are ready, and then runs all its tasks. Connections with little to
+/// do are served at once. Connections with much to do share ``time``. Work for which there is no time waits here.
+/// Later turns do this work in the order of its arrival. So a thousand busy connections delay the other connections
+/// about as much as one busy connection does.
 struct TurnQueue {
     /// The time of one turn for connections with much to do, if no other connections are active. It is as much as a
     /// hundred busy connections need for one read each. Cutting work into smaller pieces costs more: with
@@ -17,13 +17,13 @@ struct TurnQueue {
     /// time.
     static let time = TimeAmount.milliseconds(20)
     /// The time of one turn while there are connections that send something only now and then. A message of one of
-    /// these connections waits for several turns on its way: four to six turns of loops, and the turns of the store. A
-    /// turn of half a millisecond costs no more processor time than one of two milliseconds.
+    /// these connections waits for several turns on its way: four to six turns of loops, and the turns of the store.
+    /// A turn of half a millisecond costs no more processor time than a turn of two milliseconds.
     static let shortTime = TimeAmount.microseconds(500)
     /// The time in which one tick (one pass of the event loop) writes output to crowds, if no other connections are
-    /// active. A crowd is the very many subscribers of one topic on this loop. In this time, a thousand subscribers get
-    /// a whole batch of publications. Cutting the work costs more: the next publications arrive before the rest is
-    /// written, and form a batch of their own. With ``time`` instead, publications of QoS 1 to a thousand subscribers
+    /// active. A crowd is the very many subscribers of one topic on this loop. In this time, a thousand subscribers
+    /// get a whole batch of publications. Cutting the work costs more: the next publications arrive before the rest
+    /// is written, and form a separate batch. With ``time`` instead, publications of QoS 1 to a thousand subscribers
     /// take a quarter more processor time.
     static let crowdTime = TimeAmount.milliseconds(50)
     /// The silence after which a connection counts as one that sends something now and then. A silence during which the
@@ -66,8 +66,8 @@ struct TurnQueue {
     /// Ends the time of the present turn.
     mutating func end() { endsAt = nil }
 
-    /// Interrupts the present turn for another one. ``resume(_:)`` continues it with the time that this function
-    /// returns.
+    /// Interrupts the present turn for another turn. ``resume(_:)`` continues the interrupted turn with the time that
+    /// this function returns.
     mutating func suspend() -> NIODeadline? {
         defer { endsAt = nil }
         return endsAt
@@ -87,14 +87,14 @@ struct TurnQueue {
 }
 
 /// The time of one kind of work in one tick of the loop. If work of this kind occurs again before the loop serves its
-/// sockets, the time does not restart. Does no I/O.
+/// sockets, the time does not restart. This type does no I/O.
 struct TickTime {
     private var tick: UInt64?
     private var endsAt = NIODeadline.distantPast
 
     /// - Parameters:
-    ///   - tick: the tick; nil if nobody counts the ticks. In that case the time restarts with each call.
-    ///   - duration: the length of the time that begins if the tick is a new one.
+    ///   - tick: the tick; nil if nobody counts the ticks. In that case, the time restarts with each call.
+    ///   - duration: the length of the time that begins if the tick is new.
     /// - Returns: the end of the time, and whether the time begins now. If the time begins now, some work must be done,
     ///   however long it takes.
     mutating func end(in tick: UInt64?, now: NIODeadline, _ duration: TimeAmount) -> (endsAt: NIODeadline, isNew: Bool)

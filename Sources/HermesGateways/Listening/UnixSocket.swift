@@ -32,8 +32,8 @@ package enum UnixSocket {
         return try await bind(bootstrap, path: path, mode: groupMode)
     }
 
-    /// Binds a socket; it replaces an earlier socket at the path. The caller must remove the socket when it is no
-    /// longer needed.
+    /// Binds a socket. The new socket replaces an earlier socket at the path. The caller must remove the new socket
+    /// when it is no longer needed.
     ///
     /// - Parameter mode: the mode of the file.
     /// - Throws: IOError with EADDRINUSE if the path is not a socket.
@@ -44,13 +44,13 @@ package enum UnixSocket {
     ) async throws -> any Channel {
         let socket = try bound(path, mode: mode)
         let channel = try await bootstrap.withBoundSocket(socket).get()
-        // NIO listens with a backlog of 128; the second call changes it.
+        // NIO listens with a backlog of 128. This second call changes the backlog.
         _ = listen(socket, backlog)
         return channel
     }
 
-    /// Creates a socket with its path and its mode. It does not listen yet; until it does, the system refuses every
-    /// connection.
+    /// Creates a socket with its path and its mode. The socket does not listen yet. Until it listens, the system
+    /// refuses every connection.
     static func bound(_ path: String, mode: mode_t) throws -> CInt {
         let address = try SocketAddress(unixDomainSocketPath: path)
         removeSocket(path)
@@ -67,7 +67,7 @@ package enum UnixSocket {
                     throw IOError(errnoCode: errno, reason: "bind")
                 }
             }
-            // If a symbolic link has taken the socket's place, the mode of the file that it points to is not changed.
+            // If a symbolic link has taken the socket's place, the mode of the link's target is not changed.
             guard fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0 else {
                 let error = IOError(errnoCode: errno, reason: "chmod")
                 removeSocket(path)
@@ -113,6 +113,6 @@ package enum UnixSocket {
         #endif
     }
 
-    /// Removes the socket; it may be missing already.
+    /// Removes the socket. It may already be missing.
     static func remove(_ path: String) { try? FileManager.default.removeItem(atPath: path) }
 }

@@ -5,8 +5,9 @@ import HermesWire
 import NIOCore
 import NIOSSL
 
-/// Holds the certificates that TLS has verified for a connection, from the authority's to the client's, until
-/// ``PeerCertificateCheck`` takes them. Empty if the connection resumes an earlier session.
+/// Holds the certificates that TLS has verified for a connection, from the authority's certificate to the client's
+/// certificate, until ``PeerCertificateCheck`` reads them. There are none if the connection resumes an earlier
+/// session.
 ///
 /// State: confined to the channel's event loop.
 final class VerifiedChain: ChannelInboundHandler, RemovableChannelHandler {
@@ -25,8 +26,8 @@ final class VerifiedChain: ChannelInboundHandler, RemovableChannelHandler {
     /// certificates were checked at that time.
     func isFresh(in box: TLSContextBox) -> Bool { !certificates.isEmpty || box.isCurrent(context) }
 
-    /// Creates a TLS handler that reports the chain to this object. Both must be added to the pipeline, this object
-    /// behind the TLS handler.
+    /// Creates a TLS handler that reports the chain to this object. Both must be added to the pipeline: first the TLS
+    /// handler, then this object.
     func makeHandler() throws -> NIOSSLServerHandler {
         let maker: any HandlerMaker = ObservedHandlerMaker()
         return try maker.handler(context) { [self] result, certificate in

@@ -5,26 +5,26 @@ import HermesCore
 import Synchronization
 
 /// Counts the ephemeral events that wait for one event loop. Such events may be lost, and a busy loop delivers them
-/// late. So this object bounds the waiting signs of typing, signals and commands. Notices of presence are always
-/// accepted, because their sender checks first whether the loop is behind.
+/// late. So this object limits the waiting typing events, signals and commands. Presence events are always accepted,
+/// because their sender first checks whether the loop is behind.
 ///
 /// State: an atomic number; callable on any thread.
 final class WaitingEphemera: Sendable {
-    /// The weight of all events above which no sign of typing is added, and presence is reported later.
+    /// The weight of all events above which no typing event is added, and presence is reported later.
     static let maxSmall = 16_384
-    /// The weight of all events above which no signal or command is added: some 32 MiB.
+    /// The weight of all events above which no signal or command is added. It is about 32 MiB.
     static let max = 32_768
 
     private let weight = Atomic<Int>(0)
 
-    /// The weight of all waiting events. Each event counts one, and each KiB of its payload counts one more.
+    /// The weight of all waiting events. Each event adds one, and each KiB of its payload adds one more.
     var sum: Int { weight.load(ordering: .relaxed) }
 
     var isFull: Bool { sum >= Self.maxSmall }
 
-    /// Counts an event that is to be posted.
+    /// Counts an event before it is posted.
     ///
-    /// - Returns: false if there is no room for the event; then it is not counted.
+    /// - Returns: false if there is no room for the event. In that case, the event is not counted.
     func add(_ event: EphemeralEvent) -> Bool {
         let (own, most) = Self.weight(event)
         guard sum <= most - own else { return false }

@@ -11,8 +11,8 @@ package struct WebSocketEndpoint: Sendable {
     /// The path of the endpoint, such as `/mqtt`.
     package let path: String
     package let acceptor: ConnectionAcceptor
-    /// The subprotocol that clients must request. If it has a variant with text messages, they may request that variant
-    /// instead.
+    /// The subprotocol that clients must request. If it has a variant with text messages, clients may request that
+    /// variant instead.
     package let subprotocol: String
     private let textSubprotocol: String?
     private let makeReader: @Sendable () -> any WebSocketReading
@@ -30,7 +30,7 @@ package struct WebSocketEndpoint: Sendable {
         message = G.webSocketMessage
     }
 
-    /// Returns the first of the requested subprotocols that the endpoint speaks; nil if it speaks none of them.
+    /// Returns the first of the requested subprotocols that the endpoint supports; nil if it supports none of them.
     package func subprotocol(of requested: some Sequence<some StringProtocol>) -> String? {
         for name in requested {
             if name == subprotocol { return subprotocol }
@@ -46,7 +46,7 @@ package struct WebSocketEndpoint: Sendable {
     ///   - place: the channel's place in the count of connections. The HTTP listener that accepted the channel gives
     ///     the place back when the channel is closed.
     ///   - peer: the client's address, if it is not the remote address.
-    ///   - isClientHidden: whether the remote address is that of a proxy that gave no client.
+    ///   - isClientHidden: whether the remote address belongs to a proxy that did not give the client's address.
     /// - Throws: if the limit is reached; the caller closes the channel.
     package func take(
         _ channel: any Channel,
@@ -56,7 +56,7 @@ package struct WebSocketEndpoint: Sendable {
         isClientHidden: Bool = false
     ) throws {
         let options = channel.syncOptions
-        // Only a test's channel lacks the option.
+        // Only the channels of tests lack the option.
         try? options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
         try? options?.setOption(
             .recvAllocator,

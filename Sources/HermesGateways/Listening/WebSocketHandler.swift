@@ -30,11 +30,11 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     private var unread = ByteBuffer()
     /// The payload of the last ping that has no answer yet.
     private var unansweredPing: ByteBuffer?
-    /// Whether the system has not taken the last pong.
+    /// Whether the operating system has not taken the last pong yet.
     private var isPongUnderWay = false
     private var hasSaidGoodbye = false
     private var goodbyeCode: UInt16 = 1000
-    /// Whether all input is ignored, because the peer has sent a close frame or has broken the WebSocket protocol.
+    /// Whether all input is ignored, because the peer has sent a close frame or has violated the WebSocket protocol.
     private var isOver = false
 
     /// Finds the message at the beginning of written bytes.
@@ -67,7 +67,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
             return end(context, error.rawValue)
         }
         deliver(&payload, context)
-        // A copy: NIO reuses the read buffer.
+        // The bytes are copied, because NIO reuses the read buffer.
         unread = bytes.readableBytes > 0 ? ByteBuffer(buffer: bytes.slice()) : ByteBuffer()
     }
 
@@ -202,7 +202,7 @@ package final class WebSocketHandler: ChannelDuplexHandler {
     }
 
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // The HTTP port lets peers close one direction; for a WebSocket, this ends the connection.
+        // The HTTP port allows peers to close one direction. A WebSocket connection ends if its peer does this.
         if case .inputClosed? = event as? ChannelEvent { return context.close(promise: nil) }
         context.fireUserInboundEventTriggered(event)
     }

@@ -102,14 +102,14 @@ extension LiveRoomConnection {
 
     // MARK: Going
 
-    /// Removes the viewer, because the server decided so.
+    /// Removes the viewer, because the server has decided to remove it.
     package mutating func removalDecided(_ kick: RoomRemoval) -> Action {
         guard state != .ended else { return .ignore(.ended) }
         return .kick(kick, end())
     }
 
-    /// Ends the visit of a lost viewer: one that was silent for too long, did not read, broke the protocol or
-    /// disconnected. Nothing can be sent to it.
+    /// Ends the visit of a lost viewer. A viewer is lost if it was silent for too long, did not read, violated the
+    /// protocol or disconnected. Nothing can be sent to a lost viewer.
     package mutating func viewerLost() -> Action {
         guard state != .ended else { return .ignore(.ended) }
         return .leave(end())
@@ -158,7 +158,8 @@ extension LiveRoomConnection {
         return true
     }
 
-    /// Returns a copy of a join's body; only its level and name, if the whole body is too long to keep.
+    /// Returns a copy of a join's body. If the whole body is too long to keep, the copy has only the level and the
+    /// name. Returns nil if these are also too long.
     private func announcement(of body: ByteBuffer) -> ByteBuffer? {
         guard body.readableBytes > rules.maxKeptJoinBytes else { return ByteBuffer(bytes: body.readableBytesView) }
         guard let info = try? LiveRoom_UserInfo(wire: body) else { return nil }

@@ -6,12 +6,13 @@ package import NIOCore
 
 /// The state of one viewer's connection: its room, its liveness, and its account.
 ///
-/// Does no I/O: `LiveRoomConnection+StateMachine.swift` takes events and returns actions. Owner: the connection's event
-/// loop.
+/// This type does no I/O. The functions in `LiveRoomConnection+StateMachine.swift` handle events and return actions.
+/// Owner: the connection's event loop.
 package struct LiveRoomConnection: Sendable {
     /// The phase of a connection.
     package enum State: Hashable, Sendable {
-        /// Connected, but in no room: the listener or the topic rules require an account, and the viewer has none yet.
+        /// Connected, but in no room: the listener or the topic rules require an account, and the viewer has no
+        /// account yet.
         case outside
         /// In the room; the viewer's frames are forwarded.
         case inside
@@ -30,7 +31,7 @@ package struct LiveRoomConnection: Sendable {
         case live
         /// Subscribe to the room.
         case enter(RoomName)
-        /// Forward the received frame, byte for byte, to everyone in the room, this viewer included.
+        /// Forward the received frame, byte for byte, to everyone in the room, including this viewer.
         case publish
         /// Pause reading and check the token, then call `entryAccepted` or `entryRefused` and resume reading.
         case checkToken(LiveRoomEntry)
@@ -39,7 +40,7 @@ package struct LiveRoomConnection: Sendable {
         /// Unsubscribe, and announce the departure to the others, unless it is nil. Then close the connection.
         case leave(LiveRoomDeparture?)
         /// Unsubscribe, and announce the departure to the others, unless it is nil. If the viewer ever sent *enter*,
-        /// tell it the reason. Then close the connection.
+        /// send it the reason. Then close the connection.
         case kick(RoomRemoval, LiveRoomDeparture?)
     }
 
@@ -51,13 +52,13 @@ package struct LiveRoomConnection: Sendable {
         case outside
         /// An access token is being checked.
         case entering
-        /// A known type whose body does not parse.
+        /// A frame of a known type whose body cannot be parsed.
         case badBody
-        /// A type that only the server sends (4, 5), from a viewer that entered.
+        /// A type that only the server sends (4, 5), from a viewer that sent *enter*.
         case serverType
-        /// An undefined type (6, 7, 10 to 15), from a viewer that entered.
+        /// An undefined type (6, 7, 10 to 15), from a viewer that sent *enter*.
         case unknownType
-        /// The application's own type, which this listener does not forward.
+        /// A type of the application, which this listener does not forward.
         case applicationType
         /// The topic rules do not let this viewer talk in the room.
         case forbidden
@@ -102,14 +103,14 @@ package struct LiveRoomEntry: Hashable, Sendable {
     }
 }
 
-/// A viewer's departure from a room. The others see it as a frame of type 1 from the viewer.
+/// A viewer's departure from a room. The other viewers get the departure as a frame of type 1 from the viewer.
 package struct LiveRoomDeparture: Hashable, Sendable {
     package let room: RoomName
-    /// The body of the leave, a UserInfo; nil if the others are not told, for example because the viewer never joined
-    /// and they have nothing to remove.
+    /// The body of the leave, a UserInfo; nil if the other viewers are not notified. An example is a viewer that
+    /// never joined, so that the others have nothing to remove.
     package let announcement: ByteBuffer?
-    /// Whether the others saw the viewer's join. If so, the leave has already been charged together with the join
-    /// (``ArrivalBudget``).
+    /// Whether the other viewers got the viewer's join. If so, the leave has already been charged together with the
+    /// join (``ArrivalBudget``).
     package let isOfJoin: Bool
 
     package init(room: RoomName, announcement: ByteBuffer?, isOfJoin: Bool = true) {

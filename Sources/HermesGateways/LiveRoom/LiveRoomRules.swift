@@ -3,7 +3,7 @@
 
 package import HermesCore
 
-/// The rules of a LiveRoom listener; plain values, so that the state machine needs no configuration.
+/// The rules of a LiveRoom listener. They are plain values, so that the state machine needs no configuration.
 package struct LiveRoomRules: Sendable, Hashable {
     /// The room of a new connection.
     package var room: RoomName
@@ -11,8 +11,8 @@ package struct LiveRoomRules: Sendable, Hashable {
     package var forwardsApplicationTypes: Bool
     /// Whether a viewer is in no room until it enters with an access token.
     package var requiresAccount: Bool
-    /// The most bytes of a join that are kept for announcing the leave of a lost viewer. Of a longer join, only level
-    /// and name are kept. A join is not forwarded if these are longer, too.
+    /// The largest number of bytes of a join that are kept for announcing the leave of a lost viewer. Of a longer join,
+    /// only the level and the name are kept. If even the level and the name are too long, the join is not forwarded.
     package var maxKeptJoinBytes: Int
 
     package init(

@@ -19,8 +19,9 @@ enum LiveRoomTranslation {
 
     /// Parses the body of an enter frame.
     ///
-    /// The device is `liveroom`, or `liveroom:` and the device id that the viewer gives. The prefix distinguishes it
-    /// from the devices that other protocols serve, because a viewer is not a device with an inbox.
+    /// The device is `liveroom`, or `liveroom:` followed by the device id that the viewer gives. The prefix
+    /// distinguishes this device from the devices that other protocols serve, because a viewer is not a device with
+    /// an inbox.
     static func entry(from body: ByteBuffer, defaultRoom: RoomName) -> Entry {
         let message: LiveRoom_Enter
         do {
@@ -104,9 +105,9 @@ enum LiveRoomTranslation {
     }
 
     /// Returns the frame of a notice for viewers that never sent *enter*, and so do not know the type of notices. The
-    /// frame is a text of the user "system".
+    /// frame is a text from the user "system".
     ///
-    /// The result is empty for other kinds of event.
+    /// The result is empty for other kinds of events.
     static func plainFrame(of publication: Publication) -> ByteBuffer {
         guard case .noticed(let text, _)? = RoomEvent(publication)?.content else { return ByteBuffer() }
         return frame(of: .said(RoomMember(name: "system"), text))

@@ -41,7 +41,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         // A viewer that never sent *enter* does not know the server's types.
         case .room(.noticed) where !session.hasEntered, .room(.kicked) where !session.hasEntered:
             write(delivery, .liveRoomPlain, LiveRoomTranslation.plainFrame)
-        // A viewer that has sent *enter* must not mistake another viewer's frame for one from the server.
+        // A viewer that has sent *enter* must not mistake another viewer's frame for a frame from the server.
         case .room(.application(let type)) where session.hasEntered && LiveRoomFrameType(rawValue: type).isServers:
             break
         case .plain, .room:
@@ -60,7 +60,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
 
     package func opened() {
         // If the listener or the topic rules require an account, the login deadline applies until the connection has
-        // one.
+        // an account.
         guard !session.rules.requiresAccount, may(.subscribe, session.room) else { return }
         // No account is required, so there is no login to wait for.
         connection.authenticated()
@@ -83,7 +83,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         tell(kick)
     }
 
-    /// Tells the viewer why it is removed, if the viewer knows the frame type for the reason.
+    /// Sends the viewer the reason why it is removed, if the viewer knows the frame type for the reason.
     private func tell(_ kick: RoomRemoval) {
         guard session.hasEntered else { return }
         connection.write { try LiveRoomTranslation.write(kick, into: &$0) }
@@ -139,7 +139,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         case .enter(let room):
             enter(room)
         case .publish:
-            // If the others did not see the join, they see no leave.
+            // If the other viewers did not get the join, they do not get the leave either.
             let isJoin = frame?.type == .join
             guard may(.publish, session.room) else {
                 if isJoin { session.joinRefused() }
@@ -169,7 +169,7 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
         }
     }
 
-    /// Whether the others see a leave. A leave without a join is charged as an arrival.
+    /// Whether the other viewers get a leave. A leave without a join is charged as an arrival.
     private func isTold(_ departure: LiveRoomDeparture) -> Bool {
         guard !departure.isOfJoin, departure.announcement != nil else { return true }
         guard connection.tellsArrival(in: departure.room.topic) else {
@@ -196,7 +196,8 @@ package final class LiveRoomViewer: GatewayConnection, TopicSubscriber {
     private func depart(_ departure: LiveRoomDeparture?) {
         if let subscription { topics.unsubscribe(subscription) }
         subscription = nil
-        // When the server stops, announcing each leave to all would cost the square of the room's size.
+        // When the server stops, the work to announce each leave to all viewers would grow with the square of the
+        // room's size.
         guard let departure, let announcement = departure.announcement, !isServerStopping else { return }
         let leave = Publication(.left, announcement, to: departure.room.topic, sender: session.principal?.user)
         let outcome = topics.publish(leave)

@@ -5,9 +5,9 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-// Translates room events to and from the two schemas that have them: the native schema and LiveRoom's. The bodies of
-// LiveRoom's frames are also the payloads of publications to a room's topic. A new kind of event needs cases in this
-// file; the compiler reports the missing ones.
+// Translates room events to and from the two schemas that define them: the native schema and LiveRoom's schema. The
+// bodies of LiveRoom's frames are also the payloads of publications to a room's topic. A new kind of event needs
+// cases in this file. The compiler reports missing cases.
 
 // MARK: - The native schema
 
@@ -108,7 +108,7 @@ struct LiveRoomPayloads: RoomPayloads {
                 return data
             }
         } catch {
-            // Cannot happen: all required fields are set.
+            // This cannot happen, because all required fields are set.
             throw HermesError(.internalError, "the room event cannot be encoded", cause: error)
         }
     }
@@ -151,7 +151,8 @@ extension LiveRoomFrameType {
 }
 
 extension RoomEvent.Kind {
-    /// Creates the kind of a viewer's frame. If a viewer may send the server's types, they belong to the application.
+    /// Creates the kind of a viewer's frame. If a viewer may send a frame of one of the server's types, the type
+    /// belongs to the application.
     init(_ type: LiveRoomFrameType) {
         if let kind = Self(number: type.rawValue), !kind.isServers {
             self = kind

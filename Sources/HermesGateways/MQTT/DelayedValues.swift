@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// Values that wait until they are due, at most one for each key. Does no I/O.
+/// Values that wait until they are due, at most one for each key. This type does no I/O.
 struct DelayedValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var values: [Key: Value] = [:]
     private var due = DueKeys<Key, Duration>()
@@ -21,7 +21,7 @@ struct DelayedValues<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     @discardableResult
     mutating func remove(_ key: Key) -> Value? {
-        // The key is not hashed in vain: in most cases, nothing waits.
+        // In most cases, no value waits. This check then avoids hashing the key.
         guard !values.isEmpty else { return nil }
         due.remove(key)
         return values.removeValue(forKey: key)

@@ -17,10 +17,10 @@ final class MQTTAccountState {
     var login: Login?
     /// The client's side of the native protocol; nil until the client uses it.
     var inbox: MQTTInbox?
-    /// The most publications of QoS 1 and 2 that the client accepts without having acknowledged them.
+    /// The largest number of publications of QoS 1 and 2 that the client accepts before it has acknowledged them.
     var receiveMaximum = Int(UInt16.max)
-    /// The part of ``receiveMaximum`` that only the inbox can use: what `mqtt.maxInflight` leaves over, and at least
-    /// one slot if there are two, so that other publications cannot hold up the inbox.
+    /// The part of ``receiveMaximum`` that only the inbox can use. It is the part that `mqtt.maxInflight` leaves
+    /// over, but at least one slot if there are two, so that other publications cannot block the inbox.
     var ownSlots = 0
     /// The subscriptions that ask for the inbox. A subscription that has ended stays in the set until the next
     /// ``MQTTConnection/adjustInbox(of:)``.

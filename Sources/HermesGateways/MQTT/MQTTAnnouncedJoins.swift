@@ -4,9 +4,9 @@
 import HermesCore
 
 /// The joins that a client announced to rooms and whose leaves may follow. A client may announce many members of a
-/// room. Does no I/O.
+/// room. This type does no I/O.
 struct MQTTAnnouncedJoins: Sendable {
-    /// The most rooms that are remembered. A leave of any other room is charged on its own.
+    /// The largest number of rooms that are remembered. A leave of any other room is charged separately.
     static let limit = 100
     /// The longest room topic that is remembered, in bytes.
     private static let maxTopicBytes = 128
@@ -23,7 +23,7 @@ struct MQTTAnnouncedJoins: Sendable {
         rooms[room, default: 0] += 1
     }
 
-    /// Takes back one announced join.
+    /// Removes one announced join from the record, because the leave has arrived.
     ///
     /// - Returns: whether there was an announced join for this leave.
     mutating func left(_ room: TopicName) -> Bool {

@@ -7,17 +7,17 @@ import HermesCore
 final class MQTTClientState {
     private(set) var identity: ClientIdentity
     let key: SessionKey
-    /// The time for which the session outlives its connection; zero: the session ends with the connection.
+    /// The time for which the session outlives its connection; zero if the session ends with the connection.
     var sessionExpiry: Duration
-    /// The will, published unless the client disconnects properly.
+    /// The will, which is published unless the client disconnects properly.
     var will: PendingWill?
     /// Whether the client accepts reason strings [MQTT-3.1.2-29].
     var wantsProblemInformation = true
     /// Whether another connection of the same client has replaced this one.
     var isReplaced = false
     var isServerStopping = false
-    /// Whether the client may renew its token: it logged in with a token that expires or carries permissions, or has
-    /// shown a token since the login.
+    /// Whether the client may renew its token. It may do so if it logged in with a token that expires or carries
+    /// permissions, or if it has presented a token since the login.
     private(set) var isRenewable: Bool
     /// Whether the client was warned that its token expires soon.
     var isWarnedOfExpiry = false
@@ -42,7 +42,7 @@ final class MQTTClientState {
     /// The retained messages that subscriptions requested and that are not sent yet; nil if there are none.
     var retained: MQTTRetainedQueue?
 
-    /// The further state of a client with an account; nil for a client without one.
+    /// The further state of a client with an account; nil for a client without an account.
     var account: MQTTAccountState?
     var inbox: MQTTInbox? { account?.inbox }
     /// The connection's link to its session; nil until the client has its session.
@@ -88,7 +88,7 @@ final class MQTTClientState {
         self.sessionExpiry = sessionExpiry
     }
 
-    /// Takes over the identity of the token with which the client has renewed its login.
+    /// Adopts the identity of the token with which the client has renewed its login.
     func renew(_ identity: ClientIdentity) {
         self.identity = identity
         isRenewable = true
@@ -99,7 +99,8 @@ final class MQTTClientState {
         isWarnedOfExpiry = false
     }
 
-    /// The approximate bytes kept for the client, without the messages on their way to it (``MQTTOutbound``).
+    /// The approximate number of bytes that are kept for the client, without the messages that are on their way to
+    /// the client (``MQTTOutbound``).
     func heldBytes(loops: Int) -> Int {
         subscriptions.bytes(loops: loops) &+ inbound.bytes &+ (hasShared ? shared.bytes : 0)
             &+ announced.bytes &+ (durable?.bytes ?? 0) &+ (retained?.bytes ?? 0) &+ (will?.weight ?? 0)

@@ -3,7 +3,7 @@
 
 import HermesWire
 
-/// What is known of a client's CONNECT until CONNACK.
+/// The data about a client's CONNECT that are kept until CONNACK.
 struct MQTTConnectAttempt: Sendable {
     let connect: MQTTConnect
     /// The stamp of the login's beginning (``DurableSessions/loginBegins()``); nil for an anonymous client, which did

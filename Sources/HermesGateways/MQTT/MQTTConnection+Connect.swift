@@ -15,7 +15,7 @@ extension MQTTConnection {
             guard case .connect(let found) = packet else { return }
             connect = found
         } catch {
-            // The packet is malformed: this is the most properties that can have been parsed.
+            // The packet is malformed, so the charge is for the largest number of properties that can have been parsed.
             let most = min(frame.body.readableBytes / MQTTPacket.minPropertyBytes, 2 * MQTTPacket.maxClientProperties)
             connection.charge(.properties(most))
             return refuse(error)
@@ -92,8 +92,8 @@ extension MQTTConnection {
         return nil
     }
 
-    /// Checks everything about a will that does not depend on the client's identity. This happens before the login, so
-    /// that a refused CONNECT leaves nothing behind.
+    /// Checks everything about a will that does not depend on the client's identity. This happens before the login,
+    /// so that a refused CONNECT changes nothing.
     private func check(_ will: MQTTWill) throws(MQTTPacketError) {
         guard let topic = TopicName(will.topic), !MQTTInbox.isForServer(topic) else { throw Self.willNotAuthorized }
         try gateway.check(will.qos, isRetained: will.retain, of: "the will")
@@ -172,7 +172,7 @@ extension MQTTConnection {
         accept(outcome.identity, account, attempt)
     }
 
-    /// - Parameter account: the state of a client with an account; nil without one.
+    /// - Parameter account: the state of a client with an account; nil for a client without an account.
     func accept(_ identity: ClientIdentity, _ account: MQTTAccountState?, _ attempt: MQTTConnectAttempt) {
         let connect = attempt.connect
         let settings = gateway.settings
@@ -213,7 +213,7 @@ extension MQTTConnection {
             let granted = grants(attempt, clientID: client.key.clientID, sessionExpiry: client.sessionExpiry)
             attempt.granted = MQTTProperties(granted + nativeWelcome(client))
         }
-        // The length does not depend on the session, so it is checked before the session is opened: a client that is
+        // The length does not depend on the session, so it is checked before the session is opened. A client that is
         // refused must neither end another connection nor change a session.
         if outbound.maxPacketBytes < .max {
             let connack = MQTTPacket.connack(connack(attempt, sessionPresent: false))
@@ -221,7 +221,7 @@ extension MQTTConnection {
         }
         self.client = client
         publisher = client.key.publisher
-        // Counts the will.
+        // This also counts the memory of the will.
         measureMemory()
         connection.keepAlive(keepAliveTimeout(connect.keepAlive))
         attach(client, attempt)
@@ -250,7 +250,7 @@ extension MQTTConnection {
             if case .willDelayInterval(let seconds) = property { delay = .seconds(Int64(seconds)) }
         }
         var kept = will
-        // A copy, because a slice would keep the whole read buffer in memory.
+        // The payload is copied, because a slice would keep the whole read buffer in memory.
         kept.payload = ByteBuffer(bytes: will.payload.readableBytesView)
         let publication = publication(of: kept, to: topic, sender: client.identity.account)
         guard let kind = MQTTTranslation.kind(of: publication) else { throw Self.willDoesNotFit }

@@ -54,7 +54,7 @@ extension MQTTConnection {
         noteLag(of: subscription)
     }
 
-    /// Records that this client does not keep up with a shared subscription. Until this client has taken its output,
+    /// Records that this client does not keep up with a shared subscription. Until this client has read its output,
     /// further messages go to the subscription's other members.
     private func noteLag(of subscription: TopicSubscription) {
         if !connection.keepsUp, subscription.isShared { client?.shared.load.fallBehind() }
@@ -107,8 +107,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Does not send a message that the client may not read. If the subscription is shared, the rules have changed
-    /// since the group chose this member, so another member gets the message.
+    /// Withholds a message that the client may not read. If the subscription is shared, the rules have changed since
+    /// the group chose this member, so another member gets the message.
     private func withhold(_ delivery: Delivery, _ subscription: TopicSubscription) {
         guard let shared = subscription as? SharedSubscription else { return }
         topics.passOn(delivery.kept(), of: shared)
@@ -116,7 +116,7 @@ extension MQTTConnection {
 
     /// Sends packets that arrived together as one block of bytes.
     ///
-    /// - Returns: false if the packets cannot be sent as one block; then nothing was sent.
+    /// - Returns: false if the packets cannot be sent as one block. In that case, nothing was sent.
     private func sendTogether(_ delivery: DeliveryRun, _ subscription: TopicSubscription) -> Bool {
         let run = delivery.run
         guard subscription.isPlain, !outbound.usesAliases, !subscription.isShared, subscription.qos >= run.qos,
@@ -158,7 +158,7 @@ extension MQTTConnection {
 
     /// Returns the offset of the packet identifier in a PUBLISH packet of QoS 1 or 2.
     ///
-    /// - Parameter start: the index of the packet's first byte; nil: the first readable byte.
+    /// - Parameter start: the index of the packet's first byte; nil for the first readable byte.
     private static func packetIDPlace(in buffer: ByteBuffer, at start: Int? = nil) -> Int? {
         let start = start ?? buffer.readerIndex
         var index = start + 2
@@ -253,11 +253,11 @@ extension MQTTConnection {
         connection.write(.text, frame: packet.bytes, sharing: packet.payload)
     }
 
-    /// Sends a QoS 1 or 2 message of a session that ends with its connection; the window must have room. Only a packet
-    /// that is sent takes a slot of the window, because no acknowledgement would ever free the slot of an unsent
-    /// packet.
+    /// Sends a QoS 1 or 2 message of a session that ends with its connection; the window must have room. Only a
+    /// packet that is sent uses a slot of the window, because no acknowledgement would ever free the slot of an
+    /// unsent packet.
     ///
-    /// - Returns: false if the packet is too large for the client; then the drop was counted.
+    /// - Returns: false if the packet is too large for the client. In that case, the drop was counted.
     private func sendWindowed(_ publication: Publication, _ qos: QoS, isRetained: Bool, identifiers: [UInt32]) -> Bool {
         if identifiers.isEmpty, !outbound.usesAliases,
             MQTTPublishWriter.isPlain(publication, maxBytes: outbound.maxPacketBytes)
@@ -296,7 +296,7 @@ extension MQTTConnection {
 
     /// Encodes a message as a packet for this client alone.
     ///
-    /// This function neither sends the packet nor takes a slot of the window. The caller must send the result at once,
+    /// This function neither sends the packet nor uses a slot of the window. The caller must send the result at once,
     /// because the packet may set a topic alias.
     /// - Returns: the PUBLISH packet; nil if the client accepts no packet of that size.
     func packet(
@@ -353,15 +353,17 @@ extension MQTTConnection {
         sendRetained(client)
     }
 
-    /// Lets the groups of shared subscriptions choose this client again, because it can be sent a message now. A
-    /// message may have been too large for the queue although the queue was empty.
+    /// Lets the groups of shared subscriptions choose this client again, because there is room for a message to this
+    /// client now. There may have been no room although the queue was empty, because a message was too large for the
+    /// queue.
     private func noteRoom(of client: MQTTClientState) {
         guard client.hasShared, client.shared.load.isFull, outbound.hasRoom, connection.hasRoom else { return }
         client.shared.load.isFull = false
     }
 
-    /// Sends a message for which the window has room, unless the message has expired, or the client may no longer read
-    /// it. In the latter case, a message of a shared subscription goes to another member.
+    /// Sends a message for which the window has room, unless the message has expired, or the client may no longer
+    /// read it. If the client may no longer read a message of a shared subscription, the message goes to another
+    /// member.
     func sendAcknowledged(_ message: MQTTWaitingQueue.Message) {
         let publication = message.publication
         if message.shared != nil { client?.shared.load.subtract() }
@@ -415,8 +417,8 @@ extension MQTTConnection {
         case .alreadyReceived:
             writeAcknowledgement(.pubrel, packetID)
         case .unknown:
-            // This can happen after the server lost a session; in 5.0 the answer reports it. A PUBREC with a reason
-            // code of 0x80 or above ends the exchange, so PUBREL answers only a PUBREC with a lower code
+            // This can happen after the server lost a session. In 5.0, the answer reports this loss. A PUBREC with a
+            // reason code of 0x80 or above ends the exchange, so PUBREL answers only a PUBREC with a lower code
             // [MQTT-4.3.3-4].
             guard type == .pubrec, !reason.isFailure else { return }
             writeAcknowledgement(.pubrel, packetID, .packetIdentifierNotFound)

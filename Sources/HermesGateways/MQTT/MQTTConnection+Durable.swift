@@ -50,7 +50,7 @@ extension MQTTConnection {
             refuseConnect(error, attempt.connect, user: client.identity.userName)
         case .success(let opening):
             link.id = opening.id
-            // Since the login began, the account was disabled, renamed or deleted, or the device was removed.
+            // After the login had begun, the account was disabled, renamed or deleted, or the device was removed.
             if let stamp = attempt.loginStamp,
                 let end = environment.messenger.durable.reason(toEnd: client.key, of: link, since: stamp)
             {
@@ -77,8 +77,8 @@ extension MQTTConnection {
         client.durable?.advanced(to: client.link?.head ?? 0)
         client.inbound.resumed(opening.received)
         let subscriptions = opening.subscriptions
-        // No decision and no write to the store is needed, but each subscription is announced to all loops, now and
-        // when it ends.
+        // No decisions and no writes to the store are needed. But each subscription is announced to all loops, now
+        // and when it ends.
         connection.charge(.filters(subscriptions.count, isKept: false))
         connection.inSlices(subscriptions.count, of: Self.filtersPerTurn) { [self] slice in
             let levels = subscriptions[slice].reduce(0) { $0 + resume($1, of: client) }
@@ -147,7 +147,7 @@ extension MQTTConnection {
     private func send(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) {
         outbound.window.skip(to: queued.seq)
         client.link?.mayHaveSent(upTo: queued.seq)
-        // Sent messages do not expire [MQTT-4.3.3-7].
+        // Messages that were already sent do not expire [MQTT-4.3.3-7].
         let wasSent = queued.seq <= durable.sentBefore
         let isExpired = !wasSent && queued.publication.hasExpired(at: expiryTime(of: queued.publication.details))
         let isWanted = !isExpired && mayRead(queued, of: client, durable)
@@ -166,8 +166,8 @@ extension MQTTConnection {
 
     /// Ends the exchange of a QoS 2 message that was sent over an earlier connection, and that must not be sent again.
     ///
-    /// The client may have the message, and then waits for PUBREL. Without it, the client would take a later message
-    /// with the same packet identifier for a repetition of this one [MQTT-4.3.3-10].
+    /// If the client has the message, it waits for PUBREL. Without PUBREL, the client would mistake a later message
+    /// with the same packet identifier for a repetition of this message [MQTT-4.3.3-10].
     private func endExchange(of number: UInt64, _ client: MQTTClientState, isTooLarge: Bool) {
         guard let link = client.link else { return }
         if isTooLarge { dropped(.tooLarge) }
@@ -176,9 +176,9 @@ extension MQTTConnection {
         release(number, packetID, of: link)
     }
 
-    /// Writes a message of the queue. With QoS 1 or 2, the message takes the next slot of the window.
+    /// Writes a message of the queue. With QoS 1 or 2, the message uses the next slot of the window.
     ///
-    /// - Returns: false if the client accepts no packet of that size; then nothing was written.
+    /// - Returns: false if the client accepts no packet of that size. In that case, nothing was written.
     private func write(_ queued: QueuedPublication, _ qos: QoS, isDuplicate: Bool) -> Bool {
         let next = outbound.window.nextPacketID
         let isDuplicate = isDuplicate && qos > .atMostOnce
@@ -288,8 +288,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Accepts, on this loop, publications that the core has queued for the session
-    /// (``DurableAttachment/committed(_:)``).
+    /// Accepts publications that the core has queued for the session (``DurableAttachment/committed(_:)``). Called on
+    /// this loop.
     func committed(_ publications: [QueuedPublication]) {
         guard let durable = client?.durable else { return }
         durable.committed(publications)
@@ -297,7 +297,7 @@ extension MQTTConnection {
         measureMemory()
     }
 
-    /// Notes, on this loop, that other nodes have queued publications (``DurableAttachment/advanced(to:)``).
+    /// Notes that other nodes have queued publications (``DurableAttachment/advanced(to:)``). Called on this loop.
     func advanced(to head: UInt64) {
         guard let durable = client?.durable else {
             // The session is not attached yet.
@@ -359,7 +359,7 @@ extension MQTTConnection {
         guard let link = client.link, link.id != nil, mayPublish(will, of: client) else {
             return environment.wills.withdraw(will)
         }
-        // Charged now, because nobody can be charged any more when the will is published.
+        // The cost is charged now, because nobody can be charged any more when the will is published.
         connection.chargeInTheEnd(.queues(environment.wills.reach(of: will)))
         environment.wills.ended(
             will,

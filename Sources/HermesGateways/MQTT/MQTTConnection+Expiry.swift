@@ -6,9 +6,9 @@ import HermesWire
 import NIOCore
 
 /// The end of a token: a connection that logged in with a token lasts until the token expires (`exp`), unless the
-/// client shows a new token before that.
+/// client presents a new token before that.
 extension MQTTConnection {
-    /// How long before the token's expiry a client of the native protocol is warned.
+    /// The time before the token's expiry at which a client of the native protocol is warned.
     static let expiryWarning = Duration.seconds(60)
     /// The longest time between two checks of the wall clock. The checks are repeated because somebody may set the
     /// clock.
@@ -57,8 +57,8 @@ extension MQTTConnection {
                 client.renew(identity)
                 if !isSame {
                     environment.wills.keep(willOf: client)
-                    // The new token may allow other topics than the old one, so all subscriptions are checked again.
-                    // The check stores nothing, so it costs a kept session no more than a clean session.
+                    // The new token may allow other topics than the old token, so all subscriptions are checked
+                    // again. The check stores nothing, so it costs a kept session no more than a clean session.
                     lastTarget = nil
                     connection.charge(.filters(client.subscriptions.count, isKept: false))
                     accessChanged()

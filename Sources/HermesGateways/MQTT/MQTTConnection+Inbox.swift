@@ -12,7 +12,7 @@ extension MQTTConnection {
     /// subscribes to it, in the format and with the QoS of its present subscriptions.
     func adjustInbox(of client: MQTTClientState) {
         guard let account = client.account, !account.asking.isEmpty else { return }
-        // At most some ten subscriptions ask for the inbox, among thousands of others.
+        // The client may have thousands of subscriptions, but at most about ten of them ask for the inbox.
         account.asking = account.asking.filter { client.subscriptions[$0] != nil }
         let asking = account.asking.compactMap { text in
             client.subscriptions[text].flatMap { held in
@@ -28,7 +28,7 @@ extension MQTTConnection {
             // The session was kept with a subscription to the inbox, but the account no longer has the device.
             return openDevice(of: account) { [self] error in
                 guard let error else { return adjustInbox(of: client) }
-                // CONNACK has been sent by now, so the reason is one of DISCONNECT's.
+                // CONNACK has been sent by now, so the reason code must be one that DISCONNECT has.
                 refuse(MQTTPacketError(MQTTTranslation.subackReason(for: error), error.message), because: error)
             }
         }
@@ -44,8 +44,8 @@ extension MQTTConnection {
         )
         let packets = DelimitedConnection(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
-        // Since the session was attached, every end of the account's connections that concerns this one has ended it,
-        // so an end before this moment does not concern the device.
+        // The session is attached, so the server would have ended this connection if necessary. So the login is not
+        // affected if the server ended other connections of the account before this moment.
         let present = phase == .connected ? environment.messenger.accounts.continued(login) : login
         packets.authenticated(present, after: inbox.cursor, window: MQTTInbox.windowSize)
         // From now on the client can be warned that its token expires. The check follows soon, after SUBACK.
@@ -81,7 +81,7 @@ extension MQTTConnection {
 
     /// Sends a packet of the native protocol, or a replacement if the packet is too long for the client.
     private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> DelimitedConnection.Carriage {
-        // Nothing more is written over this connection; the next connection delivers the packet.
+        // Nothing more is written over this connection. The next connection delivers the packet.
         guard phase == .connected, let inbox = client?.inbox, inbox.packets != nil else { return .carried }
         let payload = inbox.payload(of: packet)
         if let payload, writesDown(payload, packet, kind, inbox) { return .carried }
@@ -98,7 +98,7 @@ extension MQTTConnection {
 
     /// Sends a packet of the native protocol as a publication.
     ///
-    /// - Returns: false if the client accepts no packet of that size; then nothing was written.
+    /// - Returns: false if the client accepts no packet of that size. In that case, nothing was written.
     private func writesDown(
         _ payload: ByteBuffer,
         _ packet: Hermes_V1_Packet,
@@ -121,8 +121,8 @@ extension MQTTConnection {
         return true
     }
 
-    /// Handles the PUBACK for an entry of the inbox. The PUBACK counts even after UNSUBSCRIBE, because deliveries under
-    /// way are completed [MQTT-3.10.4-3].
+    /// Handles the PUBACK for an entry of the inbox. The PUBACK counts even after UNSUBSCRIBE, because deliveries
+    /// that have begun are completed [MQTT-3.10.4-3].
     func inboxAcknowledged(_ packetID: UInt16) {
         guard let account = client?.account, let inbox = account.inbox else { return }
         let hadRoom = outbound.window.hasRoom
@@ -138,9 +138,10 @@ extension MQTTConnection {
         inbox.packets?.roomChanged()
     }
 
-    /// Handles a publication for the server itself, or one that cannot be delivered to clients of other protocols.
+    /// Handles a publication for the server itself, or a publication that cannot be delivered to clients of other
+    /// protocols.
     ///
-    /// - Returns: true if the publication was handled here; false if it is to be published.
+    /// - Returns: true if the publication was handled here; false if it must be published.
     func takesSpecial(_ publication: Publication, _ head: MQTTPublishHead) -> Bool {
         switch publication.topic.rawValue {
         case MQTTInbox.Topic.up: receivedUp(publication.payload, isJSON: false, head)

@@ -28,7 +28,7 @@ extension MQTTConnection {
         if outbound.maxPacketBytes < .max, let answer = request.longestWelcome(on: connection, in: environment),
             !fits(answer, attempt)
         {
-            // The text is short, so that it fits where the session does not.
+            // The text is short, so that it fits into a CONNACK that is too small for the session.
             let error = HermesError(.tooLarge, "registering needs a larger Maximum Packet Size")
             return refuseNatively(error, with: .packetTooLarge, connect)
         }
@@ -64,8 +64,8 @@ extension MQTTConnection {
         return request
     }
 
-    /// Whether the client accepts a CONNACK with this session [MQTT-3.1.2-24]. A registration must not create an account
-    /// before this is known.
+    /// Whether the client accepts a CONNACK with this session [MQTT-3.1.2-24]. A registration must not create an
+    /// account before this is known.
     private func fits(_ session: Hermes_V1_Session, _ attempt: MQTTConnectAttempt) -> Bool {
         let connect = attempt.connect
         let granted = grants(attempt, clientID: connect.clientID, sessionExpiry: sessionExpiry(of: connect))

@@ -7,8 +7,9 @@ import Metrics
 import NIOCore
 
 /// Handling of PUBLISH from the client: single packets, and runs of packets that arrived together (3.3, 4.3). Each
-/// packet passes the same steps: find its target (``MQTTPublishTarget``), choose its course (``Course``), publish it to
-/// the topics, acknowledge it. A run passes these steps as a whole if none of its packets needs special treatment.
+/// packet goes through the same steps: find its target (``MQTTPublishTarget``), choose its course (``Course``),
+/// publish it to the topics, and acknowledge it. A run goes through these steps as a whole if none of its packets
+/// needs special treatment.
 extension MQTTConnection {
     func publishReceived(_ frame: MQTTPublishFrame) throws(MQTTPacketError) {
         let head = try MQTTPublishHead(frame, version: version)
@@ -35,7 +36,7 @@ extension MQTTConnection {
         {
             target = known
         } else {
-            // The packet has properties, or its topic differs from the last one: parse everything.
+            // The packet has properties, or its topic differs from the last topic, so the whole packet is parsed.
             guard case .publish(let packet) = try MQTTPacket(fromClient: frame.frame, version: version) else { return }
             connection.charge(.properties(packet.properties.list.count))
             try Self.check(packet.properties)
@@ -63,7 +64,7 @@ extension MQTTConnection {
         publish(publication, head, to: target)
     }
 
-    /// Lets a repetition of a PUBLISH, which is not published again, set its topic alias.
+    /// Sets the topic alias of a repeated PUBLISH. The message itself is not published again.
     private func noteAlias(_ frame: MQTTPublishFrame, _ head: MQTTPublishHead) throws(MQTTPacketError) {
         guard head.propertyBytes > 0,
             case .publish(let packet) = try MQTTPacket(fromClient: frame.frame, version: version)
@@ -114,8 +115,8 @@ extension MQTTConnection {
     /// Whether subscribers of the same MQTT version can get the received bytes. With QoS 1 and 2, the header's flags
     /// and the packet identifier are then set for each subscriber.
     private func passesOn(_ frame: MQTTPublishFrame, _ head: MQTTPublishHead) -> Bool {
-        // Packets with properties cannot be shared: some properties are only for the server, and the message expiry is
-        // counted down. Lengths that take more bytes than necessary are not forwarded [MQTT-1.5.5-1].
+        // Packets with properties cannot be shared: some properties are only for the server, and the message expiry
+        // is counted down. Lengths that are encoded in more bytes than necessary are not forwarded [MQTT-1.5.5-1].
         head.propertyBytes == 0 && (head.packetID != 0 || head.flags == 0) && head.topicBytes > 0
             && head.lengthBytes <= 1 && frame.isLengthShortest
     }
@@ -148,7 +149,7 @@ extension MQTTConnection {
     private func course(of qos: MQTTQoS, isRetained: Bool, to target: MQTTPublishTarget) -> Course {
         guard qos != .atMostOnce else { return .now }
         guard let client else { return .drop }
-        // Connected subscribers, too, get the publication only after the commit, so that a refused publication reaches
+        // Even connected subscribers get the publication only after the commit, so that a refused publication reaches
         // nobody.
         if let durable = durableRoute(of: target) { return .store(durable) }
         // With QoS 2, a kept session (one that outlives its connection) must still have a record of the packet
@@ -177,8 +178,8 @@ extension MQTTConnection {
         switch course(of: head.qos, isRetained: publication.retain, to: target) {
         case .now:
             // A publication of QoS 0 is not acknowledged, and the client does not send it again. So connected
-            // subscribers get it even if the store then fails to retain it. It is visible as the retained publication
-            // before it is delivered, because a subscriber that subscribes in between would otherwise miss it.
+            // subscribers get it even if the store then fails to retain it. The publication becomes the retained
+            // publication before it is delivered. Otherwise, a client that subscribes in between would not get it.
             if publication.retain { retain(StoredPublication(publication, publishedAt: now())) }
             let workBefore = topics.matchWork
             let outcome = topics.publish(publication, via: target.route)
@@ -204,7 +205,7 @@ extension MQTTConnection {
 
     /// Publishes a run of packets as a whole.
     ///
-    /// - Returns: false if each packet must be handled separately; then nothing was done.
+    /// - Returns: false if each packet must be handled separately. In that case, nothing was done.
     private func publishAsWhole(_ run: MQTTPublishRun, to target: MQTTPublishTarget) -> Bool {
         let qos = run.qos
         guard target.isAllowed, !target.isSpecial, case .now = course(of: qos, isRetained: false, to: target),
@@ -240,7 +241,7 @@ extension MQTTConnection {
     }
 
     /// Counts a search for a topic's subscribers that became necessary because other clients' subscriptions have
-    /// changed. No budget is charged for it, but it shortens this connection's turn.
+    /// changed. No budget is charged for the search, but the search shortens this connection's turn.
     @inline(__always)
     func searched(since workBefore: Int) {
         let work = topics.matchWork &- workBefore
@@ -265,7 +266,7 @@ extension MQTTConnection {
         if head.packetID != 0 { acknowledge(head.packetID, head.qos, reason, of: client) }
     }
 
-    /// Acknowledges a PUBLISH; acknowledgements keep the order of the messages [MQTT-4.6.0-2].
+    /// Acknowledges a PUBLISH. Acknowledgements keep the order of the messages [MQTT-4.6.0-2].
     private func acknowledge(
         _ packetID: UInt16,
         _ qos: MQTTQoS,
@@ -279,8 +280,8 @@ extension MQTTConnection {
         writeAcknowledgement(MQTTInbound.answer(to: qos), packetID, reason)
     }
 
-    /// Refuses a message because the client may not publish to its topic. 5.0 has a reason code for that; in 3.1.1 the
-    /// message is acknowledged and dropped (3.3.5.2).
+    /// Refuses a message because the client may not publish to its topic. 5.0 has a reason code for that. In 3.1.1,
+    /// the message is acknowledged and dropped (3.3.5.2).
     private func refused(_ head: MQTTPublishHead) {
         gateway.metrics.refusedPublishes.increment()
         answer(head, .notAuthorized)
@@ -315,7 +316,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Returns the name of a message's topic, which its topic alias may stand for or may be set to [MQTT-3.3.2-12].
+    /// Returns the name of a message's topic. A topic alias in the message either replaces this name or is set to it
+    /// [MQTT-3.3.2-12].
     private func name(of packet: MQTTPublish) throws(MQTTPacketError) -> String {
         guard let alias = packet.properties.topicAlias else { return packet.topic }
         guard let client else {
@@ -329,7 +331,7 @@ extension MQTTConnection {
     /// Returns the target of a message.
     private func target(of packet: MQTTPublish) throws(MQTTPacketError) -> MQTTPublishTarget {
         let name = try name(of: packet)
-        // Charged before the topic is examined: a short alias may stand for a long topic.
+        // The topic is charged before it is examined, because a short alias may replace a long topic.
         connection.charge(.topic(bytes: name.utf8.count))
         if let known = lastTarget, known.topic.rawValue.utf8.elementsEqual(name.utf8),
             known.rules == gateway.access.generation

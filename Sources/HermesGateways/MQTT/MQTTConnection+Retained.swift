@@ -64,8 +64,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Returns the publication to send for a found one: the present retained publication of the topic, because the
-    /// client may have got a newer one live since the search.
+    /// Returns the publication to send for a found publication. This is the topic's present retained publication,
+    /// because the client may have received a newer publication live since the search.
     ///
     /// - Parameter isFresh: whether the publication was found in the present turn of the loop.
     /// - Returns: nil if the topic has no retained publication any more.
@@ -139,9 +139,9 @@ extension MQTTConnection {
         }
     }
 
-    /// Continues after messages were stored. Messages that could not be queued, because the queue is full or the store
-    /// failed, are tried again while the connection lasts. For each topic, the message that is retained at that later
-    /// time is queued.
+    /// Continues after messages were stored. If messages could not be queued, because the queue is full or the store
+    /// failed, the server tries again while the connection lasts. For each topic, it then queues the message that is
+    /// retained at that time.
     private func retainedStored(but left: [TopicName], of count: Int) {
         guard !left.isEmpty else { return goOnWithRetained() }
         guard let pause = client?.retained?.nextRetryPause(isStuck: left.count == count) else { return }

@@ -8,10 +8,11 @@ import NIOCore
 
 /// An operator's removal of a client from a room. The client stays connected and may return by subscribing again.
 ///
-/// A subscription to the room's topic ends, also in the store. A wildcard subscription stays but excludes the room,
-/// until the client subscribes to a filter that matches the room, or reconnects.
+/// A subscription to the room's topic ends, and is also removed from the store. A wildcard subscription stays but
+/// excludes the room, until the client subscribes to a filter that matches the room, or reconnects.
 extension MQTTConnection {
-    /// The most rooms that can be closed for one connection. A removal from one more room ends the connection.
+    /// The largest number of rooms that can be closed for one connection. A removal from one more room ends the
+    /// connection.
     static let maxClosedRooms = 100
 
     package func removed(by expulsion: RoomExpulsion) -> Bool {
@@ -71,7 +72,7 @@ extension MQTTConnection {
     }
 
     /// Tells a 5.0 client that it was removed. The client recognizes the type of this message by a user property, as
-    /// for all messages from rooms. 3.1.1 clients are not notified.
+    /// it does for all messages from rooms. 3.1.1 clients are not notified.
     private func tellRemoval(from room: RoomName) {
         // This does not fail, because the event can always be encoded.
         guard version == .v5, let kicked = try? Publication(RoomEvent(.kicked(.byOperator), in: room)) else { return }
@@ -85,13 +86,13 @@ extension MQTTConnection {
         let closed = client.closedRooms.filter { topic in
             !opened.contains { rooms in topic.room.map { rooms.includes($0) } ?? false }
         }
-        // Continue only after a change, because all subscriptions are checked again.
+        // All subscriptions are checked again below, so this function continues only after a change.
         guard closed.count < client.closedRooms.count else { return }
         client.closedRooms = closed
         refilter(client)
     }
 
-    /// Whether a subscription matches more than the client may read.
+    /// Whether a subscription matches topics that the client may not read.
     func isFiltered(_ text: String, of client: MQTTClientState) -> Bool {
         if client.access(environment.access).access(toSubscribe: text) != .all { return true }
         guard !client.closedRooms.isEmpty else { return false }
@@ -132,8 +133,8 @@ extension MQTTConnection {
         return endStored(by: expulsion, of: link, id)
     }
 
-    /// Takes note of the session's subscriptions. In the store, ends those to rooms from which the client was removed
-    /// while it waited for the session.
+    /// Records the session's subscriptions. If the client was removed from rooms while it waited for the session,
+    /// this function ends the subscriptions to these rooms in the store.
     ///
     /// - Parameter link: the link that requested the session. Its connection may have closed meanwhile.
     func found(_ opening: DurableOpening, for link: MQTTSessionLink) {

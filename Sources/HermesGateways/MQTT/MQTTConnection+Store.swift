@@ -17,8 +17,8 @@ extension MQTTConnection {
     ) {
         let stored = StoredPublication(publication, publishedAt: now())
         let durable = environment.messenger.durable
-        // Charged at once and not after the commit, because by then many more messages would be on their way to the
-        // store.
+        // The cost is charged at once and not after the commit, because by then many more messages would be on their
+        // way to the store.
         connection.charge(.queues(durable.reach(of: stored, to: targets)))
         // The charge may have ended the connection.
         guard phase == .connected else { return }
@@ -44,8 +44,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Stores a retained message of QoS 0. The client gets no answer, but its connection is not read from while too
-    /// many of its messages are on their way to the store.
+    /// Stores a retained message of QoS 0. The client gets no answer, but nothing is read from its connection while
+    /// too many of its messages are on their way to the store.
     func retain(_ stored: StoredPublication) {
         let bytes = stored.weight
         connection.requestStarted(bytes: bytes)
@@ -87,15 +87,16 @@ extension MQTTConnection {
             client.inbound.stored(number, failure: reason, isAnswered: isAnswered)
             if !isAnswered, phase == .connected {
                 // In 3.1.1 the server cannot refuse a message. In 5.0 it must not refuse a message that is partly
-                // stored: if the client sent it again as a new message, the sessions that have it would get it twice.
-                // So the connection ends, and the client has to repeat the message over another connection.
+                // stored: if the client sent it again as a new message, the sessions that already have it would get
+                // it twice. So the connection ends, and the client has to repeat the message over another connection.
                 giveReason(reason, error.message, error)
                 connection.end(.finished)
             }
         }
         while let done = client.inbound.popAcknowledgement() {
             if done.heldBytes > 0 { connection.requestAnswered(bytes: done.heldBytes) }
-            // Published even if the client has gone, because the message is stored and is now the next one in order.
+            // The message is published even if the client has gone, because it is stored and is now the next message
+            // in order.
             let workBefore = topics.matchWork
             if let publication = done.publication {
                 connection.keepPace(with: topics.publish(publication, isPaced: phase == .connected))
@@ -114,8 +115,8 @@ extension MQTTConnection {
             return writeAcknowledgement(.pubcomp, packetID)
         }
         // After PUBCOMP the client may use the identifier for another message. The store must have removed the
-        // identifier by then. If the store still had it, the new message would be taken for the old one after a
-        // restart, and be lost.
+        // identifier by then. If the store still had it, the server would mistake the new message for the old message
+        // after a restart, and the new message would be lost.
         connection.requestStarted()
         let loop = connection.loop
         let bound = loop.bound(self)

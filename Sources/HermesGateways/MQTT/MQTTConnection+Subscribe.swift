@@ -18,7 +18,7 @@ extension MQTTConnection {
         let isNew: Bool
         /// The generation of the topic rules by which the filter was granted.
         let generation: UInt64
-        /// The membership that a new shared subscription takes from the quota; nil for other subscriptions.
+        /// The membership that a new shared subscription gets from the quota; nil for other subscriptions.
         let membership: MQTTSharedQuota.Membership?
 
         /// Whether the filter asks for the account's inbox.
@@ -41,7 +41,8 @@ extension MQTTConnection {
             identifier = filters.properties.subscriptionIdentifier
         }
 
-        /// Whether a filter is among the new subscriptions. A repetition of it is no further subscription.
+        /// Whether a filter is among the new subscriptions. A repetition of the filter does not count as a further
+        /// subscription.
         func hasNew(_ text: TopicText) -> Bool { newTexts.contains(text) }
 
         func grant(_ subscription: Granted) {
@@ -95,8 +96,8 @@ extension MQTTConnection {
         _ request: Request,
         of client: MQTTClientState
     ) -> Int {
-        // A packet that has more filters than a session may have repeats filters. The repetitions take memory until the
-        // packet is answered, so the rest is refused.
+        // If a packet has more filters than a session is allowed to have, it repeats some filters. The repetitions
+        // occupy memory until the packet is answered, so the remaining filters are refused.
         guard request.granted.count < max(gateway.settings.maxSubscriptionsPerSession, Self.mostRepeated) else {
             gateway.metrics.subscriptionsWithoutRoom.increment()
             request.reasons.append(.quotaExceeded)
@@ -175,8 +176,8 @@ extension MQTTConnection {
         }
     }
 
-    /// Handles the store's answer. Many filters are stored in parts: if a part fails, the filters before it are
-    /// subscribed, and the others are refused.
+    /// Handles the store's answer. If there are many filters, they are stored in parts. If a part fails, the filters of
+    /// the earlier parts are subscribed, and all other filters are refused.
     private func subscribed(
         _ change: FilterChange,
         _ granted: [Granted],
@@ -233,7 +234,7 @@ extension MQTTConnection {
         if count > Self.filtersPerTurn { connection.waitForTurn() }
     }
 
-    /// The number of filters that one packet may have, even if a session may have fewer subscriptions.
+    /// The number of filters that one packet may have, even if a session is limited to fewer subscriptions.
     static let mostRepeated = 1_024
 
     /// The number of filters of one packet that are handled in one turn of the loop. They take about half a millisecond
@@ -289,7 +290,8 @@ extension MQTTConnection {
         )
     }
 
-    /// Whether a new subscription fits into the session, in addition to those that were granted for the same packet.
+    /// Whether a new subscription fits into the session, in addition to the new subscriptions that were granted for
+    /// the same packet.
     private func hasRoom(for filter: MQTTFilter, _ request: Request, of client: MQTTClientState) -> Bool {
         client.subscriptions.hasRoom(
             for: filter,
@@ -327,14 +329,15 @@ extension MQTTConnection {
             reopenRooms(matching: granted[slice].map(\.filter.filter), of: client)
             for granted in granted[slice] {
                 let isKnown = hold(granted.filter, granted.options, membership: granted.membership, of: client)
-                // The filter arrived twice: in one packet, or in two packets that were under way together.
+                // The filter arrived twice: in one packet, or in two packets that were being handled at the same
+                // time.
                 if isKnown { giveBack(granted, of: client) }
             }
             measureMemory()
         } then: { [self] in
             adjustInbox(of: client)
-            // If the rules have changed since the first decision, the subscriptions that were not yet added missed the
-            // change.
+            // If the rules have changed since the first decision, the change was not applied to the subscriptions
+            // that were not yet added.
             if let first = granted.first, first.generation != environment.access.generation { refilter(client) }
             write(.suback(suback))
             connection.inSlices(granted.count, of: Self.filtersPerTurn) { [self] slice in
@@ -345,11 +348,11 @@ extension MQTTConnection {
         }
     }
 
-    /// Adds a subscription, or changes the options of a known one. The caller must adjust the inbox afterwards
-    /// (``adjustInbox(of:)``).
+    /// Adds a subscription, or changes the options of a known subscription. The caller must adjust the inbox
+    /// afterwards (``adjustInbox(of:)``).
     ///
     /// - Parameter membership: the membership of a shared subscription in the quota. It is nil for a shared
-    ///   subscription that is restored with a kept session. A restored subscription takes a membership if there is
+    ///   subscription that is restored with a kept session. A restored subscription gets a membership if there is
     ///   room. Without a membership, the session gets only messages that are stored for it.
     /// - Returns: whether the client already had a subscription with this text. After the end of the connection,
     ///   nothing is added, and the result is false.

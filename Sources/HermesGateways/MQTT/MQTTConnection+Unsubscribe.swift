@@ -69,7 +69,7 @@ extension MQTTConnection {
         guard phase == .connected else { return }
         guard let error = change.error else { return drop(gone, unsuback, of: client) }
         guard version == .v5 else {
-            // 3.1.1 has no refusal: the client has to repeat the request over another connection.
+            // In 3.1.1 the request cannot be refused, so the client has to repeat it over another connection.
             return end(because: error)
         }
         var unsuback = unsuback
@@ -116,7 +116,7 @@ extension MQTTConnection {
         leaveGroups(of: client)
         var back = takeBackMessages(of: ended, from: client)
         connection.loop.finishLater(ended.count) { [self] slice in
-            // Until a filter is removed, searches still follow it, so the lease keeps its shape counted.
+            // Searches still use a filter until it is removed. So the lease keeps the filter's shape counted.
             withExtendedLifetime(lease) { for held in ended[slice] { unsubscribe(held, &back) } }
         }
     }
@@ -170,7 +170,7 @@ extension MQTTConnection {
         shared.load.subtract(count)
         if count > 0 { shared.load.isFull = false }
         measureMemory()
-        // Charged last, because the charge may end the connection.
+        // The cost is charged last, because the charge may end the connection.
         connection.chargeInTheEnd(.records(examined))
         return publications
     }

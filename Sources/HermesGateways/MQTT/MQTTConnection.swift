@@ -18,9 +18,10 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     /// read must still be able to acknowledge.
     package static let pausesReadingWhenStuck = false
     /// Whether the request limit applies. The limit does not apply: publishers wait for acknowledgements, and the
-    /// server does not read from them while their subscribers are behind.
+    /// server does not read from them while their subscribers do not keep up.
     package static let hasRequestLimit = false
-    /// Frames before the login are not limited here, because will, user name and password may have 65,535 bytes each.
+    /// Frames before the login are not limited here, because the will, the user name and the password may have 65,535
+    /// bytes each.
     package static let maxLoginFrameBytes = Int.max
 
     enum Phase {
@@ -60,7 +61,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     /// The reason that the client gets for the end; nil if the ``CloseReason`` determines it.
     private(set) var parting: Parting?
 
-    /// A reason for the end, in an object of its own: most connections never have one.
+    /// A reason for the end. It is a separate object, because most connections never have such a reason.
     final class Parting {
         let reason: MQTTReasonCode
         let text: String
@@ -121,7 +122,8 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
             refuse(MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]"))
         case (.connected, .other(let frame)):
             connection.charge(.packet)
-            // The most properties that these bytes can hold; filters cost about the same.
+            // The charge is for the largest number of properties that these bytes can hold. Filters cost about the
+            // same.
             connection.charge(.properties(frame.body.readableBytes / MQTTPacket.minPropertyBytes))
             attempt { () throws(MQTTPacketError) in try received(frame) }
         case (.new, .other(let frame)) where frame.type == .connect:
@@ -134,8 +136,8 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         }
     }
 
-    /// Handles what the client sent before it closed: a DISCONNECT discards the will [MQTT-3.14.4-3], and acknowledged
-    /// messages are not sent again.
+    /// Handles a packet that the client sent before it closed the connection. A DISCONNECT discards the will
+    /// [MQTT-3.14.4-3], and acknowledged messages are not sent again.
     package func receivedLast(_ input: MQTTInput) {
         guard phase == .connected else { return }
         switch input {
@@ -192,7 +194,7 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
         )
     }
 
-    /// Handles an incoming packet; a packet that breaks the rules ends the connection.
+    /// Handles an incoming packet. A packet that violates the protocol ends the connection.
     func attempt(_ body: () throws(MQTTPacketError) -> Void) {
         do throws(MQTTPacketError) { try body() } catch { refuse(error) }
     }
@@ -297,10 +299,10 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
     package func farewell(_ reason: CloseReason) {
         defer {
             phase = .ended
-            // Everything is released at once, because a client can delay the close: another connection may wait for the
-            // session, and the groups of shared subscriptions must choose other members. Nothing is read from this
-            // connection any more. If the server is stopping, all connections end together, and the rest is released
-            // when they are closed.
+            // Everything is released at once, because a client can delay the close. Meanwhile, another connection may
+            // wait for the session, and the groups of shared subscriptions must choose other members. Nothing is read
+            // from this connection any more. If the server is stopping, all connections end together, and the rest is
+            // released when they are closed.
             if case .shuttingDown = reason { leaveGroups() } else { letGo() }
         }
         if case .attachment(let end) = reason { client?.link?.ends(with: end) }
@@ -312,14 +314,14 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
                 let error = DurableSessions.takenOver
                 giveReason(MQTTTranslation.connackReason(for: error), error.message, error)
             }
-            // Before CONNECT the client's version is unknown; 3.1.1 has few codes [MQTT-3.2.2-6].
+            // Before CONNECT, the client's version is unknown. 3.1.1 has only a few codes [MQTT-3.2.2-6].
             guard let parting, version == .v5 || MQTTTranslation.hasReturnCode(parting.reason) else { return }
             connack(refusal: parting)
         case .connected:
             if case .attachment(.replaced) = reason { client?.isReplaced = true }
             if case .shuttingDown = reason { client?.isServerStopping = true }
             if let packets = client?.inbox?.packets {
-                // This farewell says more than DISCONNECT: when and where to connect again.
+                // This farewell tells the client more than a DISCONNECT can: when and where to connect again.
                 packets.farewell(reason, otherwise: parting.map { ($0.error?.code.rawValue ?? $0.code, $0.text) })
                 guard !packets.hasLoggedOut else { return }
             }

@@ -22,8 +22,8 @@ final class MQTTDurableQueue {
 
     /// The number of messages that are read from the store at once.
     static let pageSize = 512
-    /// The number of messages in memory at which new messages are no longer kept; they are read from the store later.
-    /// The last batch may exceed this number.
+    /// The number of messages in memory at which new messages are no longer kept. The new messages are read from the
+    /// store later. The last batch may exceed this number.
     static let maxWaiting = 2_048
     /// The bytes of messages in memory at which new messages are no longer kept. The last batch may exceed this number.
     static let maxWaitingBytes = 1 << 20
@@ -35,11 +35,11 @@ final class MQTTDurableQueue {
     let waitedBefore: UInt64
     /// The number up to which messages were queued while the account had another name.
     let renamedAt: UInt64
-    /// The numbers of messages for which PUBREL is still to be sent again, ascending.
+    /// The numbers of messages for which PUBREL must still be sent again, in ascending order.
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
     private var waiting: Deque<QueuedPublication> = []
-    /// The number of messages taken since ``waiting`` was last empty.
+    /// The number of messages that were taken since ``waiting`` was last empty.
     private var taken = 0
     /// The bytes of waiting messages.
     private(set) var bytes = 0
@@ -102,7 +102,7 @@ final class MQTTDurableQueue {
         return first <= most ? .publication : .nothing
     }
 
-    /// Takes the message that ``next(notAbove:)`` has announced.
+    /// Removes and returns the message that ``next(notAbove:)`` has announced.
     func takeFirst() -> QueuedPublication {
         let queued = waiting.removeFirst()
         bytes -= queued.weight

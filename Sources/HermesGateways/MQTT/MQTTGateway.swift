@@ -58,13 +58,13 @@ package final class MQTTGateway: Gateway {
         environment.brokerStatistics.start()
     }
 
-    /// The idle time until CONNECT sets the keep alive. A client without keep alive is still cut off if it does not
-    /// read its output.
+    /// The idle time until CONNECT sets the keep alive. A client without keep alive is still disconnected if it does
+    /// not read its output.
     package var idleTimeout: Duration { environment.settings.limits.idle }
     package var maxFrameBytes: Int { settings.maxPacketBytes }
 
-    /// Refuses a QoS or a retained message that the settings do not allow; the connection is then closed. CONNACK has
-    /// told 5.0 clients what is allowed. 3.1.1 has no means to refuse a message, and an acknowledgement would be a
+    /// Refuses a QoS or a retained message that the settings do not allow. The connection is then closed. CONNACK has
+    /// already told 5.0 clients the limits. 3.1.1 has no means to refuse a message, and an acknowledgement would be a
     /// false promise.
     ///
     /// - Parameter subject: the subject of the error message.

@@ -7,11 +7,11 @@ import HermesWire
 import NIOCore
 
 /// The state of the publications from one client: the client's topic aliases, the packet identifiers in use, and the
-/// acknowledgements that are due, in the order of the publications. Does no I/O.
+/// acknowledgements that are due, in the order of the publications. This type does no I/O.
 ///
-/// An acknowledgement is written at once if no earlier one is due. Otherwise it waits behind the acknowledgements of
-/// publications that are still being stored [MQTT-4.6.0-2]. Owner: the connection's event loop; the last
-/// acknowledgements outlive the connection.
+/// An acknowledgement is written at once if no earlier acknowledgement is due. Otherwise, it waits until the
+/// acknowledgements of earlier publications, which are still being stored, are written [MQTT-4.6.0-2]. Owner: the
+/// connection's event loop; the last acknowledgements outlive the connection.
 struct MQTTInbound {
     /// The verdict about a PUBLISH of QoS 1 or 2.
     enum Verdict: Hashable, Sendable {
@@ -33,22 +33,22 @@ struct MQTTInbound {
         let packetID: UInt16
         fileprivate(set) var reason = MQTTReasonCode.success
         fileprivate(set) var isBeingStored = false
-        /// The publication for connected subscribers, who get it right before it is acknowledged; nil if nothing is to
-        /// be delivered, for example because the store failed.
+        /// The publication for connected subscribers, who get it immediately before it is acknowledged; nil if
+        /// nothing must be delivered, for example because the store failed.
         fileprivate(set) var publication: Publication?
         /// Whether the acknowledgement is sent to the client.
         fileprivate(set) var isWritten = true
-        /// The bytes of a message that waits for earlier messages but is not stored itself; otherwise 0. The connection
-        /// is not read from while the sum of these bytes is too large.
+        /// The bytes of a message that waits for earlier messages but is not stored itself; otherwise 0. Nothing is
+        /// read from the connection while the sum of these bytes is too large.
         let heldBytes: Int
     }
 
     private let version: MQTTVersion
-    /// The most messages that may be under way from the client: QoS 2 messages that it has not released and, in 5.0,
-    /// QoS 1 messages that are being stored. 3.1.1 defines no limit. But the server must keep the identifier of each
-    /// QoS 2 message; for a session that outlives its connection, it keeps the identifiers on disk.
+    /// The largest number of messages that may be under way from the client: QoS 2 messages that it has not released
+    /// and, in 5.0, QoS 1 messages that are being stored. 3.1.1 defines no limit. But the server must keep the
+    /// identifier of each QoS 2 message; for a session that outlives its connection, it keeps the identifiers on disk.
     let limit: Int
-    /// The packet identifiers of QoS 2 messages that were received and not released.
+    /// The packet identifiers of QoS 2 messages that were received but are not yet released.
     private var received: Set<UInt16> = []
     /// The identifiers in ``received`` whose messages are still being stored, and so are not acknowledged yet.
     private var receivedBeingStored: Set<UInt16> = []
@@ -65,7 +65,7 @@ struct MQTTInbound {
     private var aliasBytes = 0
 
     private static let minLimitOf311 = 4_096
-    /// The number of due acknowledgements above which the connection is not read from for a while.
+    /// The number of due acknowledgements above which nothing is read from the connection for a while.
     private static let maxDue = 4_096
 
     /// - Parameter receiveMaximum: the limit from the settings. 3.1.1 cannot announce the limit to clients, so for
@@ -75,7 +75,7 @@ struct MQTTInbound {
         limit = version == .v311 ? max(receiveMaximum, Self.minLimitOf311) : receiveMaximum
     }
 
-    /// Takes over the identifiers that an attached session has received and its client has not released.
+    /// Takes over the identifiers of messages that an attached session has received but its client has not released.
     mutating func resumed(_ received: some Sequence<UInt16>) { self.received = Set(received) }
 
     /// The approximate memory in bytes, without publications.
@@ -116,7 +116,8 @@ struct MQTTInbound {
         return hasRoom(for: 1, qos) ? .new : .tooMany
     }
 
-    /// Whether all packets of a run of QoS 1 or 2 are new publications: none is a repetition or exceeds a limit.
+    /// Whether all packets of a run of QoS 1 or 2 are new publications. This is so if no packet is a repetition and
+    /// the packets exceed no limit.
     func areNew(_ run: MQTTPublishRun, _ qos: MQTTQoS) -> Bool {
         let isExactlyOnce = qos == .exactlyOnce
         guard hasRoom(for: isExactlyOnce ? run.count : 1, qos) else { return false }
@@ -133,16 +134,17 @@ struct MQTTInbound {
 
     @inline(__always)
     private func hasRoom(for count: Int, _ qos: MQTTQoS) -> Bool {
-        // In 3.1.1 the limit is for the identifiers of QoS 2 messages alone.
+        // In 3.1.1, the limit applies only to the identifiers of QoS 2 messages.
         if version == .v311 { return qos != .exactlyOnce || received.count + count <= limit }
         return received.count + acknowledgedBeingStored + count <= limit
     }
 
-    /// Whether acknowledgements are due. If so, publications that arrive now are published after those that are still
-    /// waiting, to keep the order [MQTT-4.6.0-5].
+    /// Whether acknowledgements are due. If so, publications that arrive now are published after the publications
+    /// that are still waiting, to keep the order [MQTT-4.6.0-5].
     var isBehind: Bool { !due.isEmpty }
 
-    /// Whether too many acknowledgements are due: the store is slow, and the client does not wait for its answers.
+    /// Whether too many acknowledgements are due. This happens if the store is slow and the client does not wait for
+    /// the answers to its publications.
     var isFarBehind: Bool { due.count > Self.maxDue }
 
     /// Adds the acknowledgement of a publication that is being stored.
@@ -177,9 +179,10 @@ struct MQTTInbound {
 
     /// Handles a publication whose answer is known at once, because it was handed to subscribers, refused or repeated.
     ///
-    /// - Returns: whether the caller must write the answer now; otherwise it is queued behind earlier answers.
+    /// - Returns: whether the caller must write the answer now; otherwise, the answer is queued after earlier
+    ///   answers.
     mutating func answered(_ packetID: UInt16, _ qos: MQTTQoS, _ reason: MQTTReasonCode) -> Bool {
-        // 3.1.1 continues with PUBREL; in 5.0 a failure ends the exchange here.
+        // 3.1.1 continues with PUBREL. In 5.0, a failure ends the exchange here.
         if qos == .exactlyOnce, version == .v311 || !reason.isFailure { received.insert(packetID) }
         guard !due.isEmpty else { return true }
         var acknowledgement = Acknowledgement(type: Self.answer(to: qos), packetID: packetID, heldBytes: 0)
@@ -207,7 +210,7 @@ struct MQTTInbound {
         if isExactlyOnce { received.remove(packetID) }
         due[index].reason = failure
         due[index].publication = nil
-        // 3.1.1 has no refusal: the client has to send the message again over another connection.
+        // In 3.1.1 the message cannot be refused, so the client has to send it again over another connection.
         if version == .v311 || !isAnswered { due[index].isWritten = false }
     }
 

@@ -7,11 +7,11 @@ import HermesWire
 import NIOCore
 import SwiftProtobuf
 
-/// The native protocol over publications: `hermes/v1/up` to the server, `hermes/v1/down` to the client. For JSON, each
-/// topic has `/json` appended. Owner: the connection's event loop.
+/// The native protocol in MQTT publications. Packets to the server are published to `hermes/v1/up`, and packets to
+/// the client to `hermes/v1/down`. For JSON, `/json` is appended to each topic. Owner: the connection's event loop.
 ///
-/// This object lives as long as the connection, even without a subscription, because publications under way keep their
-/// packet identifiers until the client acknowledges them [MQTT-3.10.4-3].
+/// This object lives as long as the connection, even without a subscription, because publications that are under way
+/// keep their packet identifiers until the client acknowledges them [MQTT-3.10.4-3].
 final class MQTTInbox {
     enum Topic {
         static let up = "hermes/v1/up"
@@ -22,16 +22,16 @@ final class MQTTInbox {
 
     /// The format and QoS of the packets to the client.
     struct Form: Hashable {
-        /// Whether packets are JSON: they are if no subscription asks for the binary format.
+        /// Whether packets are JSON. This is so if no subscription asks for the binary format.
         let isJSON: Bool
         let qos: QoS
 
         var topic: String { isJSON ? Topic.downJSON : Topic.down }
     }
 
-    /// The most publications to the client that may be unacknowledged.
+    /// The largest number of publications to the client that may be unacknowledged.
     static let windowSize = 500
-    /// The first packet identifier of the inbox's publications. They use the identifiers above those of all other
+    /// The first packet identifier of the inbox's publications. The inbox uses identifiers above those of all other
     /// publications, so that no identifier has two meanings.
     static let firstPacketID = OutboundWindow.maxSpan + 1
 
@@ -67,8 +67,8 @@ final class MQTTInbox {
 
     func change(to form: Form) { self.form = form }
 
-    /// Closes the inbox, for example because the client has unsubscribed. Publications under way may still be
-    /// acknowledged.
+    /// Closes the inbox, for example because the client has unsubscribed. Publications that are under way may still
+    /// be acknowledged.
     func close() {
         guard let packets else { return }
         if let acknowledged = packets.acknowledgedSeq { cursor = max(cursor, acknowledged) }
@@ -120,8 +120,8 @@ final class MQTTInbox {
         return UInt16(MQTTInbox.firstPacketID - 1) + window.nextPacketID
     }
 
-    /// Returns the number of entries that the client can accept: the client's receive maximum counts for the inbox and
-    /// all other publications together [MQTT-3.3.4-9].
+    /// Returns the number of entries that the client can accept. The client's receive maximum applies to the inbox
+    /// and all other publications together [MQTT-3.3.4-9].
     func freeSlots(_ others: OutboundWindow) -> Int {
         form.qos == .atMostOnce ? .max : ownSlots + (others.hasRoom ? others.limit - others.inflight : 0)
     }

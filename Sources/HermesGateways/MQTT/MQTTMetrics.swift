@@ -16,7 +16,8 @@ struct MQTTMetrics: Sendable {
     let droppedQueueFull = dropped("queue_full")
     let droppedTooLarge = dropped("too_large")
     let droppedExpired = dropped("expired")
-    /// Joins and leaves of rooms, also those in wills, that exceed the budget for joins and leaves (``ArrivalBudget``).
+    /// Joins and leaves of rooms, including those in wills, that exceed the budget for joins and leaves
+    /// (``ArrivalBudget``).
     let droppedCrowded = dropped("too_many_joins")
     /// Wills that the store refused. Their clients are gone, so no client can be notified.
     let droppedUnstored = dropped("not_stored")

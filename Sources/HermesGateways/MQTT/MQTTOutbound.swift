@@ -5,7 +5,8 @@ import HermesCore
 import HermesWire
 
 /// The state of the output to one client: the longest accepted packet, the topics with aliases, the QoS 1 and 2
-/// messages under way, and the waiting messages of a clean session (one that ends with its connection). Does no I/O.
+/// messages that are under way, and the waiting messages of a clean session (one that ends with its connection). This
+/// type does no I/O.
 ///
 /// A message is sent now if the window has room and nothing waits. Otherwise it waits, or is dropped for a reason
 /// (``Drop``). Owner: the connection's event loop.
@@ -32,13 +33,13 @@ struct MQTTOutbound {
 
     /// The longest packet that the client accepts, in bytes.
     var maxPacketBytes = Int.max
-    /// The highest topic alias that the client accepts. Declared next to ``maxPacketBytes``, because both are read for
-    /// each delivery.
+    /// The highest topic alias that the client accepts. It is declared next to ``maxPacketBytes``, because both are
+    /// read for each delivery.
     private var maxAlias: UInt16 = 0
-    /// The approximate memory of the aliases, in bytes. It fits into 32 bits: there are at most 65,535 aliases, each of
-    /// a topic of bounded length.
+    /// The approximate memory of the aliases, in bytes. It fits into 32 bits: there are at most 65,535 aliases, and
+    /// the length of each topic is limited.
     private var aliasBytes: UInt32 = 0
-    /// The QoS 1 and 2 messages that were sent and are not fully acknowledged.
+    /// The QoS 1 and 2 messages that were sent but are not yet fully acknowledged.
     var window = OutboundWindow(limit: 1)
     /// Messages that wait for the window or the connection.
     var waiting = MQTTWaitingQueue()
@@ -48,10 +49,10 @@ struct MQTTOutbound {
     /// connection lasts.
     static let maxAliasedTopicBytes = 1_024
 
-    /// Takes over the limits of an accepted client.
+    /// Applies the limits of an accepted client.
     ///
     /// - Parameters:
-    ///   - receiveMaximum: the most messages that may be unacknowledged.
+    ///   - receiveMaximum: the largest number of messages that may be unacknowledged.
     ///   - maxAlias: the highest topic alias.
     mutating func accepted(receiveMaximum: Int, maxAlias: UInt16) {
         window = OutboundWindow(limit: receiveMaximum)
@@ -75,7 +76,8 @@ struct MQTTOutbound {
 
     /// Returns the alias of a topic.
     ///
-    /// - Parameter mayAdd: whether the topic may get a new alias, because the packet is written at once.
+    /// - Parameter mayAdd: whether the topic may get a new alias. This is allowed only if the packet is written at
+    ///   once.
     mutating func alias(of topic: TopicName, mayAdd: Bool) -> Alias {
         if let known = aliases[topic] { return .known(known) }
         guard aliases.count < Int(maxAlias), mayAdd, topic.rawValue.utf8.count <= Self.maxAliasedTopicBytes else {
@@ -87,7 +89,7 @@ struct MQTTOutbound {
         return .new(alias)
     }
 
-    /// Forgets the alias of a topic, which must be the newest alias, because the packet that sets it is not sent.
+    /// Forgets the alias of a topic, because the packet that sets it is not sent. The alias must be the newest one.
     mutating func forgetAlias(of topic: TopicName) {
         guard aliases.removeValue(forKey: topic) != nil else { return }
         aliasBytes -= Self.weight(topic)
@@ -97,7 +99,7 @@ struct MQTTOutbound {
 
     // MARK: Messages of QoS 1 and 2
 
-    /// Whether a message of a clean session may be sent now: none waits before it, and the window has room.
+    /// Whether a message of a clean session may be sent now: no message waits before it, and the window has room.
     var hasRoom: Bool { waiting.isEmpty && window.hasRoom }
 
     /// Whether this number of messages of a clean session may be sent now.

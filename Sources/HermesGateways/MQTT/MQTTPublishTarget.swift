@@ -19,7 +19,7 @@ final class MQTTPublishTarget {
     /// Whether messages need a further check, because they are for the server itself, for a room or for an application
     /// topic (``ApplicationTopics``).
     let isSpecial: Bool
-    /// The kept sessions that get the target's publications; nil if no search was made yet, or a new search is
+    /// The kept sessions that get the target's publications; nil if no search was made yet, or if a new search is
     /// necessary.
     weak var durable: DurableRoute?
     /// Whether the first search for ``durable`` was charged.

@@ -79,8 +79,8 @@ struct MQTTPublishWriter {
         maxPlainHead + topic.rawValue.utf8.count + payload.readableBytes <= min(maxBytes, Connection.shareAbove)
     }
 
-    /// The most bytes that a packet without properties has in addition to topic and payload: the fixed header, the
-    /// topic's length, the identifier and the properties' length.
+    /// The largest number of bytes that a packet without properties has in addition to topic and payload: the fixed
+    /// header, the topic's length, the identifier and the properties' length.
     private static let maxPlainHead = 5 + 2 + 2 + 1
 
     /// Appends a packet without properties.
@@ -90,9 +90,9 @@ struct MQTTPublishWriter {
     }
 
     /// Appends the packet up to its payload. This does not fail: topics have at most 65,535 bytes, and a publication
-    /// that arrived in one packet also fits into one.
+    /// that arrived in one packet also fits into one packet.
     ///
-    /// - Parameter payloadBytes: the room to be made for the payload.
+    /// - Parameter payloadBytes: the number of bytes to reserve for the payload.
     private func writeHead(of publication: Publication, reserving payloadBytes: Int, into buffer: inout ByteBuffer) {
         let roomType = MQTTTranslation.roomType(of: publication)
         let properties = version == .v5 ? properties(publication.details, roomType) : nil

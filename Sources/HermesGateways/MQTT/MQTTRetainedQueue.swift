@@ -19,14 +19,15 @@ final class MQTTRetainedQueue {
 
     struct Found {
         let publication: Publication
-        /// Whether it is one of the broker's own publications (``MQTTStatistics``).
+        /// Whether the publication is one of the broker's own publications (``MQTTStatistics``).
         let isOwn: Bool
     }
 
-    /// The number of publications found at once.
+    /// The largest number of publications that are found at once.
     static let pageSize = 64
-    /// The bytes of publications found at once; the last publication may exceed this number. The found publications
-    /// stay in memory even if others are retained in their place meanwhile.
+    /// The maximum total size of the publications that are found at once, in bytes; the last publication may exceed it.
+    /// The found publications stay in memory even if newer publications replace them as retained publications
+    /// meanwhile.
     static let pageBytes = 65_536
     /// The number of records that a search examines before other connections have their turn.
     static let stepsAtOnce = 4_096
@@ -45,8 +46,8 @@ final class MQTTRetainedQueue {
     /// The approximate bytes of ``found``.
     private var foundBytes = 0
     private var retryPause = MQTTRetainedQueue.retryPause
-    /// Whether the found publications were found in the present turn of the loop. Until the turn ends, the client gets
-    /// no newer ones.
+    /// Whether the found publications were found in the present turn of the loop. Until the turn ends, the client
+    /// gets no newer publications.
     var isFresh = false
     /// Whether the queue waits, because its continuation is scheduled or publications are being stored.
     var isPaused = false
@@ -67,7 +68,7 @@ final class MQTTRetainedQueue {
 
     var isEmpty: Bool { current == nil && requests.isEmpty }
 
-    /// The approximate memory of the search and of what it found, in bytes.
+    /// The approximate memory of the search and of its results, in bytes.
     var bytes: Int { (search?.bytes ?? 0) &+ foundBytes &+ 128 &* requests.count }
 
     var first: Found? { found.first }
@@ -94,7 +95,7 @@ final class MQTTRetainedQueue {
     /// Finds the next publications.
     ///
     /// - Parameters:
-    ///   - steps: the largest number of records to examine; the number of examined records is subtracted.
+    ///   - steps: the largest number of records to examine. The number of examined records is subtracted from it.
     ///   - own: the broker's own publications that match a filter.
     /// - Returns: false if all searches are done.
     func advance(

@@ -14,13 +14,13 @@ final class MQTTSessionLink: DurableAttachment, @unchecked Sendable {  // Confin
     var head: UInt64 = 0
     /// The numbers of acknowledged messages that are not yet reported to the core.
     var completed: [UInt64] = []
-    /// An operator's removals of the client from rooms that arrived before CONNACK.
+    /// The removals of the client from rooms that operators requested before CONNACK.
     var expulsions: [RoomExpulsion] = []
     /// The session's subscriptions in the store; empty before the session is attached, and after CONNACK.
     var restored: [DurableSubscription] = []
 
-    /// The client's permissions, for the core; nil for a session that ends with its connection, because then the
-    /// connection itself checks the messages.
+    /// The client's permissions, for the core; nil for a session that ends with its connection, because the
+    /// connection itself checks the messages of such a session.
     let reader: (any TopicReader)?
     let source: CommitSource
     /// Whether the session ends with this connection, regardless of the agreed session expiry.

@@ -7,12 +7,13 @@ import Synchronization
 /// Counts the groups of shared subscriptions for each owner. The owner is an account or, for clients without an
 /// account, their address.
 ///
-/// Each group is one more receiver of every publication that its filter matches, and makes the publication cost a
-/// microsecond more. So publishers pay for groups of other owners, and the number of groups of each owner is limited. A
-/// group counts once for an owner, however many members the owner has in it. The number of members is limited, too
-/// (``membersPerGroup``), because a publication that few members can accept may cause a search through many members.
+/// Each group is one more receiver of every publication that its filter matches. It increases the cost of such a
+/// publication by a microsecond. So publishers pay for the groups of other owners. For this reason, the number of
+/// groups of each owner is limited. A group counts once for an owner, however many members the owner has in it. The
+/// number of members is also limited (``membersPerGroup``), because a publication that few members can accept may
+/// cause a search through many members.
 ///
-/// State: a `Mutex`; taken when members join and leave.
+/// State: a `Mutex`, taken when members join and leave.
 final class MQTTSharedQuota: Sendable {
     private struct State {
         var shares: OwnerShares

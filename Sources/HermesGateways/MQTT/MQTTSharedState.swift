@@ -33,6 +33,6 @@ final class MQTTSharedState {
         return taken
     }
 
-    /// The binary logarithm of the growth, in bytes, after which a report is made: 16 KiB.
+    /// The binary logarithm of the growth, in bytes, after which a report is made. The growth is 16 KiB.
     private static let stepBits = 14
 }

@@ -5,10 +5,10 @@ import HermesCore
 import NIOCore
 import Synchronization
 
-/// The broker's statistics below `$SYS/broker/`: published at an interval, and to new subscribers. With several nodes,
-/// they describe all nodes together; only the uptime and the version are those of this node.
+/// The broker's statistics below `$SYS/broker/`. They are published at an interval, and to each new subscriber. With
+/// several nodes, the statistics describe all nodes together. Only the uptime and the version are those of this node.
 ///
-/// State: a `Mutex` around the last values; nothing is called under it.
+/// State: a `Mutex` around the last values. No other code is called while it is held.
 final class MQTTStatistics: Sendable {
     private struct State: Sendable {
         var isStarted = false
@@ -54,7 +54,7 @@ final class MQTTStatistics: Sendable {
         state.withLock { $0.metrics[ObjectIdentifier(metrics)] = metrics }
     }
 
-    /// Returns publications of the present values whose topics match a filter.
+    /// Returns publications of the present values, for the topics that match a filter.
     func publications(matching filter: TopicFilter) -> [Publication] {
         guard filter.rawValue.utf8.first == UInt8(ascii: "$") else { return [] }
         return state.withLock { $0.values }.compactMap { name, value in
@@ -108,7 +108,7 @@ final class MQTTStatistics: Sendable {
 
     private func publish(on loop: LoopContext) {
         for (name, value) in state.withLock({ $0.values }) {
-            // These publications are few and the server's own, so no publisher has to be slowed down.
+            // The server itself publishes these few messages, so no publisher has to be slowed down.
             guard let topic = TopicName(name) else { continue }
             _ = loop.topics.publish(Self.publication(topic, value), isPaced: false)
         }

@@ -4,7 +4,7 @@
 import HermesCore
 import HermesWire
 
-/// The subscriptions of one client, and their costs. Does no I/O.
+/// The subscriptions of one client, and their costs. This type does no I/O.
 ///
 /// The shape of a filter (``TopicShape``) is the set of positions of its wildcards. The shape of a new subscription is
 /// counted when the subscription is granted (``reserve(_:newLease:)``). The subscription itself may be added much later
@@ -23,11 +23,12 @@ struct MQTTSubscriptions {
     /// Whether any subscription matches, or has ever matched, topics that the client may not read.
     var hasFiltered = false
 
-    /// The most shapes that the filters of one client may have. A publication matches at most one filter of each shape.
+    /// The largest number of shapes that the filters of one client may have. A publication matches at most one filter
+    /// of each shape.
     static let maxShapes = 64
     /// The approximate memory of a level of a filter with wildcards, on each loop.
     private static let bytesPerLevel = 48
-    /// The approximate memory of a subscription, without its text: measured with a million of them.
+    /// The approximate memory of a subscription, without its text. It was measured with a million subscriptions.
     private static let bytesPerSubscription = 416
     /// The number of copies of each text: one here, and one in the index of topics.
     private static let copiesOfText = 2
@@ -47,9 +48,9 @@ struct MQTTSubscriptions {
     /// Whether there is room for a new subscription.
     ///
     /// - Parameters:
-    ///   - granted: the number of new subscriptions that the same packet has already been granted, and the bytes of
+    ///   - granted: the number of new subscriptions that were already granted for the same packet, and the bytes of
     ///     their texts.
-    ///   - maxBytes: the most bytes of all texts.
+    ///   - maxBytes: the maximum total size of all texts, in bytes.
     func hasRoom(
         for filter: MQTTFilter,
         besides granted: (count: Int, bytes: Int),
@@ -63,8 +64,8 @@ struct MQTTSubscriptions {
     /// Counts the shape of a new subscription.
     ///
     /// - Parameter newLease: creates the client's part of the budget for costly shapes.
-    /// - Returns: false if there is no room: the client has reached its limit on shapes, or the budget for costly
-    ///   shapes is used up.
+    /// - Returns: false if there is no room, because the client has reached its limit on shapes or the budget for
+    ///   costly shapes is used up.
     mutating func reserve(_ shape: TopicShape, newLease: () -> ShapeLease) -> Bool {
         guard shapes.take(shape, limit: Self.maxShapes) else { return false }
         guard shape.isCostly, !lease(newLease).take(shape) else { return true }
@@ -105,8 +106,8 @@ struct MQTTSubscriptions {
         held[text]?.options = options
     }
 
-    /// Notes that each subscription may match more than the client may read. The same is true for a message that waits,
-    /// even if its subscription has ended.
+    /// Notes that each subscription may match topics that the client may not read. The topic of each waiting message
+    /// may also be forbidden, even if its subscription has ended.
     ///
     /// - Returns: the texts of all subscriptions.
     mutating func filterAll() -> [TopicText] {
@@ -119,7 +120,7 @@ struct MQTTSubscriptions {
         return Array(held.keys)
     }
 
-    /// Notes whether a subscription matches more than the client may read.
+    /// Notes whether a subscription matches topics that the client may not read.
     mutating func filter(_ text: TopicText, _ isFiltered: Bool) {
         if held[text]?.options.isFiltered != isFiltered { held[text]?.options.isFiltered = isFiltered }
     }

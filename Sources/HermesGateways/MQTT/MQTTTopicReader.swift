@@ -7,7 +7,7 @@ import Synchronization
 /// The permissions of one client, readable on any thread. Shared subscriptions need them to choose the member that gets
 /// a publication.
 ///
-/// State: a `Mutex`; nothing is called under it.
+/// State: a `Mutex`. No other code is called while it is held.
 final class MQTTTopicReader: TopicReader {
     private struct State: Sendable {
         var identity: ClientIdentity

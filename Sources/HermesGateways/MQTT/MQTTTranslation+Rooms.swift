@@ -5,17 +5,17 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// Requirements for publications to rooms. They exist because clients of other protocols get these publications, too.
+/// Requirements for publications to rooms. They exist because clients of other protocols also get these publications.
 extension MQTTTranslation {
     /// Returns a publication's kind. If a message to a room declares a kind of event, that kind is returned; otherwise
     /// the kind is plain.
     ///
-    /// The properties are forwarded as they are [MQTT-3.3.2-17]. So a second declaration, or a declaration that only
-    /// the server may make, is refused: a subscriber that reads it could mistake the publication for an event from the
-    /// server.
+    /// The properties are forwarded unchanged [MQTT-3.3.2-17]. So a second declaration, or a declaration that only
+    /// the server may make, is refused. Otherwise, a subscriber that reads it could mistake the publication for an
+    /// event from the server.
     ///
-    /// - Parameter counted: if the payload has to fit its kind, called with the number of the payload's parts
-    ///   (``MessageParts``) before the payload is parsed.
+    /// - Parameter counted: called with the number of the payload's parts (``MessageParts``) before the payload is
+    ///   parsed. It is called only if the payload has to fit its kind.
     /// - Returns: nil if clients may not send the declared type, or if the payload does not fit the kind.
     static func kind(of publication: Publication, counted: (Int) -> Void = { _ in }) -> Publication.Kind? {
         guard publication.topic.rawValue.hasBytes(startingWith: TopicName.roomPrefix),

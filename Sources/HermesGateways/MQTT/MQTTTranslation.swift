@@ -23,7 +23,7 @@ enum MQTTTranslation {
             case .payloadFormatIndicator(let text): isText = text
             case .contentType(let text): contentType = text
             case .responseTopic(let text): responseTopic = text
-            // A copy, because a slice would keep the whole read buffer in memory.
+            // The data is copied, because a slice would keep the whole read buffer in memory.
             case .correlationData(let bytes): correlationData = ByteBuffer(bytes: bytes.readableBytesView)
             case .userProperty(let name, let value): pairs.append((name, value))
             default: break
@@ -78,14 +78,14 @@ enum MQTTTranslation {
         switch error.code {
         case .wrongCredentials, .invalidToken: .badUserNameOrPassword
         case .accountDisabled: .banned
-        // A code that invites a retry would let two connections of one client end each other.
+        // A code that invites a retry would make two connections of one client end each other again and again.
         case .replaced: .notAuthorized
         // Only another login can succeed, so the code does not invite a retry.
         case .forbidden, .notAuthenticated, .alreadyAuthenticated, .notFound, .nameTaken, .registrationClosed,
             .invitationRequired:
             .notAuthorized
-        // "The CONNECT is valid but is not accepted by this Server." Errors in the client identifier itself do not get
-        // here; they have a code of their own.
+        // "The CONNECT is valid but is not accepted by this Server." Errors in the client identifier itself are not
+        // handled here, because they have a separate code.
         case .invalidArgument, .unsupported, .clientIDConflict, .tooLarge: .implementationSpecificError
         case .quotaExceeded, .deviceLimitReached, .inboxFull, .tooMuchUnread: .quotaExceeded
         case .overloaded, .rateLimited, .loginDelayed: .serverBusy

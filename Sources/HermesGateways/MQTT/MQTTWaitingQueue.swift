@@ -24,12 +24,12 @@ struct MQTTWaitingQueue {
     private(set) var bytes = 0
 
     var count: Int { messages.count }
-    /// Whether no message waits. Each message has some bytes.
+    /// Whether no message waits. Each waiting message adds to ``bytes``.
     var isEmpty: Bool { bytes == 0 }
 
     /// Appends a message.
     ///
-    /// - Returns: false if there is no room; then the message was not added.
+    /// - Returns: false if there is no room. In that case, the message was not added.
     mutating func append(_ message: Message, maxCount: Int, maxBytes: Int) -> Bool {
         let weight = Self.weight(message)
         guard messages.count < maxCount, bytes + weight <= maxBytes else { return false }

@@ -6,13 +6,14 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// The wills of clients that are gone. They wait until their delay has passed (3.1.3.2.2), or until the store has room.
-/// With several nodes, each will is also in the record (the content of the store that the nodes share). The node that
-/// takes a will from the record publishes it (``WillLedger``).
+/// The wills of clients that are gone. They wait until their delay has passed (3.1.3.2.2), or until the store has
+/// room. With several nodes, each will is also in the record, which is the content of the store that the nodes share.
+/// The node that takes a will from the record publishes it (``WillLedger``).
 ///
-/// A waiting will counts for its owner (``OwnerShares``), so that nobody's wills use up the room of others.
+/// A waiting will counts for its owner (``OwnerShares``), so that the wills of one owner do not use up the room of
+/// other owners.
 ///
-/// State: a `Mutex` around a dictionary; nothing is called under it.
+/// State: a `Mutex` around a dictionary. No other code is called while it is held.
 final class MQTTWills: Sendable {
     private struct Waiting: Sendable {
         let will: PendingWill
@@ -23,8 +24,8 @@ final class MQTTWills: Sendable {
         var waiting = DelayedValues<SessionKey, Waiting>()
         /// Whether a loop regularly checks for wills that are due.
         var isTicking = false
-        /// The owners' shares of the waiting wills, including those that wait for the store. If there is no room for a
-        /// will, the will is published at once, which is better than never.
+        /// The owners' shares of the waiting wills, including those that wait for the store. If there is no room for
+        /// a will, the will is published at once, because otherwise it would be lost.
         var shares: OwnerShares
         /// The wills that are on their way to the store, by the account name to which the topics of the wills belong.
         var underWay: [OwnerName: UnderWay] = [:]
@@ -112,7 +113,7 @@ final class MQTTWills: Sendable {
         client.will = ledger.give(will, of: client.key, delay: min(will.delay, client.sessionExpiry))
     }
 
-    /// Removes a will from the record, because it was published or is not to be published.
+    /// Removes a will from the record, because it was published or must not be published.
     func withdraw(_ will: PendingWill) {
         if let id = will.id { ledger?.remove(id) }
     }
@@ -129,10 +130,10 @@ final class MQTTWills: Sendable {
         }
     }
 
-    /// Takes the will of a connection that ended without DISCONNECT. The will is published after its delay, or when the
-    /// session ends, whichever comes first [MQTT-3.1.3-9]. Called on the connection's loop.
+    /// Handles the will of a connection that ended without DISCONNECT. The will is published after its delay, or when
+    /// the session ends, whichever comes first [MQTT-3.1.3-9]. Called on the connection's loop.
     ///
-    /// - Parameter isNameFree: whether the session's owner has lost its name; then the will is published at once.
+    /// - Parameter isNameFree: whether the session's owner has lost its name. If so, the will is published at once.
     func ended(
         _ will: PendingWill,
         of key: SessionKey,
@@ -183,8 +184,8 @@ final class MQTTWills: Sendable {
         loop.eventLoop.scheduleTask(in: pause) { self.publishDue(on: loop) }
     }
 
-    /// Handles the return of a client before its will was due. The will is discarded; if the session starts clean, the
-    /// will is published.
+    /// Handles the return of a client before its will was due. The will is published if the session starts clean, and
+    /// is discarded otherwise.
     func connected(_ key: SessionKey, isClean: Bool) {
         guard let waiting = state.withLock({ $0.remove(key) }) else { return }
         if isClean { publishSoon(waiting.will, on: waiting.loop) } else { withdraw(waiting.will) }
@@ -238,7 +239,7 @@ final class MQTTWills: Sendable {
 
     /// Publishes the will of a client that is gone. Connected subscribers get it after the commit, like a PUBLISH. If
     /// the commit fails, they still get it, because nobody sends it again. The exception is a will that is left to
-    /// another node: it is not delivered here.
+    /// another node. Such a will is not delivered here.
     ///
     /// - Parameter isLate: whether the will has waited.
     private func publish(_ will: PendingWill, isLate: Bool = false, on loop: LoopContext) {
@@ -258,7 +259,7 @@ final class MQTTWills: Sendable {
         }
     }
 
-    /// Ends the handling of a will that was published or given up.
+    /// Ends the handling of a will that was published or abandoned.
     private func finished(_ will: PendingWill) {
         state.withLock { $0.end(will) }
         withdraw(will)
@@ -266,7 +267,7 @@ final class MQTTWills: Sendable {
 
     /// Stores a will if it is retained or goes to kept sessions, and publishes it.
     ///
-    /// - Parameter attempts: the number of times that the store had no room for it.
+    /// - Parameter attempts: the number of times that the store had no room for the will.
     private func store(_ will: PendingWill, on loop: LoopContext, attempts: Int) {
         let will = state.withLock { $0.current(will) }
         let now = time.now()
@@ -303,8 +304,8 @@ final class MQTTWills: Sendable {
         _ = loop.topics.publish(publication, isPaced: false)
     }
 
-    /// Lets a will wait, within its owner's share, because too much waits for the store at the moment. After the wait,
-    /// the will is stored again.
+    /// Lets a will wait, within its owner's share, because too much data waits for the store at the moment. After the
+    /// wait, the server tries again to store the will.
     ///
     /// - Returns: false if the will cannot wait.
     private func isTriedAgain(_ will: PendingWill, on loop: LoopContext, attempts: Int) -> Bool {
@@ -319,7 +320,7 @@ final class MQTTWills: Sendable {
         return true
     }
 
-    /// The most times that a will waits for the store; together these pauses last a minute and a half.
+    /// The largest number of times that a will waits for the store. Together, these waits last a minute and a half.
     private static let maxAttempts = 16
 }
 

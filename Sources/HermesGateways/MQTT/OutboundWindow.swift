@@ -3,7 +3,7 @@
 
 import DequeModule
 
-/// The QoS 1 and 2 messages that were sent to one client and are not fully acknowledged.
+/// The QoS 1 and 2 messages that were sent to one client but are not yet fully acknowledged.
 ///
 /// This is pure arithmetic. Each message has a number; the numbers of a session are contiguous from 1. The packet
 /// identifier and the number of a message can be calculated from each other, so neither is looked up or stored. The
@@ -18,7 +18,7 @@ struct OutboundWindow: Sendable {
         case acknowledgement
         /// PUBREC is awaited.
         case receipt
-        /// PUBREC arrived and is being stored; PUBREL is sent after that.
+        /// PUBREC arrived and is being stored. PUBREL is sent after that.
         case release
         /// PUBREL was sent, and PUBCOMP is awaited.
         case completion
@@ -34,7 +34,7 @@ struct OutboundWindow: Sendable {
         case received(UInt64)
         /// PUBREC arrived again, and PUBREL was already sent: send PUBREL again.
         case alreadyReceived
-        /// PUBREC arrived again while the first one is being stored: send nothing, because PUBREL follows after that.
+        /// PUBREC arrived again while the first PUBREC is being stored: send nothing, because PUBREL follows later.
         case releaseAwaited
     }
 
@@ -43,10 +43,10 @@ struct OutboundWindow: Sendable {
     private(set) var base: UInt64
     /// The number of messages that count towards the client's receive maximum.
     private(set) var inflight = 0
-    /// The smaller of the client's receive maximum and the server's limit, less the slots that are lent.
+    /// The smaller of the client's receive maximum and the server's limit, minus the slots that are lent.
     private(set) var limit: Int
-    /// The most numbers from the oldest unfinished message to the newest. The bound keeps the packet identifiers
-    /// distinct; they are 1 … ``span``.
+    /// The largest count of message numbers from the oldest unfinished message to the newest message. The bound keeps
+    /// the packet identifiers distinct; they are 1 … ``span``.
     let span: Int
 
     /// The largest ``span``. Identifiers above it have other uses.
@@ -54,7 +54,7 @@ struct OutboundWindow: Sendable {
 
     /// - Parameters:
     ///   - first: the number of the next message; numbers begin at 1.
-    ///   - limit: the most messages that may be unacknowledged, 1 … `span`.
+    ///   - limit: the largest number of messages that may be unacknowledged, 1 … `span`.
     ///   - span: the highest identifier, 1 … ``maxSpan``.
     init(first: UInt64 = 1, limit: Int, span: Int = maxSpan) {
         base = max(1, first)
@@ -105,7 +105,8 @@ struct OutboundWindow: Sendable {
         return id
     }
 
-    /// Records the next message as one that was released over an earlier connection, so that only PUBCOMP is awaited.
+    /// Records the next message as a message that was released over an earlier connection, so that only PUBCOMP is
+    /// awaited.
     mutating func resumeReleased() -> UInt16 {
         let id = packetID(of: next)
         phases.append(.completion)
@@ -133,8 +134,9 @@ struct OutboundWindow: Sendable {
     /// Handles a PUBREC.
     ///
     /// - Parameters:
-    ///   - isRefused: whether the client refuses the message. Then the message is finished, and no PUBREL follows.
-    ///   - isStored: whether the PUBREC must be stored before PUBREL is sent; ``released(_:)`` must follow.
+    ///   - isRefused: whether the client refuses the message. If so, the message is finished, and no PUBREL follows.
+    ///   - isStored: whether the PUBREC must be stored before PUBREL is sent. If so, a call of ``released(_:)`` must
+    ///     follow.
     mutating func received(_ packetID: UInt16, isRefused: Bool = false, isStored: Bool = false) -> Answer {
         guard let offset = offset(of: packetID) else { return .unknown }
         switch phases[offset] {
@@ -143,8 +145,8 @@ struct OutboundWindow: Sendable {
             phases[offset] = isStored ? .release : .completion
             return .received(base &+ UInt64(offset))
         case .release, .completion:
-            // The client sent a PUBREC with success earlier, and now sends one with a failure. No PUBREL follows, and
-            // so no PUBCOMP.
+            // The client sent a PUBREC with success earlier, and now sends a PUBREC with a failure. So neither a
+            // PUBREL nor a PUBCOMP follows.
             if isRefused { return .completed(complete(offset)) }
             return phases[offset] == .release ? .releaseAwaited : .alreadyReceived
         case .done, .acknowledgement:
@@ -168,7 +170,7 @@ struct OutboundWindow: Sendable {
     }
 
     private func offset(of packetID: UInt16) -> Int? {
-        // An identifier above the span would be taken for that of another message.
+        // An identifier above the span would be mistaken for the identifier of another message.
         guard packetID != 0, Int(packetID) <= span else { return nil }
         let first = (base &- 1) % UInt64(span)
         let distance = (UInt64(packetID) - 1 + UInt64(span) - first) % UInt64(span)

@@ -46,7 +46,7 @@ enum QSIOPApplication: ApplicationTopicForm {
 
     /// Checks a publication before it is published; see ``ApplicationTopics/check(_:_:)``.
     ///
-    /// - Throws: `.invalidArgument`, `.tooLarge` if the topic is for operations to a device, and the number of the
+    /// - Throws: `.invalidArgument` or `.tooLarge` if the topic is for operations to a device, but the number of the
     ///   operation or the payload is not allowed.
     static func check(_ topic: TopicName, _ payload: ByteBuffer) throws(HermesError) {
         guard let text = operationText(of: topic) else { return }
@@ -56,13 +56,13 @@ enum QSIOPApplication: ApplicationTopicForm {
         _ = try properties(of: payload)
     }
 
-    /// Returns the frame for a publication; empty if the publication is not an operation for a device.
+    /// Returns the frame for a publication; an empty buffer if the publication is not an operation for a device.
     static func frame(of publication: Publication) -> ByteBuffer {
         var bytes = ByteBuffer()
         guard let operation = operationText(of: publication.topic).flatMap(operation),
             let properties = try? properties(of: publication.payload)
         else { return bytes }
-        // Cannot fail: the length was checked.
+        // This cannot fail, because the length was checked.
         try? QSIOPFrame(operation, properties).write(into: &bytes)
         return bytes
     }
@@ -81,8 +81,8 @@ enum QSIOPApplication: ApplicationTopicForm {
         return operation.isApplicationDefined ? operation : nil
     }
 
-    /// Returns the members of a JSON object as properties. Texts are taken as they are, other values as JSON, and
-    /// members that are null are left out.
+    /// Returns the members of a JSON object as properties. Texts are copied unchanged, and other values are written
+    /// as JSON. Members that are null are left out.
     private static func properties(of payload: ByteBuffer) throws(HermesError) -> QSIOPProperties {
         guard payload.readableBytes <= maxPayloadBytes else {
             throw HermesError(.tooLarge, "the JSON for a device has at most \(maxPayloadBytes) bytes")

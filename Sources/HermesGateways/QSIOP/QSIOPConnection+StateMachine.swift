@@ -57,7 +57,7 @@ extension QSIOPConnection {
 
     // MARK: The application's operations
 
-    /// Records that an operation is being stored for subscribers that are away.
+    /// Records that an operation is being stored for subscribers that are not connected.
     package mutating func storing() {
         guard case .bound = state else { return }
         isStoring = true
@@ -121,8 +121,8 @@ extension QSIOPConnection {
         return .refuse(answer)
     }
 
-    /// Removes the next queued request, which the caller passes to ``frameReceived(_:)`` again; nil if there is none,
-    /// or if it must continue to wait.
+    /// Removes and returns the next queued request, which the caller passes to ``frameReceived(_:)`` again; nil if
+    /// there is no request, or if it must continue to wait.
     package mutating func waitingTaken() -> QSIOPFrame? {
         switch state {
         case .checking, .ended:
@@ -153,7 +153,7 @@ extension QSIOPConnection {
 
     // MARK: The end
 
-    /// Ends the session because the server decided so, or because the bytes are not QSIOP version 1.
+    /// Ends the session because the server has decided to end it, or because the bytes are not QSIOP version 1.
     package mutating func removalDecided(_ answer: QSIOPAnswer) -> Action {
         guard state != .ended else { return .ignore(.ended) }
         end()

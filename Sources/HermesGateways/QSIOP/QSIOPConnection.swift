@@ -10,9 +10,9 @@ package import NIOCore
 package struct QSIOPRules: Sendable, Hashable {
     /// Whether a report needs an access token; otherwise the userid alone is accepted.
     package var requiresToken: Bool
-    /// The most requests that may wait for the answer to an earlier request.
+    /// The largest number of requests that may wait for the answer to an earlier request.
     package var maxWaitingRequests: Int
-    /// The most bytes of the waiting requests.
+    /// The maximum total size of the waiting requests, in bytes.
     package var maxWaitingBytes: Int
 
     package init(requiresToken: Bool = true, maxWaitingRequests: Int = 64, maxWaitingBytes: Int = 128 * 1024) {
@@ -24,14 +24,14 @@ package struct QSIOPRules: Sendable, Hashable {
 
 /// The state of one device's connection: its account, its pushes, and the order of its answers.
 ///
-/// Does no I/O: `QSIOPConnection+StateMachine.swift` takes events and returns actions. Owner: the connection's event
-/// loop.
+/// This type does no I/O. The functions in `QSIOPConnection+StateMachine.swift` handle events and return actions.
+/// Owner: the connection's event loop.
 package struct QSIOPConnection: Sendable {
     /// The phase of a connection.
     package enum State: Hashable, Sendable {
         /// No account was reported yet.
         case anonymous
-        /// A report is being checked; later requests wait for its answer.
+        /// A report is being checked. Later requests wait for the answer to the report.
         case checking(QSIOPReport)
         /// The connection is bound to an account.
         case bound(Principal)
@@ -55,8 +55,8 @@ package struct QSIOPConnection: Sendable {
         case bind(Principal, QSIOPAnswer)
         /// Answer the report, then handle queued requests.
         case refuse(QSIOPAnswer)
-        /// Publish the application's operation. If it has to be stored, call `storing`, and `published` with the answer
-        /// after the commit. Otherwise answer at once.
+        /// Publish the application's operation. If it has to be stored, call `storing`, and after the commit call
+        /// `published` with the answer. Otherwise, answer at once.
         case publish(QSIOPOperation, ByteBuffer)
         /// Answer the operation that was stored, then handle queued requests.
         case published(QSIOPAnswer)
@@ -66,7 +66,7 @@ package struct QSIOPConnection: Sendable {
 
     /// The reason why there is no action.
     package enum Ignored: Hashable, Sendable {
-        /// The request waits behind a report, or behind an operation that is being stored.
+        /// The request waits until a report is checked, or until an operation is stored.
         case waiting
         /// The device sent an operation that only the server sends (1, 3, 4). It gets no answer, because two peers that
         /// answer each other's answers would never stop.
@@ -79,7 +79,7 @@ package struct QSIOPConnection: Sendable {
     package internal(set) var state: State = .anonymous
     /// The pushes that the device has not acknowledged yet.
     package internal(set) var window = QSIOPWindow()
-    /// Whether an operation of the application is being stored; later requests wait for its answer.
+    /// Whether an operation of the application is being stored. Later requests wait for the answer to this operation.
     var isStoring = false
     /// The requests that arrived while a report was being checked, or while an operation was being stored.
     var waiting = Deque<QSIOPFrame>()
@@ -105,8 +105,8 @@ package struct QSIOPReport: Hashable, Sendable {
 
 /// The answer to a request (op 3).
 package struct QSIOPAnswer: Hashable, Sendable {
-    /// 0 for success; 404 if the operation is unknown, or nobody is subscribed to it; otherwise a number of the error
-    /// catalogue.
+    /// 0 for success; 404 if the operation is unknown, or if nobody is subscribed to it; otherwise a number of the
+    /// error catalogue.
     package let code: UInt32
     package let message: String
 

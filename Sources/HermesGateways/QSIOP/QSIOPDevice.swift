@@ -12,8 +12,8 @@ import NIOCore
 package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
     package typealias Decoder = QSIOPFrameDecoder
 
-    /// The most pushes that may be unacknowledged. Each push can fill a frame, and all of them together must fit into a
-    /// connection's outbound queue. A device that never acknowledges gets no further pushes.
+    /// The largest number of pushes that may be unacknowledged. Each push can fill a frame, and all of them together
+    /// must fit into a connection's outbound queue. A device that never acknowledges gets no further pushes.
     static let window = 8
 
     private let connection: Connection
@@ -39,7 +39,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
     }
 
     package func farewell(_ reason: CloseReason) {
-        // The place is given back at once, because a client can delay the close.
+        // The inbox is closed at once, because a client can delay the close of its connection.
         defer { closeInbox() }
         unsubscribe()
         guard let answer = QSIOPTranslation.answer(for: reason) else {

@@ -5,7 +5,7 @@ import Foundation
 import HermesCore
 import HermesWire
 
-/// Translates pushes of back ends to op 4.
+/// Translates the pushes of back ends to frames with op 4.
 extension QSIOPTranslation {
     /// The keys that the protocol itself uses. Members of a push's data with these names are left out.
     private static let ownKeys: Set<String> = [
@@ -29,8 +29,8 @@ extension QSIOPTranslation {
         }
         let data = topLevelTexts(push.content.dataJSON)
         var isWhole = data.isWhole
-        // The body has precedence: room for it is kept, up to the longest body that is accepted today. A stored push
-        // may have a longer body.
+        // The body has precedence. Bytes are reserved for it, up to the longest body that is accepted today. A stored
+        // push may have a longer body.
         let body = push.content.body
         var left =
             room(in: properties) - "truncated:1\n".utf8.count
@@ -45,7 +45,7 @@ extension QSIOPTranslation {
             for (key, value) in pairs { properties.append(key, value) }
         }
         if let message = push.content.message {
-            // The largest allowed message and its type fit.
+            // The largest allowed message and its type fit into the frame.
             append([("message-type", message.type), ("message", Data(message.bytes).base64EncodedString())])
         }
         for text in data.texts { append([text]) }
@@ -55,8 +55,8 @@ extension QSIOPTranslation {
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 
-    /// Returns the texts, numbers and booleans at the top level of the object, sorted by key. `isWhole` is whether
-    /// these are all of its members.
+    /// Returns the texts, numbers and booleans at the top level of the object, sorted by key. `isWhole` tells whether
+    /// the object has no other members.
     private static func topLevelTexts(_ json: String) -> (texts: [(key: String, value: String)], isWhole: Bool) {
         guard !json.isEmpty, case .object(let members) = try? JSONParser.parse(Array(json.utf8)) else {
             return ([], json.isEmpty)

@@ -58,8 +58,8 @@ extension QSIOPTranslation {
         return QSIOPPush(id: id, frame: QSIOPFrame(.push, properties))
     }
 
-    /// Returns the push for an entry whose kind has no form of its own in QSIOP. It shows the alert that sleeping
-    /// devices show for the entry.
+    /// Returns the push for an entry of a kind that has no specific form in QSIOP. The push shows the alert that
+    /// sleeping devices show for the entry.
     static func push(_ alert: EventAlert, for entry: InboxEntry) -> QSIOPPush {
         let id = alert.id?.description ?? String(entry.seq)
         var properties: QSIOPProperties = [

@@ -27,11 +27,11 @@ package enum QSIOPTranslation {
             guard let userid = properties["userid"], !userid.isEmpty else {
                 throw Refusal(.invalidArgument, "userid is missing")
             }
-            // Only digits are allowed: `Int32` also accepts texts such as "+7", which are not userids.
+            // Only digits are allowed, because `Int32` also accepts texts such as "+7", which are not userids.
             guard userid.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else {
                 throw Refusal(.invalidArgument, "userid is a number from 1 to 2147483647")
             }
-            // A number that no account can have is refused at the login, like one that no account has.
+            // A number that no account can have is refused at the login, like the number of an unknown account.
             let user = Int32(userid).flatMap { UserID(rawValue: $0) }
             let named = properties["device"].flatMap { $0.isEmpty ? nil : $0 } ?? defaultDevice
             guard let device = DeviceID(named) else {

@@ -3,11 +3,11 @@
 
 import DequeModule
 
-/// The inbox entries that were pushed but not acknowledged, from which the device's cursor follows.
+/// The inbox entries that were pushed but not acknowledged. They determine the device's cursor.
 ///
-/// The cursor is one number, but the device acknowledges each push by itself, and in any order. So the cursor moves up
-/// to an entry when that entry and all entries before it are done. The window of the inbox feed limits the number of
-/// entries.
+/// The cursor is one number, but the device acknowledges each push separately, and in any order. So the cursor moves
+/// up to an entry when that entry and all entries before it are done. The window of the inbox feed limits the number
+/// of entries.
 package struct QSIOPWindow: Sendable, Hashable {
     private struct Entry: Sendable, Hashable {
         let seq: UInt64
@@ -40,7 +40,8 @@ package struct QSIOPWindow: Sendable, Hashable {
     package enum Acknowledgement: Sendable, Hashable {
         /// No push with this id waits for an acknowledgement.
         case unknown
-        /// The acknowledgement is counted, but earlier entries still wait for theirs, so the cursor stays.
+        /// The acknowledgement is counted, but earlier entries still wait for their acknowledgements, so the cursor
+        /// stays.
         case waiting
         /// The acknowledgement is counted, and the cursor may move up to this seq.
         case advanced(UInt64)

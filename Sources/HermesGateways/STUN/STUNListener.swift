@@ -70,12 +70,14 @@ final class STUNHandler: ChannelInboundHandler {
     }
 }
 
-/// Counts requests per address and second. Does no I/O. Its memory is bounded, even if requests have forged addresses.
+/// Counts requests per address and second. This type does no I/O. Its memory is bounded, even if requests have forged
+/// addresses.
 struct STUNLimiter {
-    /// The most requests of one address that are answered within one second. A client sends about one.
+    /// The largest number of requests of one address that are answered within one second. A client sends about one
+    /// request.
     static let perAddress = 20
-    /// The most addresses that get answers within one second. Requests from further addresses get no answer in that
-    /// second.
+    /// The largest number of addresses that get answers within one second. Requests from further addresses get no
+    /// answer in that second.
     static let addresses = 10_000
 
     private var second: UInt32 = 0

@@ -17,7 +17,7 @@ package protocol GatewayOptions: Sendable, Hashable {
     mutating func requireAccount()
 }
 
-/// The options of a protocol that has no settings of its own, and whose clients always log in.
+/// The options of a protocol that has no settings and whose clients always log in.
 package struct NoOptions: GatewayOptions {
     package static let settings: [SettingDescriptor] = []
 

@@ -7,7 +7,7 @@ package struct GatewaySettings: Sendable {
     private var predefined: [String: ListenerSettings] = [:]
     /// The listeners that the operator added.
     package var further: [FurtherListener] = []
-    /// The options of the protocols, by the protocol's name. A protocol that is missing has its default options.
+    /// The options of the protocols, by the protocol's name. A protocol that is missing here has its default options.
     private var options: [String: any GatewayOptions] = [:]
     package var stun = STUNSettings()
     package var limits = ConnectionLimits()
@@ -77,8 +77,8 @@ extension GatewaySettings {
 
     private static func settings<G: Gateway>(of gateway: G.Type) -> [SettingDescriptor] { G.Options.settings }
 
-    /// - Throws: for a value that is not allowed, and for values that do not fit together: half a TLS configuration, or
-    ///   anonymous access on a public address.
+    /// - Throws: for a value that is not allowed, and for values that do not fit together: an incomplete TLS
+    ///   configuration, or anonymous access on a public address.
     package init(_ values: SettingValues) throws(SettingsError) {
         for (_, keys) in Self.catalog { predefined[keys.name] = try ListenerSettings(values, keys) }
         stun = try STUNSettings(values)

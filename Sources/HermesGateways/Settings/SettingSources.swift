@@ -8,9 +8,9 @@ import Yams
 
 /// The sources of the settings' values, in order of precedence: command line, environment (`HERMES_…`), file.
 package struct SettingSources: Sendable {
-    /// The variables of the commands that begin with `HERMES_` but are not settings.
+    /// The environment variables that the commands use. They begin with `HERMES_` but are not settings.
     static let commandVariables: Set<String> = ["HERMES_API_KEY", "HERMES_CONFIG", "HERMES_PASSWORD"]
-    /// The variables of the build and of the tests. No message names them.
+    /// The variables of the build and of the tests. No message mentions them.
     static let buildVariables: Set<String> = ["HERMES_BIN", "HERMES_DEV", "HERMES_STRICT"]
     /// The prefix of the variables that the programs in `Interop` use.
     static let otherPrefix = "HERMES_INTEROP_"
@@ -30,7 +30,7 @@ package struct SettingSources: Sendable {
         self.file = file
     }
 
-    /// Reads all sources, and checks every value against its setting. An unknown key is a problem, too.
+    /// Reads all sources, and checks every value against its setting. An unknown key is also a problem.
     /// - Throws: one error with all problems.
     package func load(_ settings: [SettingDescriptor]) throws(SettingsError) -> SettingValues {
         var problems: [String] = []
@@ -84,7 +84,7 @@ package struct SettingSources: Sendable {
             }
             let parts = argument.dropFirst(2).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             let key = String(parts[0])
-            // If the value is missing, the next option is not taken for the value.
+            // If the value is missing, the next option must not be mistaken for the value.
             let isValueNext = rest.first.map { !$0.hasPrefix("--") } ?? false
             guard let value = parts.count == 2 ? String(parts[1]) : isValueNext ? rest.popFirst() : nil else {
                 problems.append("--\(key) needs a value")
@@ -109,10 +109,10 @@ package struct SettingSources: Sendable {
         }
     }
 
-    /// Whether a variable is one of those by which Kubernetes tells the pods of a namespace about a Service with the
-    /// name `hermes` (kubernetes.io, "Discovering services").
+    /// Whether a variable is one of those that Kubernetes sets in the pods of a namespace to describe a Service with
+    /// the name `hermes` (kubernetes.io, "Discovering services").
     private static func isOfKubernetes(_ name: String, _ value: String) -> Bool {
-        // Kubernetes gives an address such as "tcp://10.0.0.1:80". Somebody who takes the name for a setting gives a
+        // Kubernetes gives an address such as "tcp://10.0.0.1:80". A user who mistakes the name for a setting gives a
         // number.
         if name == "HERMES_PORT" { return value.contains("://") }
         if name == "HERMES_SERVICE_HOST" || name == "HERMES_SERVICE_PORT" { return true }
@@ -173,7 +173,8 @@ package struct SettingSources: Sendable {
         if let name = FurtherListener.nameWithoutProtocol(key, keys) {
             return "\(problem): the listener \(name) needs listeners.\(name).protocol"
         }
-        // A section with one setting stands for this setting, as `data` for `data.directory`.
+        // If the key is a section with only one setting, the hint names this setting. For example, the hint for
+        // `data` is `data.directory`.
         let inner = keys.filter { $0.hasPrefix(key + ".") || $0.hasPrefix(key + "_") }
         let nearest = inner.count == 1 ? inner.first : SettingsError.nearest(to: key, among: keys)
         let hint = nearest.map { "; did you mean \(prefix)\($0)?" }

@@ -23,13 +23,14 @@ package enum SettingUnits {
         return .milliseconds(milliseconds)
     }
 
-    /// Formats a size in the largest unit that keeps it whole.
+    /// Formats a size in the largest unit in which the size is a whole number.
     package static func format(bytes: Int) -> String {
         guard bytes != 0, let unit = byteUnits.first(where: { bytes % $0.bytes == 0 }) else { return "0 B" }
         return "\(bytes / unit.bytes) \(unit.name)"
     }
 
-    /// Formats a duration in the largest unit that keeps it whole. Fractions of a millisecond are cut off.
+    /// Formats a duration in the largest unit in which the duration is a whole number. Fractions of a millisecond are
+    /// cut off.
     package static func format(_ duration: Duration) -> String {
         let (seconds, attoseconds) = duration.components
         let milliseconds = seconds &* 1000 &+ attoseconds / 1_000_000_000_000_000

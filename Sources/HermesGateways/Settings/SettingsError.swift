@@ -16,7 +16,8 @@ package struct SettingsError: Error, Sendable, CustomStringConvertible {
 extension SettingsError {
     /// Returns the word that is most similar to `word`; nil if none is similar enough.
     ///
-    /// - Parameter maxDistance: the number of letters that may differ; nil: a third of them, at least 2.
+    /// - Parameter maxDistance: the number of letters that may differ; nil for a third of the letters, but at least
+    ///   2.
     package static func nearest(
         to word: String,
         among words: some Sequence<String>,

@@ -36,9 +36,9 @@ public final class IMPBClient: Sendable {
         public var reconnect: ReconnectPolicy
         /// The state of the app and of the network.
         public var conditions: DeviceConditions
-        /// The time limit of a request, reconnects included.
+        /// The time limit of a request, including reconnects.
         public var requestTimeout: Duration
-        /// The time limit for a message's receipt, reconnects included.
+        /// The time limit for a message's receipt, including reconnects.
         public var sendTimeout: Duration
 
         /// Creates a configuration with the defaults for an app.
@@ -63,7 +63,7 @@ public final class IMPBClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: the client's settings.
-    ///   - eventLoop: the event loop of the connection; nil: one of the process's shared loops.
+    ///   - eventLoop: the event loop of the connection; nil for one of the process's shared loops.
     ///   - logger: gets log messages at debug level.
     /// - Throws: HermesClientError if the TLS options are invalid.
     public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
@@ -97,10 +97,10 @@ public final class IMPBClient: Sendable {
     /// - Parameters:
     ///   - text: the text; the whole frame is at most 64 KiB.
     ///   - uid: the recipient.
-    ///   - clientID: the client's id for the message, 1 to 64 bytes; nil: a random id. If the app sends the message
-    ///     again with the same id, it arrives only once.
+    ///   - clientID: the client's id for the message, 1 to 64 bytes; nil for a random id. If the app sends the
+    ///     message again with the same id, the message arrives only once.
     /// - Returns: the receipt, after the server has committed the message.
-    /// - Throws: HermesClientError if the server refuses the message or the timeout passes; CancellationError.
+    /// - Throws: HermesClientError if the server refuses the message, or if the timeout passes; CancellationError.
     @discardableResult
     public func send(_ text: String, to uid: UserID, clientID: String? = nil) async throws -> Receipt {
         try await send(.text(text), to: uid, clientID: clientID)
@@ -111,11 +111,11 @@ public final class IMPBClient: Sendable {
     /// - Parameters:
     ///   - content: the content; the whole frame is at most 64 KiB.
     ///   - uid: the recipient.
-    ///   - clientID: the client's id for the message, 1 to 64 bytes; nil: a random id. If the app sends the message
-    ///     again with the same id, it arrives only once.
+    ///   - clientID: the client's id for the message, 1 to 64 bytes; nil for a random id. If the app sends the
+    ///     message again with the same id, the message arrives only once.
     /// - Returns: the receipt, after the server has committed the message.
-    /// - Throws: HermesClientError if IMPB cannot carry the content, the server refuses the message or the timeout
-    ///   passes; CancellationError.
+    /// - Throws: HermesClientError if IMPB cannot carry the content, if the server refuses the message, or if the
+    ///   timeout passes; CancellationError.
     @discardableResult
     public func send(_ content: MessageContent, to uid: UserID, clientID: String? = nil) async throws -> Receipt {
         var message = IMPB_C2C_msg()
@@ -135,7 +135,7 @@ public final class IMPBClient: Sendable {
         return try await send(.group, message)
     }
 
-    /// Sends content to everyone who is connected over IMPB, this device included. The server does not store it, and
+    /// Sends content to everyone who is connected over IMPB, including this device. The server does not store it, and
     /// the client does not send it again after a lost connection.
     ///
     /// - Throws: HermesClientError `.forbidden` if the server's rules do not let this account publish to
@@ -147,7 +147,7 @@ public final class IMPBClient: Sendable {
     }
 
     /// Sends application-defined bytes to the application's back end, which subscribes to the topic
-    /// `impb/UID/DEVICE/custom`. The client does not send them again after a lost connection.
+    /// `impb/UID/DEVICE/custom`. The client does not send the bytes again after a lost connection.
     ///
     /// - Parameter bytes: the bytes; at most 32 KiB.
     /// - Throws: HermesClientError `.notFound` if nobody is subscribed.
@@ -180,7 +180,7 @@ public final class IMPBClient: Sendable {
 
     /// Asks another account for a direct link.
     ///
-    /// - Returns: whether the account exists and is online, and both sides' addresses.
+    /// - Returns: whether the account exists and is online, and the addresses of both sides.
     public func requestLink(to uid: UserID, from ownUID: UserID) async throws -> IMPBLinkOffer {
         var request = IMPB_p2pconnect_request()
         request.uid = ownUID.rawValue
@@ -216,14 +216,15 @@ public final class IMPBClient: Sendable {
     /// asks for the next event.
     public var events: ClientEvents<IMPBEvent> { ClientEvents { await self.driver.nextEvent()?.event } }
 
-    /// The connection's states from now on, the present one first. The stream ends when the client next stops.
+    /// The connection's states from now on, beginning with the present state. The stream ends when the client next
+    /// stops.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     /// Closes the connection. The last event counts as taken.
     public func close() async { await driver.close(takesLast: true) }
 
-    /// Waits until the client has stopped. If the task is cancelled, closes the client. The last event then arrives
-    /// again after the next login.
+    /// Waits until the client has stopped. If the task is cancelled, this function closes the client. The last event
+    /// then arrives again after the next login.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client.
     public func run() async throws { try await driver.run() }

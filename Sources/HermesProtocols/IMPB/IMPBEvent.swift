@@ -4,7 +4,7 @@
 public import Hermes
 import HermesWire
 
-/// An event for the app. Newer versions add kinds, so a `switch` over them needs a `default`.
+/// An event for the app. Newer versions may add kinds of events, so a `switch` over events needs a `default`.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif
@@ -13,7 +13,8 @@ public enum IMPBEvent: Hashable, Sendable {
     case message(IMPBMessage)
     /// A message to everyone. The author's id is 0 if a back end sent it.
     case broadcast(content: MessageContent, fromUID: UserID)
-    /// The number of entries that were committed while this device was away. The entries follow as separate events.
+    /// The number of entries that were committed while this device was not connected. The entries follow as separate
+    /// events.
     case waiting(count: Int)
     /// An account asks for a direct link; the app answers with `postAddress`.
     case linkRequested(byUID: UserID, peer: IMPBAddress, own: IMPBAddress)
@@ -21,8 +22,9 @@ public enum IMPBEvent: Hashable, Sendable {
     case linkReady(uid: UserID, host: String, port: Int)
     /// A push from a back end.
     case push(Push)
-    /// The number of entries that were deleted before this device got them. If the client acknowledges implicitly, the
-    /// count includes entries that are only for other devices, because the server does not send their seqs to it.
+    /// The number of entries that were deleted before this device got them. If the client acknowledges implicitly,
+    /// the count includes entries that are only for other devices, because the server does not send the seqs of those
+    /// entries to such a client.
     case missed(count: UInt64)
     /// The server lost its store or a part of it. Entries that the app had not received are lost.
     case inboxReset

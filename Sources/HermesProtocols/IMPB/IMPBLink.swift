@@ -76,7 +76,7 @@ struct IMPBLink: ConnectionLink {
         requested = new
     }
 
-    /// Whether a credential is the one that the app last passed, or the token that the server issued for it.
+    /// Whether a credential is the credential that the app last passed, or the token that the server issued for it.
     func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
     mutating func connected(effects: inout Effects) throws {
@@ -118,10 +118,10 @@ struct IMPBLink: ConnectionLink {
     }
 
     mutating func becameLive(now: NIODeadline, effects: inout Effects) {
-        // Until a client acknowledges for the first time, the server takes each of its frames as an acknowledgement of
-        // everything that it has sent. So this request precedes all others.
+        // Until a client acknowledges for the first time, the server treats each of the client's frames as an
+        // acknowledgement of everything that the server has sent. So this request is sent before all others.
         guard configuration.acknowledgement == .explicit, inbox.epoch != 0 else { return }
-        // Cannot fail: the request has no required fields.
+        // This cannot fail, because the request has no required fields.
         guard let acknowledgement = try? Request.acknowledgement(upTo: inbox.taken) else { return }
         effects.append(.send(acknowledgement, id: ID.acknowledgement))
     }
@@ -141,7 +141,7 @@ struct IMPBLink: ConnectionLink {
         case .notification:
             notified(try IMPB_Notification_msg(wire: frame.body, maxParts: nil), now: now, effects: &effects)
         default:
-            // A frame of a newer version: ignore it.
+            // This is a frame of a newer version, so it is ignored.
             return
         }
     }
@@ -254,7 +254,7 @@ struct IMPBLink: ConnectionLink {
             let kicked = (try? IMPB_kicked_notification(wire: [UInt8](notification.body), maxParts: nil)) ?? .init()
             let error = HermesClientError(ending: kicked.code, kicked.reason)
             // Codes from 3000 and a missing code (0) are temporary. After a 1001, for example because no ping arrived
-            // in time, the answer to the next login decides. All others are permanent.
+            // in time, the answer to the next login decides. All other codes are permanent.
             let isTemporary =
                 kicked.code == 0 || kicked.code >= 3000 || kicked.code == HermesClientError.notAuthenticatedOnServer
             let mayReturn = error.code == .replaced ? strayLogins.blame() : isTemporary
@@ -271,7 +271,7 @@ struct IMPBLink: ConnectionLink {
         arrived(event, seq: notification.seq, to: to, now: now, effects: &effects)
     }
 
-    /// Whether an entry has a seq on this device, but shows nothing: its event in the native schema is empty.
+    /// Whether an entry has a seq on this device, but shows nothing, because its event in the native schema is empty.
     private static func isForAnotherDevice(_ notification: IMPB_Notification_msg) -> Bool {
         guard notification.type == .event, notification.seq > 0,
             let told = try? Hermes_V1_Event(wire: [UInt8](notification.body), maxParts: nil)
@@ -279,8 +279,8 @@ struct IMPBLink: ConnectionLink {
         return told.event == nil && told.unknownFields.data.isEmpty
     }
 
-    /// Handles an event that has arrived; nil: an entry that is not for the app. A seq of 0 means that the event is not
-    /// a stored one, or that the server does not number its entries.
+    /// Handles an event that has arrived; nil stands for an entry that is not for the app. A seq of 0 means that the
+    /// event is not stored, or that the server does not number its entries.
     private mutating func arrived(
         _ event: IMPBEvent?,
         seq: UInt64,
@@ -289,8 +289,8 @@ struct IMPBLink: ConnectionLink {
         effects: inout Effects
     ) {
         guard seq > 0 else {
-            // The client does not request such events again, so it drops those above the limits. No other limit applies
-            // to them.
+            // The client does not request such events again, so it drops the events above the limits. No other limit
+            // applies to them.
             guard let event, backlog < Backlog.maxEphemeral, backlogBytes < Backlog.maxBytes else { return }
             return effects.append(.event(Event(epoch: 0, seq: 0, event: event, bytes: frameBytes)))
         }
@@ -329,8 +329,8 @@ struct IMPBLink: ConnectionLink {
     }
 
     mutating func taken(_ event: Event, now: NIODeadline, effects: inout Effects) {
-        // An event without a valid seq takes no entry, but the tracker may have room again for the entries that it has
-        // dropped.
+        // An event without a valid seq marks no entry as taken. But the tracker may have room again for the entries
+        // that it has dropped.
         let isCurrent = event.epoch == inbox.epoch && event.incarnation == incarnation
         inbox.taken(seq: isCurrent ? event.seq : 0, now: now, output: &outputs)
         skipHole(now: now)
@@ -438,8 +438,8 @@ extension IMPBLink.Request {
 }
 
 extension HermesClientError {
-    /// The server's number for an end after which the client may log in again, for example because no heartbeat arrived
-    /// in time.
+    /// The server's code for an end of the connection after which the client may log in again. An example is a
+    /// connection that ended because no heartbeat arrived in time.
     static let notAuthenticatedOnServer: UInt32 = 1001
 
     init(_ reply: IMPB_CommonRespon) {

@@ -26,7 +26,7 @@ public struct IMPBMessage: Hashable, Sendable {
     public var content: MessageContent
     /// The entry's seq in this account's inbox; 0 if the server gives none.
     public var inboxSeq: UInt64
-    /// When the server committed the message, by the server's clock.
+    /// The time at which the server committed the message, by the server's clock.
     public var date: Date
     /// Whether another device of this account sent the message.
     public var isOwn: Bool

@@ -12,22 +12,23 @@ public import FoundationEssentials
 public import Foundation
 #endif
 
-/// A viewer of a LiveRoom: joins, talks, gives gifts, and sees the others' texts and gifts.
+/// A viewer of a LiveRoom. It joins the room, sends texts and gifts, and gets the texts and gifts of the other
+/// viewers.
 ///
-/// Rooms are live: the viewer misses what happens while it is not connected. After a lost connection it joins again by
-/// itself.
+/// Rooms are live: a viewer does not get the events that happen while it is not connected. After a lost connection,
+/// the viewer joins again by itself.
 public final class LiveRoomClient: Sendable {
     /// A viewer's settings.
     public struct Configuration: Sendable {
         /// The server's LiveRoom port.
         public var server: ServerAddress
-        /// The viewer as the others see it; nil: a silent viewer, which can only watch.
+        /// The viewer as the others see it; nil for a silent viewer, which can only watch.
         public var user: RoomUser?
-        /// The room, if the port serves several rooms; nil: the port's own room.
+        /// The room, if the port serves several rooms; nil for the port's default room.
         public var room: String?
-        /// The token of the account with which the viewer enters; nil: the viewer is anonymous.
+        /// The token of the account with which the viewer enters; nil if the viewer is anonymous.
         public var token: String?
-        /// The id of the account's device; nil: "liveroom".
+        /// The id of the account's device; nil for "liveroom".
         public var device: String?
         /// When to send heartbeats.
         public var heartbeat: HeartbeatPolicy
@@ -59,7 +60,7 @@ public final class LiveRoomClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: the viewer's settings.
-    ///   - eventLoop: the event loop of the connection; nil: one of the process's shared loops.
+    ///   - eventLoop: the event loop of the connection; nil for one of the process's shared loops.
     ///   - logger: gets log messages at debug level.
     /// - Throws: HermesClientError if the TLS options are invalid.
     public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
@@ -91,7 +92,7 @@ public final class LiveRoomClient: Sendable {
 
     /// Sends a text to the room. Everyone in the room gets it, including the sender.
     ///
-    /// - Throws: HermesClientError if the viewer is silent, or the connection is lost.
+    /// - Throws: HermesClientError if the viewer is silent, or if the connection is lost.
     public func say(_ text: String) async throws {
         var message = LiveRoom_ChatMessage()
         message.user = try talker()
@@ -101,7 +102,7 @@ public final class LiveRoomClient: Sendable {
 
     /// Gives a gift. Everyone in the room sees it, including the sender.
     ///
-    /// - Throws: HermesClientError if the viewer is silent, or the connection is lost.
+    /// - Throws: HermesClientError if the viewer is silent, or if the connection is lost.
     public func give(_ gift: String, count: Int = 1, url: URL? = nil) async throws {
         var message = LiveRoom_GiftMessage()
         message.user = try talker()
@@ -122,7 +123,7 @@ public final class LiveRoomClient: Sendable {
         )
     }
 
-    /// Tells the others that this viewer leaves the room, and closes the connection.
+    /// Tells the other viewers that this viewer leaves the room, and closes the connection.
     public func leave() async {
         if let user, let frame = try? LiveRoomFrame(type: .leave, message: user.liveRoom) {
             await driver.sendIfLive(frame)
@@ -133,15 +134,16 @@ public final class LiveRoomClient: Sendable {
     /// Closes the connection without sending a leave frame.
     public func close() async { await driver.close(takesLast: true) }
 
-    /// Waits until the viewer has stopped. If the task is cancelled, closes the viewer.
+    /// Waits until the viewer has stopped. If the task is cancelled, this function closes the viewer.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the viewer.
     public func run() async throws { try await driver.run() }
 
-    /// The room's events. Only one loop may read them. A loop that is too slow misses the newest events.
+    /// The room's events. Only one loop may read them. If the loop is too slow, the newest events are dropped.
     public var events: ClientEvents<RoomEvent> { ClientEvents { await self.driver.nextEvent() } }
 
-    /// The connection's states from now on, the present one first. The stream ends when the viewer next stops.
+    /// The connection's states from now on, beginning with the present state. The stream ends when the viewer next
+    /// stops.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 
     private func talker() throws -> LiveRoom_UserInfo {

@@ -11,7 +11,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// The LiveRoom protocol: frames to and from one room. The server does not answer them.
+/// The LiveRoom protocol: frames to and from one room. The server does not answer frames.
 struct LiveRoomLink: ConnectionLink {
     typealias Decoder = LiveRoomFrameDecoder
     typealias Request = LiveRoomFrame
@@ -28,12 +28,13 @@ struct LiveRoomLink: ConnectionLink {
     private var backlogBytes = 0
     /// Whether the room has sent a frame on the present connection. If so, the viewer was let in.
     private var hasHeard = false
-    /// When the viewer sent its enter frame.
+    /// The time at which the viewer sent its enter frame.
     private var enteredAt: NIODeadline?
 
-    /// The time from which the code 1001 means that no heartbeat arrived in time. An estimate: the server refuses a
-    /// viewer that lacks a required token directly after the enter frame, and ends a connection without heartbeats
-    /// after its setting `liveroom.silence`, which is 10 s by default and may be as short as 1 s.
+    /// The time from which the code 1001 means that no heartbeat arrived in time. This is an estimate. The server
+    /// refuses a viewer without a required token directly after the enter frame. It ends a connection without
+    /// heartbeats after the time of its setting `liveroom.silence`. This time is 10 s by default, and may be as short
+    /// as 1 s.
     private static let refusalTime = TimeAmount.seconds(5)
 
     init(room: String?, token: String?, device: String?, user: RoomUser?, maxFrameBytes: Int) {
@@ -44,8 +45,8 @@ struct LiveRoomLink: ConnectionLink {
         self.maxFrameBytes = maxFrameBytes
     }
 
-    /// Whether the viewer sends an enter frame. If so, the server uses the types for notices and removals; otherwise
-    /// these numbers belong to the application.
+    /// Whether the viewer sends an enter frame. If so, the server uses the types for notices and removals. Otherwise,
+    /// the numbers of these types belong to the application.
     private var hasEntered: Bool { room != nil || token != nil }
 
     mutating func connected(effects: inout Effects) throws {

@@ -12,9 +12,9 @@ public final class QSIOPClient: Sendable {
     public struct Identity: Hashable, Sendable {
         /// The account.
         public var uid: UserID
-        /// A token of a login; nil if the server accepts the uid alone.
+        /// A token from a login; nil if the server accepts the uid alone.
         public var token: String?
-        /// The device's id; nil: "qsiop".
+        /// The device's id; nil for "qsiop".
         public var device: String?
 
         /// Creates an identity.
@@ -29,7 +29,7 @@ public final class QSIOPClient: Sendable {
     public struct Configuration: Sendable {
         /// The server's QSIOP port.
         public var server: ServerAddress
-        /// The account that the device reports; nil: the device reports no account, and can only ping.
+        /// The account that the device reports; nil if the device reports no account and can only ping.
         public var identity: Identity?
         /// When to send heartbeats.
         public var heartbeat: HeartbeatPolicy
@@ -58,7 +58,7 @@ public final class QSIOPClient: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: the device's settings.
-    ///   - eventLoop: the event loop of the connection; nil: one of the process's shared loops.
+    ///   - eventLoop: the event loop of the connection; nil for one of the process's shared loops.
     ///   - logger: gets log messages at debug level.
     /// - Throws: HermesClientError if the TLS options are invalid.
     public init(_ configuration: Configuration, eventLoop: (any EventLoop)? = nil, logger: Logger? = nil) throws {
@@ -98,15 +98,16 @@ public final class QSIOPClient: Sendable {
 
     /// Closes the connection.
     ///
-    /// - Parameter takingLastPush: whether the app is done with the last push; if not, the push arrives again.
+    /// - Parameter takingLastPush: whether the app is done with the last push. If not, the push arrives again.
     public func close(takingLastPush: Bool) async { await driver.close(takesLast: takingLastPush) }
 
-    /// Waits until the device has stopped. If the task is cancelled, closes the device. The last push then arrives
-    /// again.
+    /// Waits until the device has stopped. If the task is cancelled, this function closes the device. The last push
+    /// then arrives again.
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the device.
     public func run() async throws { try await driver.run() }
 
-    /// The connection's states from now on, the present one first. The stream ends when the device next stops.
+    /// The connection's states from now on, beginning with the present state. The stream ends when the device next
+    /// stops.
     public var states: AsyncStream<ConnectionState> { driver.states() }
 }

@@ -28,9 +28,9 @@ struct QSIOPLink: ConnectionLink {
     private var responsesDue = Deque<UInt64>()
     /// The requests that wait for a pong (op 1), oldest first.
     private var pongsDue = Deque<UInt64>()
-    /// The ids of pushes that have arrived and are not taken yet. If one arrives again, it is ignored.
+    /// The ids of pushes that have arrived but are not taken yet. If such a push arrives again, it is ignored.
     private var untaken: Set<String> = []
-    /// The ids of taken pushes. If one arrives again, it is acknowledged again, but not delivered.
+    /// The ids of taken pushes. If such a push arrives again, it is acknowledged again, but not delivered.
     private var taken = Deque<String>()
 
     private var strayLogins = StrayLogins()
@@ -72,7 +72,7 @@ struct QSIOPLink: ConnectionLink {
                 effects.append(.event(push))
             }
         default:
-            // A frame of a newer version: ignore it.
+            // This is a frame of a newer version, so it is ignored.
             return
         }
     }

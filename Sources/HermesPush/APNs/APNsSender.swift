@@ -6,7 +6,8 @@ import Foundation
 package import HermesCore
 import HermesWire
 
-/// Sends to the Apple Push Notification service over HTTP/2, authenticated by a token signed with ES256.
+/// Sends notifications to the Apple Push Notification service over HTTP/2. A token with an ES256 signature
+/// authenticates the server.
 ///
 /// https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns
 package final class APNsSender: PushSender {
@@ -21,7 +22,7 @@ package final class APNsSender: PushSender {
         package var topic: String
         /// Whether a token belongs to Apple's sandbox if the app has not specified this.
         package var isSandbox: Bool
-        /// The origin to use instead of Apple's hosts; empty: Apple's hosts.
+        /// The origin to use instead of Apple's hosts; empty to use Apple's hosts.
         package var endpoint: String
 
         package init(
@@ -41,9 +42,9 @@ package final class APNsSender: PushSender {
         }
     }
 
-    /// The largest payload (Apple: 4 KB), in bytes.
+    /// The largest size of a payload, in bytes (Apple's limit).
     static let maxPayloadBytes = 4_096
-    /// The longest collapse id (Apple), in bytes.
+    /// The longest collapse id, in bytes (Apple's limit).
     static let maxCollapseBytes = 64
     /// The time after which a token is renewed. Apple accepts a token for an hour, and refuses tokens that are renewed
     /// more often than every 20 minutes.
@@ -71,7 +72,7 @@ package final class APNsSender: PushSender {
         self.http = http
         let signer = TokenSigner(key: .p256(key), keyID: keyID)
         let team = configuration.teamID
-        // The token says when it was signed, so it is signed again after the clock was set.
+        // The token contains the time of its signature, so a new token is signed after the clock was set.
         credential = CachedCredential(time: time, followsClock: true) {
             let payload = ProviderToken(iss: team, iat: time.latest().rawValue / 1000)
             return .init(text: try signer.token(payload), lifetime: Self.tokenLifetime)
@@ -126,7 +127,7 @@ package final class APNsSender: PushSender {
 
     private struct Refusal: Decodable {
         let reason: String?
-        /// Milliseconds since 1970.
+        /// In milliseconds since 1970.
         let timestamp: Int64?
     }
 
@@ -149,8 +150,8 @@ package final class APNsSender: PushSender {
             // Too many notifications were sent to this one device.
             return .retry(after: answer.retryAfter, isService: false, reason: reason)
         case (403, _):
-            // The key, the team or the clock is wrong. Sending works again after an operator has fixed it. Apple may
-            // also refuse only the topic. So a topic that a client has chosen does not delay other devices.
+            // The key, the team or the clock is wrong. Sending works again after an operator has fixed this. Apple
+            // may also refuse only the topic. So a topic that a client has chosen does not delay other devices.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: !isOwnTopic, reason: reason)
         case (429, _), (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: reason)
@@ -186,8 +187,8 @@ package final class APNsSender: PushSender {
         return Data(SHA256.hash(data: Data(key.utf8))).base64URL
     }
 
-    /// Returns the payload of a notification, at most ``maxPayloadBytes``. If it is too long, `data` is left out first;
-    /// then the body is cut, then the title.
+    /// Returns the payload of a notification. It has at most ``maxPayloadBytes``. If the notification is too long,
+    /// `data` is left out first; then the body is cut, then the title.
     static func payload(of notification: PushNotification) -> Data {
         PayloadFitting.fit(notification, limit: maxPayloadBytes) { notification, isTruncated in
             .members([

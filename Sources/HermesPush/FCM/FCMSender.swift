@@ -6,8 +6,8 @@ import Foundation
 package import HermesCore
 import HermesWire
 
-/// Sends through Firebase Cloud Messaging, HTTP v1: a service account signs a request for an access token (RFC 7523),
-/// which is used until it nearly expires.
+/// Sends through Firebase Cloud Messaging, HTTP v1: a service account signs a request for an access token (RFC 7523).
+/// The token is used until it has nearly expired.
 ///
 /// https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages
 package final class FCMSender: PushSender {
@@ -66,7 +66,7 @@ package final class FCMSender: PushSender {
     /// Reads the service account.
     ///
     /// - Parameters:
-    ///   - endpoint: the origin to use instead of Google's host; empty: Google's host.
+    ///   - endpoint: the origin to use instead of Google's host; empty to use Google's host.
     /// - Throws: ``PushConfigurationError``.
     package init(
         serviceAccountFile path: String,
@@ -126,8 +126,8 @@ package final class FCMSender: PushSender {
         guard (1...16_384).contains(token.accessToken.utf8.count),
             token.accessToken.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { throw TokenRefused(description: "the access token is not of visible ASCII") }
-        // The assumed lifetime is slightly shorter than the token's actual lifetime, so that the token does not expire
-        // on the way. The number comes from outside and may be anything.
+        // The assumed lifetime is slightly shorter than the token's actual lifetime, so that the token does not
+        // expire while a request is in transit. The number comes from another server and may have any value.
         let lifetime = min(max(0, token.expiresIn), longestLifetime) - 120
         return .init(text: token.accessToken, lifetime: .seconds(max(30, lifetime)))
     }
@@ -179,7 +179,7 @@ package final class FCMSender: PushSender {
             // The service account is wrong. Sending works again after an operator has fixed it.
             return .retry(after: answer.retryAfter ?? .seconds(60), isService: true, reason: code)
         case (429, _):
-            // This answer may concern only the one device, if somebody sends too much to it.
+            // This answer may concern only this one device, if somebody sends too much to it.
             return .retry(after: answer.retryAfter, isService: false, reason: code)
         case (500..., _):
             return .retry(after: answer.retryAfter, isService: true, reason: code)
@@ -213,7 +213,7 @@ package final class FCMSender: PushSender {
         let collapse = JSON.string(APNsSender.collapseID(notification.collapseKey))
         let isHigh = notification.priority == .high
         let badge = notification.badge.map { JSON.integer($0) }
-        // At most four weeks (Google).
+        // The lifetime is at most four weeks (Google's limit).
         let lifetime = min(max(0, (notification.expiresAt.rawValue &- now.rawValue) / 1000), 28 * 86_400)
         let android = JSON.members([
             "collapse_key": collapse,

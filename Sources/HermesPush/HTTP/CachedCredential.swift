@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// A credential that is made or fetched once and used until it expires. One task makes it while others wait.
+/// A credential that is made or fetched once and used until it expires. One task makes it while other tasks wait.
 ///
 /// State: protected by the actor.
 actor CachedCredential {
@@ -17,7 +17,7 @@ actor CachedCredential {
         let text: String
         let lifetime: Duration
         let madeAt: Duration
-        /// The time of the wall clock, as it was set, at `madeAt`.
+        /// The time of the wall clock (``TimeSource/latest()``) at `madeAt`.
         let date: Timestamp
     }
 
@@ -68,9 +68,10 @@ actor CachedCredential {
         }
     }
 
-    /// Notes that the other side refused `text`. The next credential is a new one, unless it was renewed meanwhile.
+    /// Notes that the other side refused `text`. If `text` is still the present credential, the next call of
+    /// ``text()`` makes a new one.
     ///
-    /// - Parameter minimumAge: a younger credential stays, because a new one would not help.
+    /// - Parameter minimumAge: a credential that is younger than this stays, because a new one would not help.
     /// - Returns: whether a retry makes sense now.
     func refused(_ text: String, minimumAge: Duration = .zero) -> Bool {
         guard let current, current.text == text else { return true }

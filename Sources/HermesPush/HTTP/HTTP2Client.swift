@@ -51,7 +51,7 @@ final class HTTP2Client: Sendable {
     ///
     /// - Parameters:
     ///   - timeout: the longest time for one request and its answer, including the time to connect.
-    ///   - maxRequests: the most requests of one connection.
+    ///   - maxRequests: the largest number of requests on one connection.
     init(
         group: any EventLoopGroup,
         tls: TLSConfiguration,
@@ -120,14 +120,14 @@ final class HTTP2Client: Sendable {
                 state.entries[origin] = entry
                 return entry
             }
-            // A cancelled request does not end the connection for the others.
+            // A cancelled request does not end the connection for the other requests.
             let waiting = entry.connection.eventLoop.makePromise(of: HTTP2Connection.self)
             entry.connection.cascade(to: waiting)
             let connection = try await waiting.value()
             if connection.takesRequests { return connection }
             stale = entry.number
-            // If other requests have used up the connection, this does not count as a failed try: the service did not
-            // cause it.
+            // If other requests have used up the connection, this does not count as a failed try, because the service
+            // did not cause it.
             if !connection.isUsedUp { tries -= 1 }
         }
         throw PushHTTPFailure.leaving

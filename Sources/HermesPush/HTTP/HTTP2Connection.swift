@@ -42,8 +42,8 @@ final class HTTP2Connection: Sendable {
         var begun = 0
     }
 
-    /// The most requests of one connection. Each request takes a stream, and the number of a stream has 31 bits (RFC
-    /// 9113, section 5.1.1); NIOHTTP2 ends the process when the numbers are used up.
+    /// The largest number of requests on one connection. Each request needs a stream, and the number of a stream has
+    /// 31 bits (RFC 9113, section 5.1.1); NIOHTTP2 ends the process when the numbers are used up.
     static let maxRequests = 1_000_000
     /// The time after which a connection without requests is closed.
     private static let idleTime = TimeAmount.minutes(5)
@@ -76,8 +76,8 @@ final class HTTP2Connection: Sendable {
     /// Opens a connection: TCP, TLS, and the server's SETTINGS.
     ///
     /// - Parameters:
-    ///   - limit: the longest time for all of it.
-    ///   - maxRequests: the most requests of the connection.
+    ///   - limit: the longest time for all of these steps.
+    ///   - maxRequests: the largest number of requests on the connection.
     static func open(
         _ origin: HTTP2Client.Origin,
         tls: NIOSSLContext,
@@ -143,10 +143,11 @@ final class HTTP2Connection: Sendable {
 
     /// Sends a request and waits for its answer.
     ///
-    /// If the deadline passes and the server has answered nothing at all since the request, the connection takes no
+    /// If the deadline passes and the server has answered nothing at all since the request, the connection accepts no
     /// further requests, and the next request opens another connection.
     ///
-    /// - Throws: ``PushHTTPFailure/leaving`` if the connection takes no further requests; then nothing was sent.
+    /// - Throws: ``PushHTTPFailure/leaving`` if the connection accepts no further requests. In that case, nothing was
+    ///   sent.
     func post(_ request: HTTP2Request, until end: NIODeadline) async throws -> PushHTTPClient.Answer {
         try state.withLock { state in
             guard !state.isLeaving else { throw PushHTTPFailure.leaving }
@@ -286,15 +287,15 @@ final class HTTP2Connection: Sendable {
 }
 
 extension HTTP2Connection {
-    /// Sends one request on its stream, and puts the answer together.
+    /// Sends one request on its stream, and assembles the answer.
     ///
-    /// The number of frames and of bytes of an answer is bounded. A status must be a number from 200 to 599, after any
-    /// number of interim ones (1xx).
+    /// The number of frames and of bytes of an answer is bounded. A status must be a number from 200 to 599, after
+    /// any number of interim statuses (1xx).
     private final class PostHandler: ChannelInboundHandler {
         typealias InboundIn = HTTP2Frame.FramePayload
         typealias OutboundOut = HTTP2Frame.FramePayload
 
-        /// The most frames of an answer. Many small frames cost much for few bytes.
+        /// The largest number of frames of an answer. Many small frames cost much time, even if they have few bytes.
         static let maxFrames = 1_000
 
         private let request: HTTP2Request

@@ -20,7 +20,7 @@ package struct PushConfigurationError: Error, CustomStringConvertible {
 
 /// Reads key files.
 package enum KeyFile {
-    /// The largest file, in bytes.
+    /// The largest size of a key file, in bytes.
     private static let maxBytes = 64 * 1024
 
     /// Returns the content of a file.

@@ -12,8 +12,8 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Posts to push services and to the receiver of webhooks, over persistent connections and without redirects. Only APNs
-/// needs HTTP/2 (``HTTP2Client``); the others get HTTP/1.1. Thread-safe; ends with ``shutdown()``.
+/// Posts to push services and to the receiver of webhooks, over persistent connections and without redirects. Only
+/// APNs needs HTTP/2 (``HTTP2Client``); the other services get HTTP/1.1. Thread-safe; ends with ``shutdown()``.
 ///
 /// State: a `Mutex` around the clients of hosts whose address was checked; nothing is called under it.
 package final class PushHTTPClient: Sendable {
@@ -28,8 +28,8 @@ package final class PushHTTPClient: Sendable {
     /// The number of bytes of a body after which the rest is not read.
     static let maxBodyBytes = 256 * 1024
 
-    /// A host and the address to connect to: the name is not resolved again, and the certificate must be valid for the
-    /// name.
+    /// A host and the address to connect to. The host's name is not resolved again, and the certificate must be valid
+    /// for this name.
     package struct Route: Sendable, Hashable {
         package let host: String
         package let address: String
@@ -59,14 +59,15 @@ package final class PushHTTPClient: Sendable {
     /// The largest number of routes that keep their connections while nothing is sent to them.
     private static let maxIdleRoutes = 64
 
-    /// The most connections to a host of the operator's configuration: as many as there may be requests at once. So no
-    /// request waits for a connection; such a wait would count as a slow answer of the service, and would end in a
-    /// failure after 10 s. FCM gets up to 400 requests at once (``PushHandOff/Settings``), and a relay for Web Push up
-    /// to 1,024.
+    /// The largest number of connections to a host of the operator's configuration. It equals the largest number of
+    /// requests at once, so that no request waits for a connection. Such a wait would count as a slow answer of the
+    /// service, and would end in a failure after 10 s. FCM gets up to 400 requests at once
+    /// (``PushHandOff/Settings``), and a relay for Web Push up to 1,024.
     static let mostConnections = 1_024
-    /// The most connections over one route: as many as there may be requests at once to a host that clients name.
+    /// The largest number of connections over one route. It equals the largest number of requests at once to a host
+    /// that clients name.
     static let mostConnectionsPerRoute = 256
-    /// The largest file with certificate authorities, in bytes.
+    /// The largest size of a file with certificate authorities, in bytes.
     private static let maxAuthorityBytes = 4 << 20
 
     private let client: HTTPClient
@@ -106,7 +107,7 @@ package final class PushHTTPClient: Sendable {
                 try pipeline.addHandler(AnswerStatusHandler(), position: .after(decoder))
             }
         }
-        // Failing at once is better than queueing: the caller retries later.
+        // Failing at once is better than queueing, because the caller retries later.
         configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: configuration)
         self.configuration = configuration
@@ -115,7 +116,7 @@ package final class PushHTTPClient: Sendable {
         http2 = try HTTP2Client(group: group, tls: tls, timeout: self.timeout)
     }
 
-    /// The system's authorities, read once for the clients of all routes; nil: the TLS library finds them.
+    /// The system's authorities, read once for the clients of all routes; nil if the TLS library finds them itself.
     private static let systemRoots: [NIOSSLCertificate]? = {
         #if os(Linux)
         let files = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"]
@@ -179,7 +180,8 @@ package final class PushHTTPClient: Sendable {
 
     /// Posts one body.
     ///
-    /// - Parameter route: where to connect; its host is the URL's, in lower case. Nil: the URL's host is resolved.
+    /// - Parameter route: the host and the address to connect to. The host must be the URL's host in lower case. If
+    ///   the route is nil, the URL's host is resolved.
     /// - Throws: any failure to get an answer: no connection, no trust, no answer in time.
     package func post(
         _ url: String,
@@ -229,8 +231,8 @@ package final class PushHTTPClient: Sendable {
         var failure: (any Error)?
     }
 
-    /// Reads a body until `end`, and ignores what arrives later. The library's deadline covers only the head of an
-    /// answer.
+    /// Reads a body until `end`, and ignores bytes that arrive later. The library's deadline covers only the head of
+    /// an answer.
     private static func read(_ body: HTTPClientResponse.Body, until end: ContinuousClock.Instant) async -> Body {
         await withTaskGroup(of: Body?.self) { group in
             group.addTask {
@@ -279,7 +281,7 @@ extension PushHTTPClient.Answer {
     ]
 
     /// Returns the time in an IMF-fixdate (RFC 9110, section 5.6.7), such as `Sun, 06 Nov 1994 08:49:37 GMT`, in
-    /// seconds since 1970; nil: the text is not such a date. Does not check the day of the week.
+    /// seconds since 1970; nil if the text is not such a date. Does not check the day of the week.
     private static func time(_ text: String) -> Int? {
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 6, parts[0].utf8.count == 4, parts[0].hasSuffix(","), parts[5] == "GMT",

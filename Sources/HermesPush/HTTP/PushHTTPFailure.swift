@@ -6,7 +6,7 @@ enum PushHTTPFailure: Error, Hashable, CustomStringConvertible {
     case badURL
     /// The client was shut down.
     case closed
-    /// The connection takes no further requests.
+    /// The connection accepts no further requests.
     case leaving
     case noHTTP2
     case noSettings

@@ -22,7 +22,7 @@ struct TokenSigner: Sendable {
     }
 
     let key: Key
-    /// The key's name in the header; nil: none.
+    /// The key's name in the header; nil if there is none.
     var keyID: String?
 
     /// Signs a token with these claims.

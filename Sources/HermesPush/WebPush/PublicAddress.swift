@@ -11,7 +11,7 @@ import Musl
 import Darwin
 #endif
 
-/// Distinguishes addresses of the Internet from private ones.
+/// Distinguishes addresses of the Internet from private addresses.
 package enum PublicAddress {
     /// Returns all addresses of a host. Blocks the thread.
     static func resolve(_ host: String) -> PublicNames.Lookup {

@@ -11,7 +11,7 @@ import NIOPosix
 /// that do not exist. So there are limits:
 /// - Answers are remembered, including the answer that a name leads nowhere.
 /// - Nobody waits longer than the deadline.
-/// - Lookups run on threads of their own.
+/// - Lookups run on separate threads.
 /// - Accounts take turns, and each has only a few lookups at once.
 /// - Names that have led somewhere go first, and some threads are reserved for them.
 ///
@@ -30,7 +30,8 @@ package actor PublicNames {
     package enum Answer: Sendable, Hashable {
         /// The address to connect to.
         case address(String)
-        /// The name does not exist or has a private address. All answers have said so for this long.
+        /// The name does not exist or has a private address. The duration is the time for which all answers have been
+        /// the same.
         case nowhere(Duration)
         /// The address is not known at present. A new lookup makes sense after this time.
         case unknown(Duration)
@@ -43,16 +44,18 @@ package actor PublicNames {
         package var fresh = Duration.seconds(60)
         /// The age up to which an older answer is used while a new lookup runs.
         package var usable = Duration.seconds(3600)
-        /// How long an answer that a name leads nowhere is remembered: the first such answer, and later ones.
+        /// The time for which an answer that a name leads nowhere is remembered: for the first such answer, and for
+        /// later ones.
         package var nowhere = (first: Duration.seconds(300), later: Duration.seconds(3600))
         /// The longest time between two answers that a name leads nowhere. After a longer time, it is not known where
         /// the name led meanwhile, so only the later answer counts.
         package var nowhereGap = Duration.seconds(6 * 3600)
         /// The shortest time between two changes of a host's address, because any client can cause such a change.
         package var rotation = Duration.seconds(30)
-        /// How long a failed lookup is remembered.
+        /// The time for which a failed lookup is remembered.
         package var failed = Duration.seconds(30)
-        /// The largest number of lookups at once, and how many of them are kept for names that have led somewhere.
+        /// The largest number of lookups at once, and the number of them that are reserved for names that have led
+        /// somewhere.
         package var lookups = (total: 16, kept: 4)
         /// The largest number of one account's lookups at once, and of its lookups that wait for their turn.
         package var perAccount = (running: 2, waiting: 16)
@@ -67,7 +70,7 @@ package actor PublicNames {
         var addresses: [String]
         var freshUntil: Duration
         var usableUntil: Duration
-        /// When the preferred address was last changed; nil: never.
+        /// The time when the preferred address was last changed; nil if it was never changed.
         var rotatedAt: Duration?
     }
 
@@ -80,10 +83,10 @@ package actor PublicNames {
 
     struct Pending {
         var waiters: [CheckedContinuation<Answer, Never>] = []
-        /// The owner in whose turn the lookup runs; nil: the lookup waits.
+        /// The owner in whose turn the lookup runs; nil while the lookup waits.
         var runner: Owner?
         var deadline: Task<Void, Never>?
-        /// Whether the deadline has passed, so that the waiting callers have given up.
+        /// Whether the deadline has passed. If so, the callers no longer wait.
         var isExpired = false
     }
 
@@ -134,7 +137,8 @@ package actor PublicNames {
     ///
     /// - Parameters:
     ///   - host: the host's name, in lower case.
-    ///   - account: the account in whose turn a lookup runs; nil: the turn that all clients without an account share.
+    ///   - account: the account in whose turn a lookup runs; nil means the turn that all clients without an account
+    ///     share.
     package func address(of host: String, for account: UserID?) async -> Answer {
         let now = time.uptime()
         let owner = account.map { Owner.account($0) } ?? .nobody
@@ -235,7 +239,7 @@ package actor PublicNames {
         pending[host]?.runner = owner
         running += 1
         runningOf[owner, default: 0] += 1
-        // The task is unstructured: callers that wait may give up, but the lookup cannot be stopped.
+        // The task is unstructured: callers may stop waiting, but the lookup cannot be stopped.
         Task { [lookUp] in finished(host, await lookUp(host)) }
     }
 

@@ -6,8 +6,8 @@ package import Foundation
 
 /// Encrypts a message for a browser (RFC 8291), as one record of `aes128gcm` (RFC 8188).
 package enum WebPushEncryption {
-    /// The longest message: services accept 4,096 bytes (RFC 8030, section 7.2), minus the header (86), the tag (16)
-    /// and the delimiter (1).
+    /// The longest message, in bytes. Services accept bodies of 4,096 bytes (RFC 8030, section 7.2). The header takes
+    /// 86 of these bytes, the tag 16 and the delimiter 1.
     package static let maxMessageBytes = 3_993
     /// The announced record size, in bytes.
     private static let recordBytes: UInt32 = 4_096

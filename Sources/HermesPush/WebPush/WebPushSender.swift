@@ -7,8 +7,8 @@ package import HermesCore
 import HermesWire
 import Synchronization
 
-/// Sends to browsers (RFC 8030). Messages are encrypted (RFC 8291), and a signed token identifies the server (VAPID,
-/// RFC 8292).
+/// Sends notifications to browsers (RFC 8030). Messages are encrypted (RFC 8291), and a signed token identifies the
+/// server (VAPID, RFC 8292).
 ///
 /// Endpoints come from clients. So they must use https at a public name (``WebPushSubscription``) of a configured host,
 /// and the name must not lead to a private address. State: a `Mutex` around the tokens by origin.
@@ -23,7 +23,7 @@ package final class WebPushSender: PushSender {
         /// The hosts of push services. `*.` before a name means all hosts below that name, and `*` means any host. If
         /// `:` and a port follow the host, this port is allowed instead of 443.
         package var hosts: [String]
-        /// The origin to use instead of each endpoint's origin, for tests; empty: the endpoint's origin.
+        /// The origin to use instead of each endpoint's origin, for tests; empty to use the endpoint's origin.
         package var endpoint: String
 
         package init(
@@ -45,10 +45,10 @@ package final class WebPushSender: PushSender {
     package static let knownHosts = [
         "fcm.googleapis.com", "*.push.services.mozilla.com", "*.notify.windows.com", "*.push.apple.com",
     ]
-    /// The lifetime of a token, in seconds. A day is the most that is allowed (RFC 8292, section 2).
+    /// The lifetime of a token, in seconds. The longest allowed lifetime is a day (RFC 8292, section 2).
     private static let tokenLifetime: Int64 = 12 * 3600
     private static let maxTokens = 1_000
-    /// How long a host must lead nowhere before its subscriptions count as gone.
+    /// The time for which a host must lead nowhere before its subscriptions count as gone.
     private static let lostAfter = Duration.seconds(24 * 3600)
 
     private struct SignedToken: Sendable {
@@ -72,7 +72,7 @@ package final class WebPushSender: PushSender {
 
     /// Reads the key.
     ///
-    /// - Parameter names: resolves the hosts; nil: the sender creates a resolver of its own.
+    /// - Parameter names: resolves the hosts. If this is nil, the sender creates its own resolver.
     /// - Throws: ``PushConfigurationError``.
     package init(
         _ configuration: Configuration,
@@ -125,8 +125,8 @@ package final class WebPushSender: PushSender {
             case .address(let address): route = .init(host: subscription.host, address: address)
             case .nowhere(let age):
                 let reason = "\(subscription.host) resolves to a private address or to no address"
-                // The host exists if the operator names it or a host above it. In that case the resolver failed, and
-                // the failure is temporary.
+                // The host exists if the operator's configuration names it or a host above it. In that case the
+                // resolver failed, and the failure is temporary.
                 if configuration.names(subscription) { return .retry(after: nil, isService: true, reason: reason) }
                 return age >= Self.lostAfter ? .tokenGone(since: nil) : .refused(reason: reason)
             case .unknown(let wait):
@@ -164,7 +164,7 @@ package final class WebPushSender: PushSender {
             )
         } catch {
             if let route { await names.unreachable(route.host, at: route.address) }
-            // There was no answer at all, so the service's other subscriptions would wait as long.
+            // There was no answer at all, so requests for the service's other subscriptions would wait as long.
             return .retry(after: nil, isService: true, reason: "\(error)")
         }
         switch answer.status {
@@ -172,15 +172,15 @@ package final class WebPushSender: PushSender {
             return .delivered(id: answer.headers["location"] ?? "")
         case 404, 410: return .tokenGone(since: nil)
         case 429, 500...:
-            // This answer may concern only the one subscription, because its owner chooses its path. So the others are
-            // not delayed.
+            // This answer may concern only this one subscription, because the subscription's owner chooses the path.
+            // So other subscriptions are not delayed.
             return .retry(after: answer.retryAfter, isService: false, reason: "status \(answer.status)")
         default: return .refused(reason: "status \(answer.status): \(answer.excerpt)")
         }
     }
 
-    /// Returns the topic for a collapse key: 32 characters of base64url, the most that are allowed (RFC 8030, section
-    /// 5.4).
+    /// Returns the topic for a collapse key: 32 characters of base64url, which is the longest allowed topic (RFC
+    /// 8030, section 5.4).
     static func topic(_ key: String) -> String {
         Data(SHA256.hash(data: Data(key.utf8)).prefix(24)).base64URL
     }
@@ -199,8 +199,8 @@ package final class WebPushSender: PushSender {
     }
 
     private func token(for origin: String) throws -> String {
-        // The service compares the token's time with its own clock, so the token has the time of the wall clock as it
-        // is set.
+        // The service compares the token's time with its own clock, so the token contains the time of the wall clock
+        // as it is set.
         let now = time.latest().rawValue / 1000
         if let token = tokens.withLock({ $0[origin] }) {
             let rest = token.expiresAt - now
@@ -219,8 +219,8 @@ package final class WebPushSender: PushSender {
 
     // MARK: Connections
 
-    /// Returns the URL, made of the parts that were checked, because another parser of the endpoint might find another
-    /// host.
+    /// Returns the URL. It is built from the parts that were checked, because another parser of the endpoint might
+    /// find another host.
     private func url(of subscription: WebPushSubscription) -> String {
         let parts = URLComponents(string: subscription.endpoint)
         let path = parts?.percentEncodedPath ?? ""
@@ -251,6 +251,6 @@ extension WebPushSender.Configuration {
 }
 
 extension WebPushSubscription {
-    /// The host, with its port unless this is the usual port, for people.
+    /// The host for people, with its port if the port is not the usual one.
     fileprivate var place: String { port == Self.usualPort ? host : "\(host):\(port)" }
 }

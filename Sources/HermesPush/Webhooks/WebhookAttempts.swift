@@ -4,8 +4,8 @@
 package import HermesCore
 import Synchronization
 
-/// The last attempts to post webhooks, for the operator. They are kept in memory only, bounded in number and bytes.
-/// Thread-safe.
+/// The last attempts to post webhooks, for the operator. They are kept in memory only, and their number and size are
+/// limited. Thread-safe.
 ///
 /// State: one `Mutex`.
 package final class WebhookAttempts: Sendable {
@@ -14,11 +14,11 @@ package final class WebhookAttempts: Sendable {
         package let number: Int64
         package let time: Timestamp
         package let event: WebhookEvent
-        /// The number of this attempt for its event, from 1.
+        /// The number of this attempt for its event, counted from 1.
         package let attempt: Int
-        /// The HTTP status; nil: there was no answer.
+        /// The HTTP status; nil if there was no answer.
         package let status: Int?
-        /// Why the attempt failed; nil: the receiver has accepted the event.
+        /// The reason why the attempt failed; nil if the receiver has accepted the event.
         package let failure: String?
         package let duration: Duration
     }

@@ -7,8 +7,8 @@ package import HermesCore
 import Synchronization
 
 /// Posts queued webhooks to the operator's back end. Each event is posted at least once, and the events of one user are
-/// posted in order where possible. The events of several users are posted at the same time. After failures the waits
-/// grow. An event that is too old (``Configuration/maxAge``) is given up.
+/// posted in order where possible. The events of several users are posted at the same time. After each failure, the
+/// next wait is longer. An event that is older than ``Configuration/maxAge`` is dropped.
 ///
 /// A receiver may take a long time for the events of one user. Those events do not hold up the events of others: after
 /// a moment the next round begins (``WebhookRound``).
@@ -18,11 +18,11 @@ package final class WebhookPoster: Sendable {
     package struct Configuration: Sendable {
         /// http or https; the operator decides where it leads.
         package var url: String
-        /// The file with the secret for signatures; empty: no signatures.
+        /// The file with the secret for signatures; empty if there are no signatures.
         package var secretFile: String
         /// The largest number of requests at once.
         package var concurrency: Int
-        /// The age at which events are given up.
+        /// The age at which events are dropped.
         package var maxAge: Duration
         package var backoff: Backoff
 
@@ -61,7 +61,8 @@ package final class WebhookPoster: Sendable {
     private static let maxSleep = Duration.seconds(60)
     /// The time after which the next round begins, although some events of the present round are still under way.
     private static let roundTime = Duration.seconds(1)
-    /// The number of seconds at the beginning of a pause that newly stored events do not end, after many failures.
+    /// After failures, newly stored events do not end a pause during its first seconds. This is the largest number of
+    /// these seconds.
     private static let mostFixedSeconds = 10
 
     private let configuration: Configuration
@@ -142,8 +143,9 @@ package final class WebhookPoster: Sendable {
                 switch Self.pause(after: result, failures: &failures) {
                 case .none: break
                 case .backOff:
-                    // The sleep throws when the server stops; then the loop ends. A newly stored event ends the pause
-                    // after its first seconds: it may belong to a user whose events the receiver accepts.
+                    // The sleep throws when the server stops; then the loop ends. After the first seconds, a newly
+                    // stored event ends the pause, because the event may belong to a user whose events the receiver
+                    // accepts.
                     let delay = configuration.backoff.delay(failures: failures)
                     let fixed = min(delay, .seconds(min(failures, Self.mostFixedSeconds)))
                     try? await Task.sleep(for: fixed)
@@ -202,7 +204,7 @@ package final class WebhookPoster: Sendable {
         }
     }
 
-    /// Posts due events, no more than one batch, and waits for all of them.
+    /// Posts due events, at most one batch, and waits for all of them.
     package func postDue() async throws(HermesError) -> Round {
         let (round, workers) = try await takeDue(limit: Self.batch)
         await withDiscardingTaskGroup { group in
@@ -211,7 +213,7 @@ package final class WebhookPoster: Sendable {
         return try await settle(round, after: nil)
     }
 
-    /// Takes at most `limit` due events of which no post is under way.
+    /// Takes at most `limit` due events for which no post is under way.
     ///
     /// - Returns: the round, and the number of its workers. The caller must call ``work(on:)`` once for each worker.
     private func takeDue(limit: Int) async throws(HermesError) -> (round: WebhookRound, workers: Int) {
@@ -251,7 +253,8 @@ package final class WebhookPoster: Sendable {
         return underWay.withLock { $0.takeLate(with: Round(settlements)) }
     }
 
-    /// When the next event is due; nil: none waits, or the time is not known. Also counts the waiting events.
+    /// Returns the time when the next event is due; nil if no event waits, or if the time is unknown. Also counts the
+    /// waiting events.
     private func nextDue() async -> Timestamp? {
         guard let queue = try? await outbox.store.webhookQueue() else { return nil }
         statisticsState.withLock { $0.waiting = queue.count }
@@ -272,7 +275,7 @@ package final class WebhookPoster: Sendable {
         var settlements: [WebhookSettlement] = []
         for webhook in line {
             if Task.isCancelled { break }
-            // As long as the clock may be wrong, no event of an earlier process is given up because of it.
+            // As long as the clock may be wrong, no event of an earlier process is dropped because of its age.
             let (createdAt, expiryTime) = (webhook.event.createdAt, time.expiryTime())
             let now = expiryTime.now
             guard !expiryTime.isOver(createdAt.advanced(by: configuration.maxAge), storedAt: createdAt) else {
@@ -301,7 +304,7 @@ package final class WebhookPoster: Sendable {
             report(failure.reason)
             let failed = webhook.attempts + 1
             let delay = configuration.backoff.delay(failures: failed, asked: failure.retryAfter)
-            // The wait begins with the failure, and the attempt may have taken long.
+            // The wait begins now, because the attempt may have taken long.
             settlements.append(.again(webhook.number, attempts: failed, due: time.now().advanced(by: delay)))
             if failed < WebhookEvent.attemptsInOrder { break }
         }
@@ -313,7 +316,8 @@ package final class WebhookPoster: Sendable {
         let retryAfter: Duration?
     }
 
-    /// - Returns: the status of the answer, if there was one, and the failure; nil: the event was accepted.
+    /// - Returns: the status of the answer, if there was one, and the failure. The failure is nil if the event was
+    ///   accepted.
     private func post(_ event: WebhookEvent) async -> (status: Int?, failure: Failure?) {
         var headers = [
             ("content-type", "application/json"), ("user-agent", "hermes-webhooks"), ("hermes-event-id", event.id),

@@ -31,7 +31,7 @@ final class WebhookRound: Sendable {
         state = Mutex(State(waiting: Deque(lines), workers: workers))
     }
 
-    /// Returns the next list to post; nil: the worker has nothing more to do.
+    /// Returns the next list to post; nil if the worker has nothing more to do.
     func next() -> [StoredWebhook]? {
         let (line, isLast) = state.withLock { state -> ([StoredWebhook]?, Bool) in
             guard !state.isClosed, let line = state.waiting.popFirst() else { return (nil, false) }
@@ -82,14 +82,14 @@ struct WebhookPostsUnderWay: Sendable {
     private(set) var workers = 0
     private var users: Set<UserID> = []
     private var numbers: Set<Int64> = []
-    /// The outcomes that closed rounds left to the next round's count.
+    /// The outcomes of closed rounds that the counts of the next round will include.
     private var late = WebhookPoster.Round(posted: 0, failed: 0)
 
     /// - Parameter most: the largest number of workers.
     init(most: Int) { self.most = most }
 
-    /// Divides due events into lists, except events whose list is under way, and takes workers for the lists. All these
-    /// lists are then under way.
+    /// Divides due events into lists, except events whose list is already under way, and assigns workers to the
+    /// lists. All these lists are then under way.
     mutating func take(_ due: [StoredWebhook]) -> (lines: [[StoredWebhook]], workers: Int) {
         var lines: [[StoredWebhook]] = []
         var places: [UserID: Int] = [:]
@@ -124,7 +124,7 @@ struct WebhookPostsUnderWay: Sendable {
 
     mutating func endedLate(_ round: WebhookPoster.Round) { late = late + round }
 
-    /// Returns a round's counts with those of earlier rounds' late outcomes.
+    /// Returns a round's counts together with the late outcomes of earlier rounds.
     mutating func takeLate(with round: WebhookPoster.Round) -> WebhookPoster.Round {
         defer { late = WebhookPoster.Round(posted: 0, failed: 0) }
         return round + late

@@ -10,7 +10,7 @@ package import HermesCore
 package enum WebhookSignature {
     /// The header's name.
     package static let header = "hermes-signature"
-    /// The shortest secret, in bytes.
+    /// The smallest length of a secret, in bytes.
     package static let minSecretBytes = 16
 
     /// The header's value.

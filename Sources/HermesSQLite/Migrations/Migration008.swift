@@ -5,8 +5,9 @@ internal import GRDB
 
 extension StoreSchema {
     @Sendable static func addEntryWeights(_ db: Database) throws {
-        // source: above 0, the sender of a 1:1 message; below 0, the group; 0: none. weight: the entry's size in
-        // InboxBudget. Entries from before this migration have weight 0.
+        // The column source: a number above 0 is the sender of a 1:1 message, a number below 0 stands for a group,
+        // and 0 means neither. The column weight: the entry's size in InboxBudget. Entries from before this migration
+        // have weight 0.
         for table in ["inbox", "inbox_fresh"] {
             try db.execute(
                 sql: """

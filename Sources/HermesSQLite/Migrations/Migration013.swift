@@ -5,8 +5,9 @@ internal import GRDB
 
 extension StoreSchema {
     @Sendable static func addPayers(_ db: Database) throws {
-        // payer: the source that pays for a session without an account, or for a retained publication (CommitSource).
-        // It is not known for rows from before this migration, which count in the total alone.
+        // The column payer names the source that pays for a session without an account, or for a retained publication
+        // (CommitSource). The payer of rows from before this migration is unknown. Such rows count only toward the
+        // total.
         for table in ["session", "retained"] {
             try db.execute(sql: "ALTER TABLE \(table) ADD COLUMN payer TEXT NOT NULL DEFAULT ''")
         }

@@ -8,7 +8,7 @@ extension StoreSchema {
     /// sessions belonged to names. If no account has the name, the session continues to belong to the name.
     ///
     /// The column owner has the form of SessionOwner.stored; the column payer has the form of CommitSource.stored.
-    /// renamed_at: the head of the queue when the owner was last renamed.
+    /// The column renamed_at is the head of the queue at the time when the owner was last renamed.
     @Sendable static func keySessionsByNumber(_ db: Database) throws {
         /// The new form of a name.
         func owner(named name: String) -> String {

@@ -4,8 +4,8 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// Stores the number of a group's members, so that lists of groups need not count them. Triggers keep it up to
-    /// date.
+    /// Stores the number of a group's members, so that lists of groups need not count them. Triggers keep this number
+    /// up to date.
     @Sendable static func countMembers(_ db: Database) throws {
         try db.execute(
             sql: """

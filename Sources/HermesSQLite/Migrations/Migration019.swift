@@ -4,8 +4,8 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// Marks the rows of contacts that are in their owner's list. Both accounts of a pair have a row, so a stranger who
-    /// blocks an account adds a row to that account. Such rows must not make the account's list slower.
+    /// Marks each contact row that belongs to the contact list of its owner. Both accounts of a pair have a row, so a
+    /// stranger who blocks an account adds a row to that account. Such rows must not make the account's list slower.
     @Sendable static func indexListedContacts(_ db: Database) throws {
         try db.execute(
             sql: """

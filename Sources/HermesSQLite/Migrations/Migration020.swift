@@ -5,7 +5,7 @@ internal import GRDB
 
 extension StoreSchema {
     /// Creates the table of clock jumps (``ClockJump``). `first` is the first of the times that a jump concerns, and
-    /// `until` is the time after the last one.
+    /// `until` is the time after the last of them.
     @Sendable static func createClockJumps(_ db: Database) throws {
         try db.execute(
             sql: """

@@ -4,7 +4,7 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// Records which targets have a publication of QoS 2 that is stored in parts, until its last part is stored. Also
+    /// While a publication of QoS 2 is stored in parts, records the targets that already have the publication. Also
     /// records the number of groups that each account is in, so that the groups need not be counted.
     @Sendable static func rememberParts(_ db: Database) throws {
         try db.execute(

@@ -4,9 +4,9 @@
 internal import GRDB
 
 extension StoreSchema {
-    /// Adds the list of the conversations that the purge deletes: those of dissolved groups. Deletes the read marks of
-    /// users who have left their groups. Writes the identities of push tokens again: an endpoint of Web Push has one
-    /// spelling, however it is percent-encoded.
+    /// Adds the list of the conversations of dissolved groups, which the purge deletes. Deletes the read marks of
+    /// users who have left their groups. Writes the identities of push tokens again, because the identity of a Web
+    /// Push endpoint no longer depends on its percent-encoding.
     @Sendable static func listGoneConversations(_ db: Database) throws {
         try db.execute(
             sql: """

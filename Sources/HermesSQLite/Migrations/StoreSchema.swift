@@ -6,7 +6,7 @@ internal import Logging
 
 /// The history of the schema. Append only: a released migration is never edited.
 enum StoreSchema {
-    /// "Hrms": identifies a file of Hermes (`PRAGMA application_id`).
+    /// The bytes of "Hrms", which identify a file of Hermes (`PRAGMA application_id`).
     static let applicationID: Int32 = 0x4872_6D73
 
     typealias Migration = (name: String, migrate: @Sendable (Database) throws -> Void)
@@ -46,11 +46,11 @@ enum StoreSchema {
 
     static var version: Int { migrations.count }
 
-    /// Applies the migrations that the file lacks. Some take minutes in a large file. So the log shows the beginning of
-    /// each one and the time every five seconds, except in a new file.
+    /// Applies the migrations that the file lacks. Some take minutes in a large file. So the log shows the beginning
+    /// of each migration and the elapsed time every five seconds, except in a new file.
     ///
     /// - Parameters:
-    ///   - progress: gets the same.
+    ///   - progress: gets the same reports.
     ///   - migrations: all migrations.
     ///   - interval: the interval of the reports, in seconds.
     static func migrate(

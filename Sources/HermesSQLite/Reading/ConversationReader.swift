@@ -11,9 +11,9 @@ struct ConversationReader {
     let db: Database
     let damage: Damage
 
-    /// The queries, in the order of the list: 1:1 conversations with accounts whose numbers are lower than the
-    /// reader's, the conversation with oneself and those with higher numbers, and groups. A test checks the query
-    /// plans.
+    /// The queries, in the order of the list. The first one finds 1:1 conversations with accounts whose numbers are
+    /// lower than the reader's number. The second one finds the reader's conversation with itself and 1:1
+    /// conversations with higher numbers. The third one finds groups. A test checks the query plans.
     enum Query {
         static let lower = """
             SELECT c.a, p.nick_name, c.last_seq, c.last_at, r.seq, 0, c.quiet_b, 0, 0 FROM conversation c \

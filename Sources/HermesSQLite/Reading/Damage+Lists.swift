@@ -5,8 +5,8 @@ extension Damage {
     /// Reads the rows of a list, without damaged ones.
     ///
     /// - Parameters:
-    ///   - limit: the largest number of values. Damaged rows do not count: they stay where they are, so a page of them
-    ///     alone would look like the end.
+    ///   - limit: the largest number of values. Damaged rows do not count. Otherwise a page of damaged rows alone
+    ///     would be empty and look like the end of the list.
     ///   - name: returns the name of a damaged row, without its content.
     func list<Value>(
         _ query: PreparedStatement,

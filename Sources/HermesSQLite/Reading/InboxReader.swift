@@ -12,7 +12,7 @@ struct InboxReader {
     /// The jumps of the clock, by which expiries are corrected (``ClockJump``).
     var jumps = ClockJumps()
 
-    /// The kind of an entry whose message is in a table of its own. The other kinds are ``InboxEvent/StoredKind``.
+    /// The kind of an entry whose message is in a separate table. The other kinds are ``InboxEvent/StoredKind``.
     static let messageKind: Int64 = 0
 
     func position(of user: UserID) throws -> InboxPosition {
@@ -20,7 +20,7 @@ struct InboxReader {
         query.bind(user, at: 1)
         let position = try query.first { row in
             let head = try row.sequence(0)
-            // An entry with a damaged seq may be the only one that is left.
+            // An entry with a damaged seq may be the only entry that is left.
             return InboxPosition(epoch: epoch, head: head, oldest: min(try row.sequence(1), head + 1))
         }
         return position ?? InboxPosition(epoch: epoch, head: 0, oldest: 1)
@@ -37,7 +37,7 @@ struct InboxReader {
     }
 
     /// Returns the tables to read, one after the other. Normally, all fresh entries of an inbox are newer than its
-    /// settled entries. If one is not, the seq of an entry is damaged, and both tables are read as one.
+    /// settled entries. If a fresh entry is not newer, the seq of an entry is damaged, and both tables are read as one.
     private func tables(of user: UserID, after seq: UInt64, upTo head: UInt64) throws -> [String] {
         let query = try PreparedStatement(
             db,
@@ -53,7 +53,7 @@ struct InboxReader {
         return isMixed ? [Self.mixedTables] : FreshTables.inbox.both
     }
 
-    /// Both tables. If both have an entry with the same seq, the settled one is damaged.
+    /// Both tables. If both have an entry with the same seq, the settled entry is damaged.
     private static let mixedTables = """
         (SELECT user, seq, kind, message, committed_at, expires_at, payload FROM inbox_fresh \
         WHERE user = ?1 AND seq > ?2 UNION ALL \
@@ -81,13 +81,13 @@ struct InboxReader {
         query.bind(seq, at: 2)
         try query.forEachRowWhile { row in
             let seq = row.unsigned(0)
-            // With a damaged seq, the device's cursor would pass all entries that are to come.
+            // If this entry were delivered, its damaged seq would move the device's cursor past all future entries.
             guard seq <= head else {
                 damage.found("entry \(seq) of user \(user.rawValue)")
                 return false
             }
             guard page.hasRoom(before: seq) else { return false }
-            // A damaged entry leaves a hole, as if it had expired.
+            // A damaged entry leaves a gap, as if it had expired.
             try damage.skipping("entry \(seq) of user \(user.rawValue)") { try append(row, seq, to: &page) }
             return true
         }
@@ -114,8 +114,8 @@ struct InboxReader {
     }
 
     func history(_ query: HistoryQuery) throws -> StoredHistory {
-        // The condition is a column, so that the messages that do not meet it are counted. Their content, which may be
-        // long, is not read.
+        // The condition is a result column, so that messages that do not meet it are counted, too. The content of
+        // those messages may be long, and is not read.
         let timeCondition = "(m.content_until > ?6 OR m.committed_at < ?7)"
         let select = try PreparedStatement(
             db,

@@ -6,9 +6,9 @@ import HermesCore
 
 /// Reads contacts and groups on one connection's snapshot, or on the writer.
 ///
-/// The lists leave out damaged rows. The ids of these rows are above all others, so a page of damaged rows alone is
-/// behind the last sound row. A group whose members include a damaged row cannot be read, because permissions depend on
-/// the members.
+/// The lists leave out damaged rows. The ids of these rows are above all others, so a page of damaged rows alone
+/// comes after the last sound row. A group whose members include a damaged row cannot be read, because permissions
+/// depend on the members.
 struct SocialReader {
     let db: Database
 

@@ -4,8 +4,8 @@
 import HermesCore
 import NIOCore
 
-/// The stored form of a publication without its payload. The form is only ever extended, because files outlive
-/// versions.
+/// The stored form of a publication without its payload. The form is only ever extended, because later versions must
+/// read older files.
 enum PublicationCoding {
     // MARK: Flags
 
@@ -90,8 +90,8 @@ enum PublicationCoding {
     private static let hasResponseTopic: UInt8 = 4
     private static let hasCorrelation: UInt8 = 8
 
-    /// Encodes everything but the expiry, which has a column of its own; nil if there is nothing to encode, and the
-    /// expiry alone tells that there are details.
+    /// Encodes everything except the expiry, which has its own column; nil if there is nothing to encode. The column
+    /// of the expiry then shows whether there are details.
     static func encode(_ details: PublicationDetails?) -> [UInt8]? {
         guard let details else { return nil }
         var flags: UInt8 = details.payloadIsUTF8 ? isText : 0

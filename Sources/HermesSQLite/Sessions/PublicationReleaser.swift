@@ -6,8 +6,8 @@ import HermesCore
 
 /// Removes references to shared publications, and deletes publications that have no references left.
 ///
-/// Subscribers of one topic take its publications in the order of their keys. So the keys of a commit form long runs,
-/// and a run costs little more than a single key.
+/// The subscribers of a topic acknowledge its publications in the order of the publications' keys. So the keys of a
+/// commit form long runs, and a run costs little more than a single key.
 struct PublicationReleaser {
     private let update: PreparedStatement
     private let select: PreparedStatement

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// How the column `expires_at` of queued publications is stored and read.
+/// The stored form of the column `expires_at` of queued publications.
 ///
 /// After a publication was sent, it does not expire. Its row keeps the expiry time, for two reasons: the server sends
 /// the time to the client again when it repeats the publication, and the time counts again if the publication moves to
@@ -12,7 +12,7 @@ enum QueueExpiry {
     /// Returns the SQL for the time in a column, whichever of the two forms is stored. NULL stays NULL.
     static func time(_ column: String) -> String { "max(\(column), ~\(column))" }
 
-    /// The SQL condition for rows that have expired at the time in the parameter, and that the purge has not met yet.
+    /// The SQL condition for rows that have expired at the time in the parameter, and that the purge has not found yet.
     static let isDue = "expires_at IS NOT NULL AND expires_at >= 0 AND expires_at <= ?"
 
     /// Returns the SQL that stores the complement for a row, so that the row no longer fulfills ``isDue``.

@@ -16,8 +16,8 @@ struct SessionCache {
     /// The heads by session. A session that does not exist is never cached.
     var heads: [DurableSessionID: Head] = [:]
 
-    /// The sessions with long queues. After a failed commit this starts empty, because it depends on which rows are
-    /// fresh.
+    /// The sessions with long queues. After a failed commit, this list starts empty, because it depends on which rows
+    /// are fresh.
     var long = LongQueues()
 
     /// An upper bound of the number of fresh rows.
@@ -37,7 +37,7 @@ struct SessionCache {
         long.forget(id)
     }
 
-    /// Forgets every second head if there are too many, so that the next commits do not read all of them again.
+    /// Forgets every second head if there are too many. The next commits then still find the other heads.
     mutating func trim() {
         if heads.count > Self.maxEntries { heads.halve() }
     }

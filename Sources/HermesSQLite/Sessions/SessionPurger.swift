@@ -7,7 +7,8 @@ import HermesCore
 /// Deletes a bounded number of expired publications and of rows of removed sessions, in the writer's transaction.
 ///
 /// Every step finds its rows through an index that contains almost nothing else, like ``Purger``. The step deletes or
-/// marks (``QueueExpiry``) each row that it finds there, so that the limit also bounds what it reads.
+/// marks (``QueueExpiry``) each row that it finds there, so that the limit also bounds the number of rows that it
+/// reads.
 struct SessionPurger {
     let db: Database
     let now: Timestamp
@@ -109,7 +110,7 @@ struct SessionPurger {
         count(rows)
     }
 
-    /// Deletes expired publications that were not sent. Sent ones are marked, so that they are not found again.
+    /// Deletes expired publications that were not sent. Sent publications are marked, so that they are not found again.
     private mutating func deleteExpired() throws {
         for (table, sql) in zip(FreshTables.queue.both, Query.expired) where remaining > 0 {
             let query = try PreparedStatement(db, sql)

@@ -7,7 +7,7 @@ import HermesCore
 /// Reads sessions, queues and retained publications on one snapshot.
 struct SessionReader {
     let db: Database
-    /// Gets the damaged rows, which are then skipped; nil: a damaged row is an error.
+    /// Gets the damaged rows, which are then skipped. If this is nil, a damaged row is an error.
     var damage: Damage?
 
     // MARK: Sessions
@@ -60,9 +60,9 @@ struct SessionReader {
         return sessions
     }
 
-    /// Returns the id of the last session to look at.
+    /// Returns the id of the last session to examine.
     private func last(of searched: Int, after id: DurableSessionID?) throws -> Int64 {
-        // Counting the sessions also takes time.
+        // If all sessions may be examined, they need not be counted.
         guard searched < .max else { return .max }
         let query = try PreparedStatement(db, "SELECT id FROM session WHERE id > ? ORDER BY id LIMIT 1 OFFSET ?")
         query.bind(id?.rawValue ?? 0, at: 1)
@@ -118,7 +118,7 @@ struct SessionReader {
         return tally
     }
 
-    /// Reads the subscriptions into `sessions`, which must be in the order of the query: by session.
+    /// Reads the subscriptions into `sessions`, which must be sorted by id, as the query is.
     private func readSubscriptions(into sessions: inout [StoredSession]) throws {
         let query = try PreparedStatement(
             db,
@@ -212,10 +212,11 @@ struct SessionReader {
         var page = QueuePage(upTo: seq, isAtEnd: true)
         // The remaining rows of a removed session belong to nobody.
         guard try !numbers("SELECT 1 FROM session_head WHERE session = ?", of: id).isEmpty else { return page }
-        // Of all rows that were read. Damaged rows count, too, so that they do not look like the end of the queue.
+        // These count all rows that were read. Damaged rows count, too, so that they do not look like the end of the
+        // queue.
         var (rows, bytes) = (0, 0)
         var last: TopicName?
-        // All fresh rows of a queue are newer than its settled ones.
+        // All fresh rows of a queue are newer than its settled rows.
         for table in FreshTables.queue.both {
             guard rows < limit, bytes < maxBytes else { break }
             let query = try PreparedStatement(db, Self.queueSQL(table, isSharedOnly: isSharedOnly))
@@ -225,7 +226,7 @@ struct SessionReader {
             try query.forEachRowWhile { row in
                 rows += 1
                 bytes += row.amount(2)
-                // A damaged seq is not passed on: the next page would begin behind everything that is to come.
+                // A damaged seq is not passed on. Otherwise the next page would begin after all future publications.
                 if let seq = try? row.sequence(0) { page.upTo = seq }
                 let found = try skipping("queue entry \(row.unsigned(0)) of session \(id.rawValue)") {
                     try queued(row, last: &last)

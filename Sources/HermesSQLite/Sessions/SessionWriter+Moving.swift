@@ -76,8 +76,8 @@ extension SessionWriter {
             MoveStatements.bind(session, seq, to: table.select)
             guard let (weight, added) = try table.select.first({ ($0.amount(0), $0.amount(1)) }) else { continue }
             let payer = try head(of: session).map { cache.heads.values[$0].payer } ?? .server
-            // The publication first counts as gone from its queue, so that an owner whose share is full can move it to
-            // another of the owner's queues.
+            // The publication is first counted as removed from its queue. So an owner whose share is full can still
+            // move it to another queue of the same owner.
             queueChanges.add(Holding(entries: -1, bytes: -weight), of: payer)
             let newWeight = max(0, weight - added) + target.addedWeight
             let new = try nextSeq(of: target.session, weight: newWeight)
@@ -117,7 +117,7 @@ extension SessionWriter {
         for table in FreshTables.queue.both.reversed() {
             let query = try PreparedStatement(
                 db,
-                // An entry with a damaged seq is never read, so it must not keep the session.
+                // An entry with a damaged seq is never read, so it must not keep the session alive.
                 """
                 SELECT 1 FROM \(table) WHERE session = ? AND seq > ? AND seq <= \(PreparedStatement.maxSequence) \
                 AND share IS NOT NULL LIMIT 1

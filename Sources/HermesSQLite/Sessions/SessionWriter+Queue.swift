@@ -5,7 +5,7 @@ internal import GRDB
 import HermesCore
 import NIOCore
 
-/// Adds to queues and removes from them.
+/// Adds publications to queues and removes them.
 extension SessionWriter {
     mutating func publish(
         _ publication: StoredPublication,
@@ -52,14 +52,14 @@ extension SessionWriter {
         let isFresh: Bool
     }
 
-    /// Inserts the queue rows of a publication that is stored in a row of its own.
+    /// Inserts the queue rows of a publication that is stored in a separate row.
     private mutating func insertShared(
         _ publication: StoredPublication,
         key: Int64,
         for targets: [PublicationTarget],
         _ seqs: [UInt64]
     ) throws {
-        /// The keys of rows without identifiers and share, which one statement can insert together.
+        /// The keys of rows with neither identifiers nor a share. One statement can insert many such rows.
         var plain: [PlainRow: [(owner: Int64, seq: UInt64)]] = [:]
         for (target, seq) in zip(targets, seqs) where seq > 0 {
             let isFresh = !cache.long.takes(target.session)
@@ -118,8 +118,8 @@ extension SessionWriter {
         try insert.bind(PublicationCoding.encode(targets), at: 5) { try insert.run() }
     }
 
-    /// The largest weight, in bytes, of a publication that is stored in the queue's row. A larger one would not fit
-    /// into a page of the table's tree, and would slow down its neighbors.
+    /// The largest weight, in bytes, of a publication that is stored in the queue's row. A larger publication would
+    /// not fit into a page of the table's tree, and would slow down the access to its neighbors.
     private static let maxOwnWeight = 700
 
     /// Reserves the seq for another publication. Returns 0 if the session is gone, or if its queue or its payer's share
@@ -128,7 +128,7 @@ extension SessionWriter {
         guard let index = try head(of: id) else { return 0 }
         let head = cache.heads.values[index]
         guard head.queued < settings.maxQueuedMessages, head.bytes < settings.maxQueuedBytes else {
-            // A full queue needs no place among the long queues, because it accepts nothing.
+            // A full queue need not be one of the long queues, because it accepts nothing.
             cache.long.forget(id)
             return 0
         }
@@ -210,7 +210,7 @@ extension SessionWriter {
 
     /// Deletes acknowledged publications, in as few ranges as possible.
     ///
-    /// - Returns: how many of them were in the queue or released.
+    /// - Returns: the number of publications that were in the queue or released.
     mutating func complete(_ id: DurableSessionID, _ seqs: [UInt64]) throws -> Int {
         let seqs = seqs.sorted()
         var start = 0

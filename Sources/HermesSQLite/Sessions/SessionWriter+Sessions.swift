@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// Operations on sessions and their subscriptions, which are rare compared with publications.
+/// Operations on sessions and their subscriptions. These operations are rare compared with publications.
 extension SessionWriter {
     mutating func open(_ key: SessionKey, clean: Bool, expiry: Duration?, payer: CommitSource) throws -> StoredSession {
         let arguments: StatementArguments = [key.owner.stored, key.clientID]
@@ -76,7 +76,8 @@ extension SessionWriter {
         try Self.removeRows(db, of: id.rawValue)
     }
 
-    /// Deletes the session's own rows. Its queue may be long and its subscriptions many, so the purge deletes these.
+    /// Deletes the session's own rows. The session may have a long queue and many subscriptions, so the purge deletes
+    /// those.
     static func removeRows(_ db: Database, of id: Int64) throws {
         for sql in [
             "DELETE FROM session WHERE id = ?", "DELETE FROM session_head WHERE session = ?",

@@ -6,9 +6,9 @@ import HermesCore
 
 /// Applies one batch of session operations inside the writer's transaction, as ``BatchWriter`` does for messages.
 ///
-/// Each operation is checked before it writes, so that a refused operation leaves nothing behind. Values that many
-/// operations of a batch change (heads, references, the retained publication of a topic) are written once, by
-/// ``finish()``.
+/// Each operation is checked before it writes, so that a refused operation leaves nothing behind. If several
+/// operations of a batch change the same value (a head, a number of references, the retained publication of a topic),
+/// ``finish()`` writes the value once.
 struct SessionWriter: SlicedWriter {
     typealias Operation = SessionOperation
     typealias Outcome = SessionOutcome
@@ -29,7 +29,7 @@ struct SessionWriter: SlicedWriter {
     var retained: [TopicName: StoredPublication] = [:]
     /// The queued publications by owner before this batch.
     let queues: QueueBudget
-    /// How this batch changes the queued publications.
+    /// The changes that this batch makes to the queued publications.
     var queueChanges = OwnerTally()
     /// The number of publications that found no room in their owner's share.
     var refused = 0
@@ -37,8 +37,8 @@ struct SessionWriter: SlicedWriter {
     /// So their bytes also limit the batch.
     var publicationBytes = 0
 
-    /// When the publications of a transaction have this many bytes, it takes no further operation. All clients wait
-    /// while the transaction's pages are written to the log, which takes some 5 ms for each mebibyte.
+    /// When the publications of a transaction have this many bytes, the transaction accepts no further operation. All
+    /// clients wait while the transaction's pages are written to the log, which takes some 5 ms for each mebibyte.
     static let maxPublicationBytes = 1 << 20
 
     init(

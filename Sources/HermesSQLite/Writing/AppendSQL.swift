@@ -19,6 +19,6 @@ package enum AppendSQL {
 
     /// Moves all fresh rows to their permanent tables.
     package static let settle = BatchWriter.settlingSQL
-    /// The number of fresh entries after which ``settle`` is due.
+    /// The number of fresh entries after which ``settle`` must run.
     package static let rowsToSettle = FreshSweep.startRows
 }

@@ -51,7 +51,7 @@ extension BatchWriter {
 
     /// Finds a key for an id whose first key is taken, which is rare.
     ///
-    /// - Returns: nil if a message with this very id exists, or no key is left.
+    /// - Returns: nil if a message with this id already exists, or if no key is left.
     func freeKey(for id: MessageID) throws -> Int64? {
         let candidates = MessageKey.candidates(id)
         let query = try PreparedStatement(db, "SELECT key, shift, id_low FROM message WHERE key BETWEEN ? AND ?")

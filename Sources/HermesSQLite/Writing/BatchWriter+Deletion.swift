@@ -7,13 +7,13 @@ import HermesCore
 /// Deletes accounts in bounded parts, one per commit.
 ///
 /// The first part hides the account (`is_disabled` is ``AccountRow/leaving``), and deletes its credentials and the head
-/// of its inbox. From then on nobody finds the account. Each part takes the account out of groups, and deletes its
-/// contacts, its sessions and other rows, as many as fit. The last part deletes the account's row. Until then this row
-/// reserves the name; from then on `kept_name` does (``KeptName``). Each part searches for the remaining rows, so no
-/// progress is stored.
+/// of its inbox. From then on, the account can no longer be found. Each part removes the account from groups, and
+/// deletes its contacts, its sessions and other rows, as many as fit. The last part deletes the account's row. Until
+/// then this row reserves the name; from then on `kept_name` does (``KeptName``). Each part searches for the
+/// remaining rows, so no progress is stored.
 extension BatchWriter {
     /// The number of rows after which a commit stops working on a deletion. Writing that many rows takes some
-    /// milliseconds. A commit that is removing the account from a group still finishes this group.
+    /// milliseconds. A commit that is removing the account from a group still completes this removal.
     static let deletionRows = 500
 
     /// Tables with a few rows of an account, found by the column `user`. The purge deletes the account's inbox, which
@@ -79,7 +79,7 @@ extension BatchWriter {
     }
 
     private mutating func endContacts(of user: UserID, name: String, rows: inout Int) throws -> [InboxDelivery] {
-        // A row with a peer that cannot be is of no existing account.
+        // A row with an impossible peer belongs to no existing account.
         try run("DELETE FROM contact WHERE owner = ? AND peer NOT BETWEEN 1 AND 0x7FFFFFFF", user)
         let select = try PreparedStatement(db, "SELECT peer FROM contact WHERE owner = ? ORDER BY peer LIMIT ?")
         var peers: [UserID] = []
@@ -101,7 +101,8 @@ extension BatchWriter {
             delete.bind(peer, at: 2)
             try delete.run()
             rows = time.isSpent ? 0 : rows - 3
-            // The peer's account may also be in deletion. A damaged peer must not keep the account from being deleted.
+            // The deletion of the peer's account may also have begun. A damaged peer must not prevent the deletion of
+            // `user`.
             guard let kind = farewell, try loadSoundInbox(of: peer) else { continue }
             let event = ContactEvent(kind: kind, user: user, nickName: name, message: "")
             guard case .eventAppended(let told) = try appendEvent(.contact(event), to: [peer]) else {
@@ -109,7 +110,7 @@ extension BatchWriter {
             }
             deliveries += told
         }
-        // There may be more contacts, however many rows are left.
+        // If the query has reached its limit, there may be more contacts, so the commit stops here.
         if peers.count == limit { rows = 0 }
         return deliveries
     }

@@ -74,7 +74,7 @@ extension BatchWriter {
         try insert.bind(token.bytes, at: 1) {
             try insert.bind(device.rawValue, at: 3) { try insert.run() }
         }
-        // Keeps the present token, and the newest others.
+        // Keeps the present token and the newest of the other tokens.
         let trim = try PreparedStatement(
             db,
             """

@@ -6,7 +6,7 @@ import HermesCore
 
 extension BatchWriter {
     mutating func appendEvent(_ event: InboxEvent, to recipients: [UserID]) throws -> WriteOutcome {
-        // Pushes have an operation of their own.
+        // Pushes have their own operation.
         if case .push = event { return .refused(StoreRefusals.notAnEvent) }
         guard let (kind, payload) = event.stored else { return .refused(StoreRefusals.notAnEvent) }
         if let refusal = try refusal(of: recipients) { return .refused(refusal) }

@@ -4,19 +4,19 @@
 internal import GRDB
 import HermesCore
 
-/// The rows of inboxes, and what fits into them.
+/// The rows of inboxes, and the checks for room in an inbox.
 extension BatchWriter {
-    /// How far above the head an entry with a damaged seq is looked for.
+    /// An entry with a damaged seq is searched for up to this distance above the head.
     private static let nearSeqs: UInt64 = 1 << 20
-    /// The number of entries after which one message counts no further inbox by source. Counting that many takes some
-    /// milliseconds.
+    /// After a message has counted this many entries by source, it counts no further inbox. Counting that many
+    /// entries takes some milliseconds.
     static let maxCounted = 25_000
 
-    /// Reads an inbox's row into the cache, unless the cache already has it. Reads no entry but the last one, so that an
-    /// inbox with many entries is loaded as fast as any other.
+    /// Reads an inbox's row into the cache, unless the cache already has it. Of the entries, reads only the last one,
+    /// so that an inbox with many entries is loaded as fast as any other inbox.
     ///
-    /// If an entry with a damaged seq is a little above the head, the head moves to it, so that no new entry takes its
-    /// number.
+    /// If an entry with a damaged seq is a little above the head, the head moves to this seq, so that no new entry
+    /// gets the same seq.
     ///
     /// - Returns: false if there is no such account.
     mutating func loadInbox(of user: UserID) throws -> Bool {
@@ -46,15 +46,15 @@ extension BatchWriter {
         return true
     }
 
-    /// Reads an inbox's row like ``loadInbox(of:)``, for changes that concern other accounts, too: these must not fail
-    /// because the row is damaged.
+    /// Reads an inbox's row like ``loadInbox(of:)``, for changes that also concern other accounts. Such changes must
+    /// not fail because the row is damaged.
     ///
     /// - Returns: false if there is no such account, or if the row is damaged.
     mutating func loadSoundInbox(of user: UserID) throws -> Bool {
         try damage.skipping("inbox of user \(user.rawValue)") { try loadInbox(of: user) } ?? false
     }
 
-    /// Whether `owner`, whose inbox is loaded, blocks `peer`. Reads one row, and none if `owner` blocks nobody.
+    /// Whether `owner`, whose inbox is loaded, blocks `peer`. Reads one row, or no row if `owner` blocks nobody.
     func blocks(_ owner: UserID, _ peer: UserID) throws -> Bool {
         guard cache.inboxes[owner]?.blocksSomebody == true else { return false }
         statements.selectBlock.bind(owner, at: 1)
@@ -62,7 +62,8 @@ extension BatchWriter {
         return try statements.selectBlock.first { _ in true } ?? false
     }
 
-    /// Whether `owner` has neither asked for nor accepted `sender` as a contact. No account is a stranger to itself.
+    /// Whether `sender` is a stranger to `owner`. A stranger is an account that `owner` has neither requested nor
+    /// accepted as a contact. No account is a stranger to itself.
     func isStranger(_ sender: UserID, to owner: UserID) throws -> Bool {
         guard sender != owner else { return false }
         statements.selectContact.bind(owner, at: 1)
@@ -124,9 +125,9 @@ extension BatchWriter {
         return shares
     }
 
-    /// Whether an entry other than a message fits into a loaded inbox.
+    /// Whether an entry that is not a message fits into a loaded inbox.
     ///
-    /// - Parameter actor: the account that causes the entry; nil: a back end.
+    /// - Parameter actor: the account that causes the entry; nil for a back end.
     mutating func hasReserve(in user: UserID, by actor: UserID?, _ weight: Int) throws -> Bool {
         let use = cache.inboxes[user]?.use ?? Holding()
         var hasRoom = settings.inbox.hasReserve(in: use, adding: weight)
@@ -163,7 +164,7 @@ extension BatchWriter {
 
     /// Checks that each recipient exists and is named once.
     ///
-    /// - Returns: the refusal, or nil.
+    /// - Returns: the refusal; nil if there is none.
     mutating func refusal(of recipients: [UserID]) throws -> HermesError? {
         for user in recipients {
             guard try loadInbox(of: user) else { return StoreRefusals.noSuchAccount }

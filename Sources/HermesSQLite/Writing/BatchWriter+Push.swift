@@ -177,7 +177,7 @@ extension BatchWriter {
 
     /// Stores a job's new cursor.
     ///
-    /// - Parameter cursor: nil: the job is done, and is deleted.
+    /// - Parameter cursor: the new cursor; nil if the job is done. A job that is done is deleted.
     private func move(_ job: Job, to cursor: Int64?) throws {
         let statement = try PreparedStatement(
             db,
@@ -199,7 +199,7 @@ extension BatchWriter {
             "SELECT id, is_disabled FROM account WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
         )
         select.bind(cursor, at: 1)
-        // A damaged id may be higher than any id can be.
+        // A damaged id may be higher than the highest valid id.
         select.bind(min(last, Int64(Int32.max)), at: 2)
         select.bind(Int64(limit), at: 3)
         var found: [(user: UserID, isDisabled: Bool)] = []

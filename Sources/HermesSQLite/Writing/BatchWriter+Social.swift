@@ -112,7 +112,7 @@ extension BatchWriter {
             // A member whose account is being deleted has no inbox.
             let recipients = try notice.recipients.filter { try loadSoundInbox(of: $0) }
             guard !recipients.isEmpty else { continue }
-            // Without this error, the group would change without its members being told.
+            // Without this error, the group would change although its members get no notice.
             guard case .eventAppended(let told) = try appendEvent(.group(notice.event), to: recipients) else {
                 throw StoreFailure.damagedRow
             }
@@ -122,7 +122,7 @@ extension BatchWriter {
     }
 
     private func create(name: String, members: [UserID], by user: UserID) throws -> Group.Outcome {
-        // The group is checked before it takes a number, because a refused operation must write nothing.
+        // The group is checked before it gets a number, because a refused operation must write nothing.
         guard let probe = GroupID(rawValue: .max) else { throw StoreFailure.damagedRow }
         _ = try Group.created(probe, name: name, members: members, by: user, now: now)
         let insert = try PreparedStatement(

@@ -26,9 +26,10 @@ extension SQLiteStore {
         }
     }
 
-    /// Runs a batch on the writer. The cache is taken out meanwhile, and is put back only if the transaction commits.
+    /// Runs a batch on the writer. During the batch, the cache is taken out. It is put back only if the transaction
+    /// commits.
     ///
-    /// An operation that meets a damaged row is refused, and the other operations are applied.
+    /// An operation that finds a damaged row is refused, and the other operations are applied.
     ///
     /// - Parameters:
     ///   - operations: the operations that are applied in any case.
@@ -72,7 +73,7 @@ extension SQLiteStore {
         var taken = cache.withLock { cache in
             let taken = cache
             cache = WriterCache(freshEntries: taken.freshEntries, sweep: taken.sweep)
-            // Isolated operations copy the cache each time, so they begin with an almost empty one.
+            // Isolated operations copy the cache each time, so they begin with an almost empty cache.
             return isolating ? cache : taken
         }
         var outcomes: [WriteOutcome] = []
@@ -104,8 +105,8 @@ extension SQLiteStore {
     ///
     /// - Parameters:
     ///   - operations: all of them are applied; the operations that `next` gives are appended.
-    ///   - isolating: whether an operation that meets a damaged row is rolled back and refused, instead of failing the
-    ///     transaction.
+    ///   - isolating: whether an operation that finds a damaged row is rolled back and refused, instead of failing
+    ///     the transaction.
     func apply<Writer: SlicedWriter>(
         _ operations: inout [Writer.Operation],
         taking next: (_ isLong: Bool) -> Writer.Operation?,
@@ -126,9 +127,9 @@ extension SQLiteStore {
         return outcomes
     }
 
-    /// Applies one operation, and rolls it back if it meets a damaged row.
+    /// Applies one operation, and rolls it back if it finds a damaged row.
     ///
-    /// - Returns: nil if the operation met a damaged row.
+    /// - Returns: nil if the operation found a damaged row.
     private func isolated<Writer: SlicedWriter>(
         _ operation: Writer.Operation,
         with writer: inout Writer,
@@ -152,8 +153,8 @@ extension SQLiteStore {
 
 /// Applies one batch of operations inside the writer's transaction.
 ///
-/// Each operation is checked before it writes, so that a refused one leaves nothing behind. If several operations of a
-/// batch change the same row (an inbox's head, a conversation, a cursor), ``finish()`` writes the row once.
+/// Each operation is checked before it writes, so that a refused operation leaves nothing behind. If several operations
+/// of a batch change the same row (an inbox's head, a conversation, a cursor), ``finish()`` writes the row once.
 struct BatchWriter: SlicedWriter {
     typealias Operation = WriteOperation
     typealias Outcome = WriteOutcome
@@ -282,8 +283,8 @@ struct BatchWriter: SlicedWriter {
         return cache
     }
 
-    /// The most rows that stay fresh because of ``keepsFresh``, as a multiple of ``sweepRows``. If there are more, they
-    /// are moved, and some of them may keep an expiry that is too late.
+    /// The largest number of rows that stay fresh because of ``keepsFresh``, as a multiple of ``sweepRows``. If there
+    /// are more, they are moved, and some of them may keep an expiry that is too late.
     private static let mostKept = 16
 
     /// Moves some fresh rows to their permanent tables, if there are many.
@@ -320,10 +321,10 @@ extension BatchWriter {
     ///
     /// Checks, in this order: whether the sender may write to the conversation (``recipients(of:)``); whether the
     /// client id is new; which inboxes have room for the message; for a 1:1 message, whether the sender's budget of
-    /// unread messages has room for it (``admitted(_:for:)``). A repetition (a message with a known client id, and with
-    /// the same conversation and content) gets the receipt of the first message, and is not appended again. A message
-    /// with a known client id but another conversation or content is refused with `.clientIDConflict`. A group's message
-    /// is not added to inboxes without room, but the heads of these inboxes still advance.
+    /// unread messages has room for it (``admitted(_:for:)``). A repetition is a message with a known client id and
+    /// with the same conversation and content. It gets the receipt of the first message, and is not appended again. A
+    /// message with a known client id but another conversation or content is refused with `.clientIDConflict`. A
+    /// group's message is not added to inboxes without room, but the heads of these inboxes still advance.
     ///
     /// Writes one row for the message, with the list of its recipients (`message`), one row for its client id
     /// (`client_id_fresh`), and one row for each inbox (`inbox_fresh`). ``finish()`` writes the heads of the inboxes
@@ -377,10 +378,10 @@ extension BatchWriter {
         return .appended(receipt, deliveries: deliveries)
     }
 
-    /// Returns the accounts whose inboxes get a message, and loads their inboxes. In a group, everybody but its members
-    /// is refused, and so are muted members and, while all are muted, members who are not administrators. In a 1:1
-    /// conversation, blocked senders are refused and, if the server accepts messages from contacts only, all but
-    /// contacts.
+    /// Returns the accounts whose inboxes get a message, and loads their inboxes. A group refuses senders who are not
+    /// members, and muted members. While the whole group is muted, it also refuses members who are not
+    /// administrators. A 1:1 conversation refuses blocked senders. If the server accepts messages only from contacts,
+    /// it also refuses all other senders.
     ///
     /// - Throws: `HermesError` with the refusal, before anything is written.
     mutating func recipients(of append: MessageAppend) throws -> [UserID] {
@@ -403,7 +404,7 @@ extension BatchWriter {
         }
     }
 
-    /// Who gets a message, and what the message takes from an inbox.
+    /// The recipients of a message, and the room that the message takes in an inbox.
     private struct Admission {
         /// The accounts whose inboxes advance.
         let recipients: [UserID]
@@ -413,7 +414,7 @@ extension BatchWriter {
         let weight: Int
     }
 
-    /// Finds the recipients that have room for a message. Throws if the message would reach nobody but the sender, or
+    /// Finds the recipients that have room for a message. Throws if only the sender would get a message to others, or
     /// if too many of the sender's messages are unread.
     private mutating func admitted(_ recipients: [UserID], for append: MessageAppend) throws -> Admission {
         let sender = append.sender.user
@@ -428,7 +429,7 @@ extension BatchWriter {
             effects.inboxes.refused += 1
             throw InboxBudget.isFull
         }
-        // A group's message does not count for the sender's budget of unread messages.
+        // A group's message does not count toward the sender's budget of unread messages.
         if case .direct = append.draft.conversation, let peer = recipients.first(where: { $0 != sender }) {
             let unread = self.unread[sender] + effects.unread[sender, default: 0]
             let hasRoom = try InboxBudget.leavesOthers(weight, unread: unread, of: settings.maxUnreadBytes) {
@@ -443,7 +444,8 @@ extension BatchWriter {
         return Admission(recipients: recipients, taking: taking, source: source, weight: weight)
     }
 
-    /// Collects in ``deliveryBytes`` who gets a message under which seq, for the message's row.
+    /// Writes the list of recipients, with the seq of the message in each recipient's inbox, to ``deliveryBytes``.
+    /// The message's row stores this list.
     ///
     /// - Returns: the seq that the message has in the sender's inbox; 0 if the sender is no recipient.
     private mutating func listDeliveries(to admission: Admission, from sender: UserID) -> UInt64 {
@@ -494,7 +496,7 @@ extension BatchWriter {
 
     /// Inserts the message's row under this key or, if the key is taken, under another one.
     ///
-    /// - Returns: the key; nil if the message's id exists, or no key is left.
+    /// - Returns: the key; nil if the message's id already exists, or if no key is left.
     private func insert(_ append: MessageAppend, preferring first: Int64, at place: Place) throws -> Int64? {
         if try insert(append, key: first, at: place) { return first }
         guard let free = try freeKey(for: append.id), try insert(append, key: free, at: place) else { return nil }

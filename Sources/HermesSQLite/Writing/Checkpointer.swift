@@ -5,7 +5,7 @@ internal import GRDB
 import HermesCore
 import Synchronization
 
-/// Writes the log back into the database file, on a connection and thread of its own, while commits continue.
+/// Writes the log back into the database file while commits continue. It has its own connection and thread.
 ///
 /// SQLite alone would do this inside a commit, which would then wait for the disk twice. SQLite begins the log anew
 /// only after the whole log was written back. Each pass writes back the pages that commits have added since the last
@@ -18,7 +18,7 @@ final class Checkpointer: Sendable {
     private let clock: any TimeSource
     /// The number of pages at which the log is written back.
     let start: Atomic<Int>
-    /// The log's pages after the last commit.
+    /// The number of the log's pages after the last commit.
     private let pages = Atomic(0)
     /// After an attempt that did not write back the whole log: the number of the log's pages at which to try again.
     private let again = Atomic(0)
@@ -47,7 +47,7 @@ final class Checkpointer: Sendable {
         log.committed.observe { [weak self] in self?.committed($0) }
     }
 
-    /// The log's pages after the last commit.
+    /// The number of the log's pages after the last commit.
     var logPages: Int { pages.load(ordering: .relaxed) }
 
     /// Called on the writer's thread after each commit.
@@ -87,8 +87,8 @@ final class Checkpointer: Sendable {
 
     /// Writes back the log, including the pages that commits add meanwhile.
     ///
-    /// - Returns: the pages left, and the time of the last pass. That pass waited for the disk twice. Writing back the
-    ///   rest also waits twice.
+    /// - Returns: the number of pages that are left, and the time of the last pass. That pass waited for the disk
+    ///   twice. Writing back the rest also waits twice.
     private func passes(_ db: Database) throws -> (pages: Int, time: Duration) {
         var left = Int.max
         var time = Duration.zero

@@ -4,7 +4,8 @@
 import HermesCore
 import Synchronization
 
-/// What a transaction on inboxes changes in the store's counts and caches. The changes are made only if it commits.
+/// The changes that a transaction on inboxes makes to the store's counts and caches. They are made only if the
+/// transaction commits.
 struct CommitEffects {
     /// The changes of each account's unread bytes.
     var unread: [UserID: Int] = [:]

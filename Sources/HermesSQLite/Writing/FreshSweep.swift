@@ -25,11 +25,11 @@ struct FreshSweep {
 
     var isDone: Bool { left.isEmpty }
 
-    /// The place that the sweep has reached in the first of the remaining tables; nil: no table remains.
+    /// The place that the sweep has reached in the first of the remaining tables; nil if no table remains.
     var place: FreshTables.Place? { left.first?.place }
 
-    /// Returns the part of a ``TimeSlice`` for operations: all of it if there is no sweep. The rest is for the sweep. A
-    /// sweep that is far behind gets more time, so that it always ends.
+    /// Returns the part of a ``TimeSlice`` for operations: all of it if there is no sweep. The rest is for the sweep.
+    /// A late sweep gets more time, so that it always ends.
     static func share(of time: TimeSlice, beside sweep: FreshSweep?, isLate: Bool) -> Duration {
         sweep == nil ? time.duration : time.duration / (isLate ? 4 : 2)
     }

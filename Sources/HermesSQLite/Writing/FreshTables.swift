@@ -3,7 +3,7 @@
 
 internal import GRDB
 
-/// Two tables that act as one: commits write to the small fresh one, from which rows move to the permanent one.
+/// Two tables that act as one. Commits write to the small fresh table, from which rows move to the permanent table.
 struct FreshTables {
     /// The second column of the primary key: a number, or a text.
     enum Key: Equatable {
@@ -53,8 +53,8 @@ struct FreshTables {
 
     var deleteSQL: String { "DELETE FROM \(fresh) WHERE \(range)" }
 
-    /// A settled row has the same key as a fresh row only if one of the two is damaged. Keys count up, so the settled
-    /// row is the damaged one, and the fresh row replaces it.
+    /// A settled row has the same key as a fresh row only if one of the two is damaged. Keys only increase, so the
+    /// settled row is the damaged one, and the fresh row replaces it.
     private var copySQL: String { "INSERT OR REPLACE INTO \(settled) SELECT * FROM \(fresh)" }
 
     private var range: String { "(\(owner), \(key)) > (?1, ?2) AND (\(owner), \(key)) <= (?3, ?4)" }

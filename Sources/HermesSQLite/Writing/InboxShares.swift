@@ -41,9 +41,9 @@ struct InboxShares: Equatable {
         if table.values[index].entries <= 0 { table.remove(at: index) }
     }
 
-    /// The number of the group that a source belongs to; nil: none. The source is in its present form
-    /// (``EntrySource/numbers``) or in the form of older versions, which stored a group's messages without the member,
-    /// as the negative number of the group.
+    /// The number of the group that a source belongs to; nil if it belongs to none. The source is in its present form
+    /// (``EntrySource/numbers``) or in the form of older versions, which stored a group's messages without the
+    /// member, as the negative number of the group.
     private static func group(of source: Int64) -> Int64? {
         guard source < 0 else { return nil }
         let number = source.magnitude >> 32

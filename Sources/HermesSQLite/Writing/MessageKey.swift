@@ -4,7 +4,7 @@
 import HermesCore
 
 /// The primary key of a message's row. It is the upper half of the message's id, which begins with the time. If other
-/// ids have the same upper half, it is one of the next few numbers.
+/// ids have the same upper half, the key is one of the next few numbers.
 enum MessageKey {
     /// The largest difference between a key and the upper half of its message's id. All ids of one generator have
     /// different upper halves, but ids of two generators in the same millisecond may share one.

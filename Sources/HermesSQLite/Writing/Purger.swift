@@ -92,7 +92,7 @@ struct Purger {
         let messages = try MessageReleaser(db: db, settings: settings, now: now, correction: correction)
         // A due message has no references left, whatever number its row has.
         for (key, count) in released + due.map({ (key: $0, value: Int64.max) }) {
-            // A damaged message can be skipped, because it is read before anything of it is written.
+            // A damaged message can be skipped, because it is read before any change to it is written.
             try damage.skipping("message \(key)") { try messages.release(key, references: count) }
         }
         count(due.count)
@@ -178,7 +178,7 @@ struct Purger {
     private mutating func deleteExpiredMessages() throws {
         let query = try PreparedStatement(db, Query.expiredMessages)
         query.bind(now, at: 1)
-        // Without its sender a message could not be released, and would be found again by each step.
+        // Without its sender, a message could not be released, and would be found again by each step.
         let found = try damage.list(
             query,
             limit: remaining,
@@ -257,8 +257,9 @@ struct Purger {
         }
     }
 
-    /// Deletes the conversations of dissolved groups that have no messages any more. The keys of messages follow the
-    /// time, so a conversation has none if the oldest message of all is newer than the group's dissolution.
+    /// Deletes each conversation of a dissolved group when the conversation has no messages left. The keys of
+    /// messages increase with time. So a conversation has no messages if the oldest message of all is newer than the
+    /// group's dissolution.
     private mutating func deleteGoneConversations() throws {
         let oldest = try PreparedStatement(db, Query.oldestMessage).first { $0.isNull(0) ? Int64.max : $0.integer(0) }
         let gone = try PreparedStatement(db, Query.goneConversations)
@@ -312,7 +313,7 @@ struct Purger {
     private mutating func dueMessages() throws -> [Int64] {
         let query = try PreparedStatement(db, Query.dueMessages)
         query.bind(now, at: 1)
-        // Without its sender a message could not be released, and would be found again by each step.
+        // Without its sender, a message could not be released, and would be found again by each step.
         let found = try damage.list(
             query,
             limit: remaining,
@@ -330,7 +331,7 @@ struct Purger {
 }
 
 extension WriterCache.Inbox {
-    /// Makes the inbox as it is after a purge, so that its entries need not be counted again.
+    /// Applies the changes of a purge to the cached inbox, so that its entries need not be counted again.
     ///
     /// - Parameter oldest: the seq of its oldest entry.
     mutating func remove(_ removal: InboxRemoval, oldest: UInt64) {

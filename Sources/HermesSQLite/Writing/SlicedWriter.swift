@@ -11,7 +11,7 @@ protocol SlicedWriter {
     var hasTime: Bool { get }
     /// Whether the transaction already writes enough, even if it has time left.
     var isFull: Bool { get }
-    /// The outcome of an operation that met a damaged row.
+    /// The outcome of an operation that found a damaged row.
     static var refusedForDamage: Outcome { get }
 
     mutating func apply(_ operation: Operation) throws -> Outcome
@@ -25,7 +25,7 @@ extension SlicedWriter {
     /// - Parameters:
     ///   - next: gives the next operation (`MessageStore.commit(taking:now:)`).
     ///   - slice: the usual time of a transaction.
-    ///   - isAwaited: whether other changes wait for the writer; then a transaction that has used its time ends.
+    ///   - isAwaited: whether other changes wait for the writer. If so, a transaction that has used its time ends.
     ///   - operations: gets each operation before it is applied, so that it can be applied again if it fails.
     mutating func apply(
         taking next: (_ isLong: Bool) -> Operation?,

@@ -53,7 +53,7 @@ struct Statements {
             """
         static let selectContact = "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND wants = 1"
         static let selectBlock = "SELECT 1 FROM contact WHERE owner = ? AND peer = ? AND blocks = 1"
-        /// The last seq of an inbox up to a bound; 0: none.
+        /// The last seq of an inbox up to a bound; 0 if there is none.
         static let selectLast = """
             SELECT max(coalesce((SELECT max(seq) FROM inbox WHERE user = ?1 AND seq <= ?2), 0), \
             coalesce((SELECT max(seq) FROM inbox_fresh WHERE user = ?1 AND seq <= ?2), 0))
@@ -84,7 +84,7 @@ struct Statements {
         static let updateConversation = """
             UPDATE conversation SET last_seq = ?, last_at = ?, quiet_a = ?, quiet_b = ? WHERE id = ?
             """
-        /// The SQL for what ``RecentSeqs/insert(_:)`` does. In SQLite, a shift by 64 bits or more gives 0.
+        /// The SQL that does the same as ``RecentSeqs/insert(_:)``. In SQLite, a shift by 64 bits or more gives 0.
         static let noteOwn = """
             UPDATE group_member SET own = (own << (?1 - own_seq)) | 1, own_seq = ?1 WHERE group_id = ?2 AND user = ?3
             """

@@ -7,14 +7,14 @@ import HermesCore
 /// waits long for another client's data.
 struct TimeSlice {
     /// The time of a transaction that can leave work to the next one. Writing its pages to the log takes some 0.1 ms
-    /// more. A message waits for the running transaction and then for its own. A message that answers it waits again in
-    /// the same way.
+    /// more. A message waits for the running transaction and then for its own transaction. A reply to this message
+    /// waits in the same way.
     static let duration = Duration.milliseconds(5)
     /// The time of such a transaction if each commit waits for the disk. Waiting for the disk takes about as long as
     /// the work, or longer.
     static let durationWithSync = Duration.milliseconds(20)
-    /// The longest time of a transaction for which only the clients that keep it busy wait. More rows then share the
-    /// cost of the transaction and of common pages.
+    /// The longest time of a transaction if only the clients that keep the transaction busy wait for it. More rows
+    /// then share the cost of the transaction and of common pages.
     static let longest = Duration.milliseconds(20)
 
     private(set) var duration: Duration

@@ -41,7 +41,8 @@ final class UnreadLedger: Sendable {
     }
 }
 
-/// Counts the entries of all inboxes, with memory for each sender only. A long count shows its progress in the log.
+/// Counts the entries of all inboxes. The count needs memory only for each sender. A long count shows its progress in
+/// the log.
 private struct UnreadCount {
     let damage: Damage
     let logger: Logger
@@ -54,7 +55,7 @@ private struct UnreadCount {
     private static let reportInterval = Duration.seconds(5)
     /// The number of entries after which the time is checked.
     private static let rowsPerCheck = 1 << 16
-    /// The most senders whose damaged entries are reported.
+    /// The largest number of senders whose damaged entries are reported.
     private static let maxReported = 10_000
 
     init(damage: Damage, logger: Logger) {
@@ -63,7 +64,7 @@ private struct UnreadCount {
     }
 
     mutating func add(_ table: String, in db: Database) throws {
-        /// The number of damaged weights by sender; 0: the entries without a sender.
+        /// The number of damaged weights by sender; the key 0 stands for entries without a sender.
         var damaged: [Int64: Int] = [:]
         /// The numbers that cannot be senders.
         var strangers: Set<Int64> = []

@@ -12,12 +12,13 @@ struct WriterCache {
         var head: UInt64
         var oldest: UInt64
         var acknowledged: UInt64
-        /// Whether the inbox's owner blocks any accounts. Which accounts these are is looked up when it matters.
+        /// Whether the inbox's owner blocks any accounts. The blocked accounts are read from the database when they
+        /// matter.
         var blocksSomebody = false
         /// The entries that wait in the inbox.
         var use = Holding()
-        /// The use by source; nil: it was not counted yet, because no share was needed
-        /// (``InboxBudget/needsShare(_:of:adding:)``), or because it took too much memory.
+        /// The use by source; nil if it is not counted. It is counted only when a share is needed
+        /// (``InboxBudget/needsShare(_:of:adding:)``), and forgotten if it takes too much memory.
         var shares: InboxShares?
         var isDirty = false
     }
@@ -25,7 +26,7 @@ struct WriterCache {
     struct Conversation {
         let key: Int64
         var lastSeq: UInt64
-        /// When the last message was sent; nil: unknown.
+        /// The time when the last message was sent; nil if it is unknown.
         var lastAt: Timestamp?
         /// The messages that do not count as unread for the account with the lower id: its own messages, and recalled
         /// ones. For a group: the recalled messages.
@@ -64,7 +65,7 @@ struct WriterCache {
 
     /// An upper bound of the number of fresh entries.
     var freshEntries = 0
-    /// The running sweep, which starts when there are many fresh entries; nil: none.
+    /// The running sweep, which starts when there are many fresh entries; nil if there is none.
     var sweep: FreshSweep?
 
     /// The largest number of entries of each kind, which bounds memory to some 30 MB.
@@ -74,8 +75,8 @@ struct WriterCache {
     /// The largest size of the shares of all inboxes, which bounds their memory to some 30 MB.
     static let maxSharesSize = 1_000_000
 
-    /// If there are too many entries of a kind, forgets every second one. The next commits then need not read all of
-    /// them again.
+    /// If there are too many entries of a kind, forgets every second one. The next commits then still find the other
+    /// entries.
     mutating func trim() {
         if inboxes.count > Self.maxEntries {
             inboxes.halve()
@@ -121,8 +122,8 @@ struct WriterCache {
     /// The size of the shares of a cached inbox.
     private func size(at index: Dictionary<UserID, Inbox>.Index) -> Int { inboxes.values[index].shares?.size ?? 0 }
 
-    /// If the shares take too much room, forgets the largest ones, until a tenth of the room is free. So it is long
-    /// before this is needed again.
+    /// If the shares take too much room, forgets the largest ones, until a tenth of the room is free. So this is not
+    /// needed again for a long time.
     private mutating func trimShares() {
         guard sharesSize > Self.maxSharesSize else { return }
         var sizes = inboxes.compactMap { user, inbox in inbox.shares.map { (user: user, size: $0.size) } }

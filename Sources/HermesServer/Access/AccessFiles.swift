@@ -8,7 +8,7 @@ import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// Reads the files that grant access, topic rules and token keys, at start and on SIGHUP. Topic rules are also read
+/// Reads the topic rules and the token keys from their files at the start and on SIGHUP. Topic rules are also read
 /// again after their file has changed and has then stayed the same for one ``interval``. A rule file that has become
 /// empty is read again only on SIGHUP, because editors and shells empty a file before they write it.
 final class AccessFiles: Service, Sendable {
@@ -23,7 +23,7 @@ final class AccessFiles: Service, Sendable {
 
     /// Reads the files.
     ///
-    /// - Throws: the error in one of the files, and the setting that names the file.
+    /// - Throws: an error that names the unusable file and its setting.
     init(_ settings: AccessSettings, logger: Logger) throws(ServerFailure) {
         self.settings = settings
         self.logger = logger
@@ -121,8 +121,8 @@ struct FileWatch {
     }
     /// The properties that the file had at the last check.
     private var seen: FileStamp?
-    /// The properties for which ``isDue(_:)`` last returned true. If that version of the file could not be read, it is
-    /// not due again.
+    /// The properties for which ``isDue(_:)`` last returned true. This version of the file is not read again, even if
+    /// reading it failed.
     private var judged: FileStamp?
 
     init(read: FileStamp?) {
@@ -131,8 +131,8 @@ struct FileWatch {
     }
 
     /// Whether to read the file now. `stamp` holds the present properties of the file; nil means that there is no file.
-    /// A file that is missing or empty, or that has changed since the last check, is assumed to be in the middle of its
-    /// replacement.
+    /// If the file is missing or empty, or has changed since the last check, somebody is probably replacing it, so it
+    /// is not read yet.
     mutating func isDue(_ stamp: FileStamp?) -> Bool {
         defer { seen = stamp }
         guard let stamp, stamp == seen, stamp != read, stamp != judged, !stamp.isEmpty else { return false }
@@ -141,7 +141,7 @@ struct FileWatch {
     }
 }
 
-/// The properties that change with a file.
+/// The properties that show whether a file has changed.
 struct FileStamp: Equatable {
     let modified: Date?
     let size: UInt64?
@@ -155,7 +155,8 @@ struct FileStamp: Equatable {
         self.number = number
     }
 
-    /// Reads the properties of the file behind all symbolic links, because a link may be switched to another file.
+    /// Follows all symbolic links and reads the properties of their target, because a link may be switched to another
+    /// file.
     init?(_ path: String) {
         // This is false for a link whose target does not exist.
         guard FileManager.default.fileExists(atPath: path) else { return nil }

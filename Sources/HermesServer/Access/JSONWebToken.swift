@@ -22,8 +22,8 @@ struct JSONWebToken: Sendable {
     let signed: Data
     let signature: Data
 
-    /// Whether a text has the form of a token: three parts, the first of which is the base64url of a text that begins
-    /// with `{"`.
+    /// Whether a text has the form of a token. A token has three parts. The first part is the base64url of a text
+    /// that begins with `{"`.
     static func hasForm(_ text: String) -> Bool {
         text.hasPrefix("eyJ") && text.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: ".") ? 1 : 0) } == 2
     }

@@ -13,7 +13,7 @@ final class JWTVerifier: TokenVerifier {
     private let settings: AccessSettings.Tokens
     private let keys: Mutex<TokenKeys>
 
-    /// Reads the keys. Throws if no token could be valid.
+    /// Reads the keys. Throws if no key fits an allowed algorithm, because then no token could be valid.
     init(_ settings: AccessSettings.Tokens) throws {
         self.settings = settings
         keys = Mutex(try Self.load(settings))

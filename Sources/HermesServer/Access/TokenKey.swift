@@ -37,13 +37,13 @@ enum TokenKey: Sendable {
                 padding: .insecurePKCS1v1_5
             )
         case .p256(let key):
-            // Data whose length is not 64 bytes is not a signature.
+            // Every signature has 64 bytes.
             (try? P256.Signing.ECDSASignature(rawRepresentation: signature))
                 .map { key.isValidSignature($0, for: signed) } ?? false
         }
     }
 
-    /// Reads the key in a PEM block, which is a public key or a certificate with a public key.
+    /// Reads the key from a PEM block. The block is a public key, or a certificate with a public key.
     ///
     /// - Returns: nil if the block holds no key for RS256 or ES256.
     init?(pem: String) {

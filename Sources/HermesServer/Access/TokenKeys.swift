@@ -19,9 +19,9 @@ struct TokenKeys: Sendable {
         let description: String
     }
 
-    /// The largest file, in bytes.
+    /// The largest size of the file, in bytes.
     static let maxBytes = 1 << 20
-    /// The shortest secret (RFC 7518, section 3.2), in bytes.
+    /// The smallest length of a secret, in bytes (RFC 7518, section 3.2).
     static let minSecretBytes = 32
     /// The largest number of keys.
     static let maxKeys = 100

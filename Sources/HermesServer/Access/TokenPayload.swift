@@ -30,7 +30,8 @@ struct TokenPayload: Decodable, Sendable {
         case issuer = "iss"
         case publish = "hermes.publish"
         case subscribe = "hermes.subscribe"
-        /// A claim that Hermes does not define: an issuer that nests the claims above in it meant to restrict the token.
+        /// A claim that Hermes does not define. An issuer that nests the claims above in this claim means to restrict
+        /// the token, so the token is refused.
         case nested = "hermes"
     }
 

@@ -4,14 +4,13 @@
 import Crypto
 import Foundation
 
-/// Distinguishes a secret from a public key in an unsupported form. A public key is not secret: if one were used as the
-/// secret of HS256, everybody could sign tokens.
+/// Distinguishes a secret from a public key in an unsupported form. A public key is not secret. If a public key were
+/// used as the secret of HS256, everybody could sign tokens.
 ///
-/// A random secret is never mistaken for a key, in whatever form it is written. The modulus of a key looks random, so
-/// it is recognized only if a name (such as `modulus`) or `00:` precedes it.
+/// A random secret is never mistaken for a key, whether the secret is binary, hexadecimal or base64. The modulus of a
+/// key looks random, so it is recognized only if a name (such as `modulus`) or `00:` precedes it.
 enum TokenSecret {
-    /// If the bytes look like something other than a secret, returns a description for people; nil if they may be a
-    /// secret.
+    /// If the bytes do not look like a secret, returns a description of them for people; nil if they may be a secret.
     static func mistake(in bytes: Data) -> String? {
         if isDER(bytes) { return "a key in DER; write it as PEM: openssl pkey -pubin -inform DER -in FILE" }
         let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
@@ -37,13 +36,13 @@ enum TokenSecret {
     private static func mistake(in text: String) -> String? {
         if let inner = hex(text) {
             if let kind = kind(of: inner) { return "\(kind) in hexadecimal digits" }
-            // openssl prints a modulus like this: the leading zero byte says that the number is not negative.
+            // openssl prints a modulus in this form. The leading zero byte shows that the number is not negative.
             if text.hasPrefix("00:"), isModulus(inner.dropFirst()) { return "the modulus of a key" }
         } else if let inner = base64(text[...].utf8), let kind = kind(of: inner) {
             return "\(kind) in base64 without the lines of PEM around it"
         }
-        // This is the base64 of the beginning of a DER SEQUENCE of more than 255 bytes whose first element is a
-        // SEQUENCE or an INTEGER. The rest may be damaged.
+        // The text begins like the base64 of a DER SEQUENCE. That SEQUENCE has more than 255 bytes, and its first
+        // element is a SEQUENCE or an INTEGER. The rest may be damaged.
         if text.hasPrefix("MII"), let start = base64(text.prefix(8).utf8), start.count == 6,
             [0x02, 0x30].contains(start[4])
         {
@@ -60,7 +59,7 @@ enum TokenSecret {
         return nil
     }
 
-    /// Whether the text is a name of the kind that precedes the value of a key, such as `modulus`.
+    /// Whether the text is a name that may precede the value of a key, such as `modulus`.
     private static func isName(_ text: Substring) -> Bool {
         let text = text.drop { $0 == "\"" || $0 == "'" }.prefix { $0 != "\"" && $0 != "'" }
         if text == "n" { return true }

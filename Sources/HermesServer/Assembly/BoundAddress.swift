@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A listener that is open.
+/// The address of an open listener.
 package struct BoundAddress: Sendable, Hashable, CustomStringConvertible {
     /// The listener's name in the configuration.
     package let name: String

@@ -9,7 +9,8 @@ import Synchronization
 /// shutdown yet. From ``ready()`` on, only the service group handles the two signals. SIGHUP never ends the process; a
 /// SIGHUP during the start is remembered.
 ///
-/// State: one atomic flag. `Sendable` is unchecked, because the sources are created once and only kept alive.
+/// State: one atomic flag. `Sendable` is unchecked, because the sources are never used after their creation. They are
+/// only kept alive.
 package final class EarlySignals: @unchecked Sendable {
     private final class Flag: Sendable {
         let isSet = Atomic(false)
@@ -17,8 +18,8 @@ package final class EarlySignals: @unchecked Sendable {
 
     private let isReady = Flag()
     private let sources: [any DispatchSourceSignal]
-    /// Yields one element for all SIGHUPs that have arrived since the previous element was taken or, for the first
-    /// element, since this object was created. Only one reader may use this stream.
+    /// Yields an element after each SIGHUP that arrives after the creation of this object. SIGHUPs share one element
+    /// if they arrive before the reader takes it. Only one reader may use this stream.
     package let hangups: AsyncStream<Void>
 
     /// - Parameter log: gets the name of the signal that ends the process.

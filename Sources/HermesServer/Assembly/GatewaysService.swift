@@ -38,8 +38,8 @@ struct GatewaysService: Service {
         return (listeners, webSockets)
     }
 
-    /// Starts the enabled listeners of one protocol, which share a gateway. Only a listener that forbids anonymous
-    /// access although the server allows it gets a gateway of its own.
+    /// Starts the enabled listeners of one protocol, which share a gateway. There is one exception: a listener has
+    /// its own gateway if it forbids anonymous access and the server allows anonymous access.
     private static func listen<G: Gateway>(
         _ type: G.Type,
         _ environment: GatewayEnvironment,

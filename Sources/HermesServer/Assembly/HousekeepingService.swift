@@ -8,8 +8,8 @@ import ServiceLifecycle
 
 /// Deletes delivered or expired entries, a few at a time.
 struct HousekeepingService: Service {
-    /// The time between two rounds. It is short because recent entries are cheap to delete, and because each round
-    /// deletes a bounded number of entries and must keep up under load.
+    /// The time between two rounds. It is short because recent entries are cheap to delete. Besides, each round
+    /// deletes a bounded number of entries, so only frequent rounds keep up under load.
     private static let interval = Duration.seconds(1)
 
     let messenger: Messenger
@@ -37,7 +37,7 @@ struct HousekeepingService: Service {
         }
     }
 
-    /// Logs a failure: for each text at most one line a minute, because every round fails while the disk is full.
+    /// Logs a failure. Each text is logged at most once a minute, because every round fails while the disk is full.
     private func report(_ problem: String, _ throttle: LineThrottle) {
         guard let skipped = throttle.skipped(problem, now: messenger.time.uptime()) else { return }
         var metadata: Logger.Metadata = ["error": "\(problem)"]

@@ -18,7 +18,7 @@ struct OpenStore: Sendable {
     let webhooks: any WebhookStore
     /// Writes everything back and releases the data directory.
     let close: @Sendable () throws -> Void
-    /// Tries a write, and reports what prevents it.
+    /// Tries a write, and reports the reason why it failed; nil if it succeeded.
     let tryWrite: Readiness.Probe
     /// The file of the database; nil if the store is in memory.
     let file: DatabaseFile?
@@ -61,7 +61,7 @@ struct OpenStore: Sendable {
             let store = memory ?? MemoryStore(settings: kept)
             return OpenStore(store)
         case .sqlite:
-            // Created now, so that the metric is shown before the first damaged row.
+            // The counter is created now, so that the metric is shown before the first damaged row.
             let damagedRows = Counter(label: "hermes_store_damaged_rows_total")
             do throws(StoreOpenError) {
                 let store = try SQLiteStore.open(

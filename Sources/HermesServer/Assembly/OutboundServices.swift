@@ -21,7 +21,7 @@ struct OutboundServices: Service {
 
     /// Reads the keys, and connects to the core's events.
     ///
-    /// - Throws: the error in the configuration, and the setting with the error.
+    /// - Throws: an error that names the unusable setting.
     static func start(
         _ settings: ServerSettings,
         messenger: Messenger,
@@ -128,7 +128,7 @@ struct OutboundServices: Service {
         }
         if let webPush = settings.webPush {
             let (file, setting) = (webPush.privateKeyFile, "push.webPush.privateKeyFile")
-            // The names stay when the key is read again.
+            // The cache of resolved names is kept when the key is read again.
             let names = PublicNames(time: time)
             services.webPush = try await ReloadableSender(file: file, setting: setting) {
                 () async throws(PushConfigurationError) in
@@ -203,8 +203,8 @@ struct OutboundServices: Service {
     func close() async { await http?.shutdown() }
 }
 
-/// Counts the answers of push services, and logs refusals and retries: for each service and kind, at most one line a
-/// minute, because any account can cause any number of refusals.
+/// Counts the answers of push services, and logs refusals and retries. The log gets at most one line a minute for
+/// each service and kind, because any account can cause any number of refusals.
 final class PushMetrics: Sendable {
     private let logger: Logger
     private let time: any TimeSource

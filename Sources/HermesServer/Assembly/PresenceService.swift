@@ -19,7 +19,8 @@ struct PresenceService: Service {
                 try? await Task.sleep(for: isWaiting ? DeviceRegistry.lateInterval : Self.interval)
             }
         }
-        // At a graceful stop, the service of the webhooks stops after this one, so it still stores what it is told now.
+        // At a graceful stop, the webhooks' service stops after this service, so it still stores the events that it
+        // gets now.
         devices.tellObservers()
     }
 }

@@ -15,7 +15,7 @@ struct ReloadService: Service {
     let settingsFile: SettingsFile?
     /// The SIGHUPs, including those that arrived during the start (see ``EarlySignals``).
     let hangups: AsyncStream<Void>
-    /// Tells the service manager when the files are read; nil if nobody is told.
+    /// Tells the service manager when the files are read; nil if there is nobody to tell.
     var health: HealthState?
 
     func run() async throws {
@@ -77,7 +77,7 @@ package struct ServerCertificates: Sendable {
         return all
     }
 
-    /// The ends of the certificates' validity, in seconds since 1970, by the names of their listeners.
+    /// The times when the certificates expire, in seconds since 1970, by the names of their listeners.
     var expiries: [(name: String, expiry: Int)] {
         all.compactMap { name, certificate in certificate.certificateExpiry.map { (name: name, expiry: $0) } }
     }

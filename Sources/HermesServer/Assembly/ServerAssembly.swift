@@ -11,8 +11,8 @@ import ServiceLifecycle
 import Synchronization
 import UnixSignals
 
-/// A server assembled from its settings. Everything that can fail at the start has been opened. The gateways' listeners
-/// already serve clients; the other services start in ``run(signals:stop:ready:)``.
+/// A server that was assembled from its settings. Its files and ports are already open, and the gateways' listeners
+/// already serve clients. The other services start in ``run(signals:settingsFile:stop:ready:)``.
 package final class ServerAssembly: Sendable {
     package let settings: ServerSettings
     package let messenger: Messenger
@@ -128,8 +128,8 @@ package final class ServerAssembly: Sendable {
         self.logger = logger
     }
 
-    /// Opens the HTTP port, which reports the progress of the start, and then the data directory. Then it builds the
-    /// core and opens the listeners. If a step fails, it closes what it has opened.
+    /// Opens the HTTP port, which reports the progress of the start. Then opens the data directory, builds the core
+    /// and opens the listeners. If a step fails, closes everything that was opened.
     ///
     /// - Parameters:
     ///   - settings: the configuration.
@@ -458,7 +458,7 @@ package final class ServerAssembly: Sendable {
                 logger: logger
             )
         } catch SocketAddressError.unixDomainSocketPathTooLong {
-            // The warnings about the settings have said so.
+            // A warning about the settings has already reported this.
             return nil
         } catch {
             // The server works without a control socket. But "hermes user" can then only say that the directory is in

@@ -42,7 +42,7 @@ extension ServerFailure {
         return ServerFailure(.addressUnavailable, "cannot listen on \(place) for \(name): \(detail)")
     }
 
-    /// Returns a short text for an error of a socket. The descriptions of NIO and the system are long.
+    /// Returns a short text for a socket error, because the descriptions that NIO and the system give are long.
     private static func words(_ error: any Error) -> String {
         switch error {
         case let error as IOError: String(cString: strerror(error.errnoCode))

@@ -21,13 +21,13 @@ import Darwin
 /// object of this type, and the server sends nothing. A message that cannot be sent never stops the server; the first
 /// such failure is logged.
 ///
-/// State: one atomic flag. Each message has a socket of its own, because there are few messages.
+/// State: one atomic flag. Each message uses a new socket, because there are few messages.
 final class ServiceManager: Sendable {
     /// The environment variable with the address of the socket.
     static let variable = "NOTIFY_SOCKET"
 
-    /// The time that each message about the start requests. systemd ends a start that takes longer than its own limit,
-    /// unless such a message arrives before the requested time is over.
+    /// The time by which each message about the start extends systemd's limit for the start. systemd ends the server
+    /// if this time passes without another such message.
     static let startExtension = Duration.seconds(120)
 
     /// The number of attempts to send a message while the queue of the manager's socket is full, and the pause between
@@ -49,7 +49,7 @@ final class ServiceManager: Sendable {
 
     /// The server is starting, and is not stuck.
     ///
-    /// - Parameter status: the present step, for people; nil: the same as before.
+    /// - Parameter status: the present step, for people; nil if the step has not changed.
     func starting(_ status: String?) {
         let microseconds = Self.startExtension.components.seconds * 1_000_000
         send((status.map { ["STATUS=\($0)"] } ?? []) + ["EXTEND_TIMEOUT_USEC=\(microseconds)"])
@@ -60,7 +60,7 @@ final class ServiceManager: Sendable {
 
     /// The server begins to read its files again. ``ready()`` follows.
     func reloading() {
-        // The clock of NIO is the one that systemd expects: CLOCK_MONOTONIC.
+        // NIO's clock is CLOCK_MONOTONIC, which systemd expects.
         let microseconds = NIODeadline.now().uptimeNanoseconds / 1_000
         send(["RELOADING=1", "MONOTONIC_USEC=\(microseconds)", "STATUS=reading certificates, rules and keys again"])
     }
@@ -80,7 +80,7 @@ final class ServiceManager: Sendable {
 
     /// Sends one datagram.
     ///
-    /// - Returns: what prevented it; nil if it was sent.
+    /// - Returns: the reason why it was not sent; nil if it was sent.
     private func failure(sending text: String) -> String? {
         guard path.hasPrefix("/") || path.hasPrefix("@") else { return "\(Self.variable) names no Unix socket" }
         var address = sockaddr_un()
@@ -91,7 +91,7 @@ final class ServiceManager: Sendable {
         let room = MemoryLayout.size(ofValue: address.sun_path)
         guard bytes.count < room else { return "the path is longer than \(room - 1) bytes" }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-        // Every byte of an abstract name counts, so its length has no zero byte at the end.
+        // Every byte of an abstract name counts, so the length includes no zero byte at the end.
         let size = MemoryLayout<sockaddr_un>.size - room + bytes.count + (isAbstract ? 0 : 1)
         #if canImport(Glibc)
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)

@@ -5,8 +5,8 @@ import Foundation
 import HermesCore
 import HermesGateways
 
-/// The settings file as it was at the start. The server reads settings only at its start. If the file has changed, the
-/// server says so on SIGHUP, because an operator may expect that it reads the settings again.
+/// The settings file as it was at the start. The server reads settings only at its start. If the file has changed,
+/// the server logs this on SIGHUP, because an operator may expect SIGHUP to apply the new settings.
 package struct SettingsFile: Sendable {
     package let path: String
     /// The hash of the contents. The contents are not kept, because a settings file may contain secrets.
@@ -17,7 +17,7 @@ package struct SettingsFile: Sendable {
         hash = Self.hash(path)
     }
 
-    /// Whether the file has other contents than at the start.
+    /// Whether the contents of the file have changed since the start.
     package var hasChanged: Bool { Self.hash(path) != hash }
 
     /// Returns the hash of the whole file; nil if the file cannot be read. The hash of a `Data` may cover only a part

@@ -15,7 +15,7 @@ final class StartProgress: Sendable {
         let begunAt: Duration
     }
 
-    /// The shortest time of a step that is logged.
+    /// A step is logged if it takes at least this long.
     private static let long = Duration.seconds(1)
 
     private let health: HealthState

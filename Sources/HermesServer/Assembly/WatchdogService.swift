@@ -8,13 +8,13 @@ import ServiceLifecycle
 /// Ends the process if it was told to stop and does not end in time. Nothing is lost, because everything that was
 /// acknowledged is already committed.
 struct WatchdogService: Service {
-    /// The time that the process gets to stop, counted from the request to stop.
+    /// The time within which the process must end, counted from the request to stop.
     let patience: Duration
     let logger: Logger
 
     func run() async throws {
         try? await gracefulShutdown()
-        // The timer has a thread of its own, because Swift's thread pool may be what hangs.
+        // The timer has a thread of its own, because Swift's thread pool may be blocked.
         Thread.detachNewThread { [patience, logger] in
             Thread.sleep(forTimeInterval: patience / .seconds(1))
             logger.critical("did not stop in time; ending now", metadata: ["after": "\(patience)"])

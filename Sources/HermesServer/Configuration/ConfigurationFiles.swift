@@ -22,7 +22,8 @@ enum ConfigurationFiles {
         return await problems + OutboundServices.problems(of: settings)
     }
 
-    /// Returns what is wrong with the dates of certificates and revocation lists. The server uses them nevertheless.
+    /// Returns the problems with the dates of certificates and revocation lists. The server uses these files
+    /// nevertheless.
     ///
     /// - Parameter now: the present time in seconds since 1970.
     static func warnings(
@@ -46,7 +47,7 @@ enum ConfigurationFiles {
 
     // MARK: TLS
 
-    /// Returns the problems of the single files: a file is missing, unreadable, empty or damaged.
+    /// Returns the problems with the single files, which may be missing, unreadable, empty or damaged.
     static func fileProblems(of tls: TLSSettings, _ name: String) -> [String] {
         let prefix = "listeners.\(name).tls"
         var problems: [String?] = [
@@ -109,7 +110,7 @@ enum ConfigurationFiles {
         "\(key): \"\(AbsolutePath.of(path))\" cannot be read: \(error)"
     }
 
-    /// Returns the problem with a path that does not lead to a file with contents; nil if there is none.
+    /// Returns the reason why a path does not lead to a file with contents; nil if it does.
     private static func obstacle(_ path: String, _ key: String) -> String? {
         let place = "\(key): \"\(AbsolutePath.of(path))\""
         var isDirectory: ObjCBool = false

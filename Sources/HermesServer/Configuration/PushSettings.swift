@@ -7,7 +7,8 @@ package import HermesPush
 
 /// The settings of push notifications, which are for devices that are not connected.
 package struct PushSettings: Sendable {
-    /// The time that a connected device has to acknowledge a message before its push service is used.
+    /// The time within which a connected device must acknowledge a message. After this time, the device's push
+    /// service is used.
     package var handOff: Duration
     package var preview: PushTextComposer.Preview
     /// The path of a PEM file with authorities that replace the system's; empty to use the system's.

@@ -47,8 +47,8 @@ extension ListenerSettings {
     /// The address for people: host and port, or the path of a Unix socket.
     var address: String { unixSocketPath ?? (host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)") }
 
-    /// Whether the system can open only one of two listeners. Host names are compared as texts, because only the start
-    /// of a listener finds out the addresses of a name.
+    /// Whether the system can open only one of two listeners. Host names are compared as texts, because a name is
+    /// resolved only when its listener starts.
     func collides(with other: ListenerSettings) -> Bool {
         if let path = unixSocketPath { return path == other.unixSocketPath }
         guard other.unixSocketPath == nil, port != 0, port == other.port else { return false }
@@ -56,8 +56,8 @@ extension ListenerSettings {
         return one == another || Self.isCovered(one, by: another) || Self.isCovered(another, by: one)
     }
 
-    /// Whether a wildcard address includes an address of its own family. Whether `::` also includes the addresses of
-    /// IPv4 depends on the system.
+    /// Whether a wildcard address includes an address of its own family. The operating system decides whether `::`
+    /// also includes IPv4 addresses.
     private static func isCovered(_ host: String, by wildcard: String) -> Bool {
         switch wildcard {
         case "0.0.0.0":

@@ -8,7 +8,7 @@ extension ServerSettings {
     /// server report these sentences.
     var warnings: [String] { [clearTextWarning, controlSocketWarning].compactMap(\.self) + authorityWarnings }
 
-    /// A warning about listeners that other machines can reach, and over which passwords arrive without TLS.
+    /// A warning about listeners that other machines can reach and that receive passwords without TLS.
     private var clearTextWarning: String? {
         let open = enabledListeners.filter { listener in
             hasLogins(listener.name) && listener.settings.tls == nil && !listener.settings.isLoopback
@@ -20,8 +20,8 @@ extension ServerSettings {
             + "put a proxy with TLS in front"
     }
 
-    /// Whether clients of a listener log in with passwords or keys. The console refuses to start without TLS on an
-    /// address that other machines can reach.
+    /// Whether clients of a listener log in with passwords or keys. The console needs no warning: it refuses to start
+    /// without TLS on an address that other machines can reach.
     private func hasLogins(_ name: String) -> Bool {
         switch kind(ofListener: name).gateway {
         case "http": api.isEnabled || webSocket.isEnabled

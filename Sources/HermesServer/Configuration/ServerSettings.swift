@@ -28,7 +28,7 @@ package struct ServerSettings: Sendable {
 
     /// The faults that committed data survives.
     package enum Durability: String, CaseIterable, Sendable {
-        /// Committed data survives the death of the process.
+        /// Committed data survives if the process is killed.
         case normal
         /// Committed data also survives a power cut.
         case full
@@ -55,9 +55,9 @@ package struct ServerSettings: Sendable {
     /// The accounts that may write to an account that does not block them.
     package var acceptedFrom: MessageSettings.Senders
     package var registration: RegistrationRule
-    /// The largest number of accounts that one address may register in an hour; 0: no limit.
+    /// The largest number of accounts that one address may register in an hour; 0 means no limit.
     package var registrationsPerAddress: Int
-    /// The largest number of accounts that may be registered in an hour; 0: no limit.
+    /// The largest number of accounts that may be registered in an hour; 0 means no limit.
     package var registrationsPerHour: Int
     /// The largest number of contact requests that one account may send in an hour.
     package var contactRequestsPerHour: Int
@@ -65,7 +65,7 @@ package struct ServerSettings: Sendable {
     package var groupEntriesPerHour: Int
     package var maxDevices: Int
     package var maxGroups: Int
-    /// Not a setting: the cost of a new password hash, lowered only by tests.
+    /// The cost of a new password hash. This is not a setting; only tests lower it.
     package var passwordCost = PasswordHasher.Parameters.standard
     package var loginFailuresPerAddress: Int
     package var passwordHashesAtOnce: Int
@@ -77,7 +77,7 @@ package struct ServerSettings: Sendable {
     package var pages: WebPages
     /// The origins whose pages may show a live room in a frame.
     package var frames: [String] = []
-    /// Not a setting: the time limits of the HTTP port, shortened only by tests.
+    /// The time limits of the HTTP port. They are not a setting; only tests shorten them.
     package var httpLimits = HTTPExchange.Limits()
     package var api: APISettings
     package var console = ConsoleSettings()
@@ -91,6 +91,6 @@ package struct ServerSettings: Sendable {
     package var logLevel: Logger.Level
     package var logFormat: LogFormat
     package var shutdownDeadline: Duration
-    /// The number of threads that serve connections; 0: one per core.
+    /// The number of threads that serve connections; 0 means one thread per core.
     package var eventLoops: Int
 }

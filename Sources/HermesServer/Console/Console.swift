@@ -79,8 +79,8 @@ struct Console: Sendable {
         } catch {
             let problem = problem(error, route)
             // A login records its own failures. Other requests without a session are not recorded. A change that was
-            // not admitted also counts against the session's rate. Changes beyond this rate are not recorded, or else
-            // somebody could push everything else out of the audit log.
+            // not admitted also counts against the session's rate. Changes beyond this rate are not recorded.
+            // Otherwise somebody could push all other entries out of the audit log.
             let isPaid = caller.session != nil || caller.token.map(administrators.mayChange) ?? false
             if route.isChange, route.access != .everybody, isPaid {
                 await note(route, caller, target, problem.detail, code: problem.code)
@@ -140,7 +140,7 @@ struct Console: Sendable {
             )
             isForeign = host == nil || host != request.head.authority
         } else {
-            // Without either field, the client is not a browser.
+            // If both fields are missing, the client is not a browser.
             isForeign = false
         }
         guard isForeign else { return }
@@ -174,8 +174,8 @@ struct Console: Sendable {
         )
     }
 
-    /// The fields of a body that the audit log shows, because they name what a request is about. All others, such as
-    /// passwords, are left out.
+    /// The fields of a body that name the object of a request. The audit log shows only these fields. All other
+    /// fields, such as passwords, are left out.
     private static let namingFields = ["nick_name", "name", "topic", "scopes", "disabled", "role"]
 
     /// Returns the values of the path's parameters, before anything is checked.
@@ -202,7 +202,8 @@ struct Console: Sendable {
     private func problem(_ error: any Error, _ route: ConsoleRoute) -> APIProblem {
         if let problem = error as? APIProblem { return problem }
         if let error = error as? HermesError, error.code != .internalError {
-            // Wrong credentials get 403: to the page, 401 means that there is no session or that it has ended.
+            // Wrong credentials get 403, because 401 tells the page that there is no session or that the session has
+            // ended.
             if error.code == .wrongCredentials { return APIProblem(.forbidden, error.code, error.message) }
             return APIProblem(error)
         }

@@ -5,7 +5,7 @@
 import HermesCore
 import HermesWire
 
-/// Operations on the groups of one account. Those on all groups are in `ConsoleCore+GroupChanges.swift`.
+/// Operations on the groups of one account. The operations on all groups are in `ConsoleCore+GroupChanges.swift`.
 extension ConsoleCore {
     var groupRoutes: [ConsoleRoute] {
         [

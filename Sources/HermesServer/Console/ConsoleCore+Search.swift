@@ -7,7 +7,7 @@ import HermesGateways
 import HermesPush
 import HermesWire
 
-/// The search box: one text, looked for in everything that the caller may see.
+/// The search box looks for one text in everything that the caller may see.
 ///
 /// A search takes a bounded time: it finds a few results of each kind, and examines at most
 /// ``StoreSettings/maxSearched`` accounts and the same number of devices, of groups and of sessions. A search counts as
@@ -150,8 +150,8 @@ extension ConsoleCore {
         }
     }
 
-    /// Returns the elements that contain a text, in upper or lower case. Only the first ones in alphabetical order are
-    /// returned.
+    /// Returns the elements that contain a text, regardless of case. Only the first elements in alphabetical order
+    /// are returned.
     private static func names(_ all: [String], containing text: String) -> [String] {
         let wanted = text.lowercased()
         return Array(all.filter { $0.lowercased().contains(wanted) }.sorted().prefix(maxHits + 1))

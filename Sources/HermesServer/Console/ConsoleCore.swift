@@ -105,8 +105,8 @@ struct ConsoleCore: Sendable {
         ]
     }
 
-    /// Returns a success even if nobody is logged in. The page makes this request before each login, and browsers would
-    /// log an error.
+    /// Returns a success even if nobody is logged in. The page makes this request before each login, and browsers
+    /// would log a failure as an error.
     private func showSession(_ call: APICall) async throws -> APIAnswer {
         let session = call.console?.token.flatMap { administrators.session($0, isUse: true) }
         return APIAnswer(["session": session.map(Self.document) ?? .null])

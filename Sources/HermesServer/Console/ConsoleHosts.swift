@@ -5,11 +5,11 @@
 import HermesCore
 import Hummingbird
 
-/// Refuses requests to the console that address it by a host name that is not its own.
+/// Refuses requests that address the console by a foreign host name.
 ///
-/// Another site can make its own host name resolve to this machine (DNS rebinding). The requests of its pages then
-/// differ from the console's own requests only by that name. If other machines can reach a console, it has TLS. The
-/// certificate is not valid for the site's host name, which stops such requests.
+/// Another site can make its own host name resolve to this machine (DNS rebinding). The requests of that site's pages
+/// then differ from the console's own requests only by the host name. A console that other machines can reach has
+/// TLS. Its certificate is not valid for the foreign host name, so TLS already stops such requests.
 struct ConsoleHosts: RouterMiddleware {
     typealias Context = HTTPContext
 

@@ -11,7 +11,7 @@ import Hummingbird
 /// and checks follow from that list.
 struct ConsoleRoute: Sendable {
     enum Access: Sendable, Hashable {
-        /// Nobody needs to be logged in.
+        /// No login is needed.
         case everybody
         /// Administrators with this role, or with a role that has more rights.
         case role(AdministratorRole)

@@ -24,9 +24,9 @@ struct ConsolePort: Sendable {
     let tls: TLSContextBox?
 
     /// - Returns: nil if the console is switched off, or if the store is in memory, where there are no administrators.
-    ///   Also nil, with a warning, if the port cannot be opened and the server has other listeners: it works without the
-    ///   console.
-    /// - Throws: if its certificate cannot be used, or if the port cannot be opened and is the only listener.
+    ///   Also nil, with a warning, if the port cannot be opened and the server has other listeners. The server then
+    ///   works without the console.
+    /// - Throws: if the certificate cannot be used, or if the port cannot be opened and is the only listener.
     static func open(
         _ settings: ServerSettings,
         health: HealthState,

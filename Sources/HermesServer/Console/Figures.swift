@@ -24,8 +24,8 @@ struct Figure: Sendable {
     }
 
     enum Measurement: Sendable {
-        /// A percentile of the delivery times since the last sample, in milliseconds: `share` of the deliveries took no
-        /// longer.
+        /// A percentile of the delivery times since the last sample, in milliseconds. `share` is the share of the
+        /// deliveries that took at most this time.
         case delivery(share: Double)
         case loopDelay
         case processor
@@ -154,7 +154,7 @@ final class Figures: Sendable {
 
     // MARK: Sampling
 
-    /// Asks each event loop to measure how late it runs a task. The answers count for the next sample.
+    /// Measures how late each event loop runs a task. The results count for the next sample.
     func probe() {
         for loop in loops {
             let asked = NIODeadline.now()
@@ -261,7 +261,7 @@ final class Figures: Sendable {
         KeptFile(fileName, in: directory, maxBytes: FigureHistory.maxBytes)
     }
 
-    /// Writes the history beside the database, in one step.
+    /// Replaces the file of the history in one step. The file is in the data directory.
     func save() throws {
         guard let directory else { return }
         try Self.file(directory).write(history.bytes)
@@ -297,13 +297,13 @@ struct FiguresService: Service {
         save()
     }
 
-    /// Samples the figures if another row of the history has begun. There is one sample for each row. A fixed wait of
+    /// Samples the figures if a new row of the history has begun. There is one sample for each row. A fixed wait of
     /// ten seconds could skip a row.
     ///
-    /// - Parameter last: the row of the last sample; nil: there was none.
+    /// - Parameter last: the row of the last sample; nil if there was none.
     /// - Returns: the present row.
     func sample(after last: Int64?) -> Int64 {
-        // A clock that is ahead for a moment must not move the history, so this is not the time as it is set.
+        // This is not `latest()`, because a clock that is ahead for a moment must not move the history.
         let now = time.now()
         let row = now.rawValue / FigureHistory.interval
         if row != last { figures.sample(at: now, uptime: time.uptime()) }

@@ -4,8 +4,8 @@
 import Foundation
 package import HermesCore
 
-/// An administrator's operations. They are the same in the running server, behind the control socket, and in a command
-/// that opened the data directory itself.
+/// An administrator's operations. They are the same in a running server, which gets them over the control socket, and
+/// in a command that has opened the data directory itself.
 package struct Administration: Sendable {
     private static let pageSize = 1000
 

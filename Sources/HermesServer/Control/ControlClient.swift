@@ -83,7 +83,7 @@ enum ControlClient {
     /// The server closed the connection without an answer.
     private struct NoAnswer: Error {}
 
-    /// - Parameter limit: the longest wait for each read and write, in seconds; nil: there is no limit.
+    /// - Parameter limit: the longest wait for each read and write, in seconds; nil means no limit.
     private static func connect(to path: String, _ limit: Int?) -> Int32? {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

@@ -10,7 +10,7 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     case setDisabled(nickName: String, isDisabled: Bool)
     case deleteUser(nickName: String)
     case listDevices(nickName: String)
-    /// Conversations after a place such as `user:7`; nil means from the first one on.
+    /// Conversations after a place such as `user:7`; nil starts with the first conversation.
     case listConversations(nickName: String, after: String?, limit: Int)
     case removeDevice(nickName: String, device: String)
     /// Connected MQTT clients with a number above `after`, whose client ids or owners contain the text.
@@ -35,8 +35,8 @@ package enum ControlRequest: Codable, Sendable, Hashable {
     /// Replaces the second factor.
     case newSecondFactor(name: String)
     case removeSecondFactor(name: String)
-    /// The entries of the audit log before the entry with this number, the newest first; nil means from the newest one
-    /// on.
+    /// The entries of the audit log before the entry with this number, the newest first; nil starts with the newest
+    /// entry.
     case auditLog(before: Int64?, limit: Int)
     /// The steps of the messages with this id or client id.
     case trace(id: String)
@@ -69,7 +69,8 @@ package enum ControlResponse: Codable, Sendable, Hashable {
     case traces([ControlTrace])
     case stats(ControlStats)
     case deliveries([ControlDeliveries])
-    /// A backup was written: the number of its accounts (nil: not known), and the size of its file.
+    /// A backup was written. `accounts` is the number of its accounts; nil if it is unknown. `bytes` is the size of
+    /// its file.
     case backedUp(accounts: Int?, bytes: Int64)
     /// The code is a number of `docs/errors.md`.
     case failed(code: UInt32, message: String)
@@ -80,7 +81,7 @@ package struct ControlUser: Codable, Sendable, Hashable {
     package var id: Int32
     package var nickName: String
     package var isDisabled: Bool
-    /// Milliseconds since 1970.
+    /// In milliseconds since 1970.
     package var createdAt: Int64
     package var isOnline: Bool
 }
@@ -90,9 +91,9 @@ package struct ControlDevice: Codable, Sendable, Hashable {
     package var id: String
     package var name: String
     package var platform: String
-    /// Milliseconds since 1970.
+    /// In milliseconds since 1970.
     package var lastSeenAt: Int64
-    /// The number of the last inbox entry that the device has taken.
+    /// The number of the last inbox entry that the device has acknowledged.
     package var cursor: UInt64
     package var isOnline: Bool
 }
@@ -102,9 +103,9 @@ package struct ControlInvitation: Codable, Sendable, Hashable {
     package var name: String
     package var uses: Int
     package var used: Int
-    /// Milliseconds since 1970.
+    /// In milliseconds since 1970.
     package var createdAt: Int64
-    /// Milliseconds since 1970; nil: never.
+    /// In milliseconds since 1970; nil means never.
     package var expiresAt: Int64?
 }
 
@@ -113,9 +114,9 @@ package struct ControlAPIKey: Codable, Sendable, Hashable {
     package var name: String
     /// The scopes, separated by commas.
     package var scopes: String
-    /// Milliseconds since 1970.
+    /// In milliseconds since 1970.
     package var createdAt: Int64
-    /// Milliseconds since 1970; nil: never.
+    /// In milliseconds since 1970; nil means never.
     package var lastUsedAt: Int64?
 }
 
@@ -124,16 +125,16 @@ package struct ControlAdministrator: Codable, Sendable, Hashable {
     package var name: String
     package var role: String
     package var hasSecondFactor: Bool
-    /// Milliseconds since 1970.
+    /// In milliseconds since 1970.
     package var createdAt: Int64
-    /// Milliseconds since 1970; nil: never.
+    /// In milliseconds since 1970; nil means never.
     package var lastLoginAt: Int64?
 }
 
 /// An entry of the audit log as `hermes admin audit` shows it.
 package struct ControlAuditEntry: Codable, Sendable, Hashable {
     package var id: Int64
-    /// Milliseconds since 1970.
+    /// In milliseconds since 1970.
     package var time: Int64
     package var who: String
     package var address: String

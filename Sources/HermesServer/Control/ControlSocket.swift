@@ -25,8 +25,8 @@ struct ControlSocket: Service {
     let path: String
     let logger: Logger
 
-    /// Binds the socket, and replaces the socket of an earlier server: the store's lock shows that no other server is
-    /// running.
+    /// Binds the socket, and replaces the socket of an earlier server. This is safe, because the store's lock shows
+    /// that no other server is running.
     ///
     /// - Throws: ``Untrusted`` if the directory belongs to somebody who could replace the socket.
     static func bind(
@@ -164,7 +164,7 @@ final class ControlConnections: Sendable {
 private final class ControlHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
-    /// The longest request.
+    /// The largest size of a request, in bytes.
     private static let maxRequestBytes = 65_536
     /// The time within which the request must arrive.
     private static let patience = TimeAmount.seconds(30)

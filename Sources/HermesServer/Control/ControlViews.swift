@@ -20,7 +20,7 @@ package struct ControlTrace: Codable, Sendable, Hashable {
 package struct ControlTraceStep: Codable, Sendable, Hashable {
     /// accepted, committed, refused, delivered, acknowledged or pushed.
     package var step: String
-    /// Milliseconds since 1970.
+    /// In milliseconds since 1970.
     package var time: Int64
     /// The time since the message was accepted.
     package var afterMicroseconds: Int64
@@ -32,7 +32,7 @@ package struct ControlTraceStep: Codable, Sendable, Hashable {
 /// The figures of a server as `hermes stats` shows them.
 package struct ControlStats: Codable, Sendable, Hashable {
     package var version: String
-    /// Milliseconds since 1970.
+    /// In milliseconds since 1970.
     package var time: Int64
     package var uptimeSeconds: Int64
     /// The number of connected devices.

@@ -9,7 +9,7 @@ import Logging
 /// The data directory of a command that works without a server.
 ///
 /// With a wrong directory, a command would create a database that no server uses, and would report success. So only
-/// commands that prepare the first start create a database.
+/// commands that prepare the first start may create a database.
 struct OfflineData {
     private let settings: ServerSettings
     /// The absolute path of the directory.
@@ -23,14 +23,14 @@ struct OfflineData {
     /// The absolute path of the database.
     var database: String { "\(directory)/\(SQLiteStore.fileName)" }
 
-    /// Whether there is no database yet, and the command creates it.
+    /// Whether the command creates the database, because there is none yet.
     ///
     /// - Throws: if there is no database, and the command must not create one.
     func isCreated(by request: ControlRequest) throws(ServerFailure) -> Bool {
         let files = FileManager.default
         guard !files.fileExists(atPath: database) else { return false }
-        // In a directory that this process must not enter, any database seems to be missing. The attempt to open the
-        // database then fails with the reason.
+        // In a directory that this process may not enter, every database seems to be missing. The attempt to open the
+        // database then fails with the real reason.
         if access(database, F_OK) != 0, errno == EACCES { return false }
         let isThere = files.fileExists(atPath: directory)
         guard request.preparesFirstStart, isThere || !isGivenByHand else {

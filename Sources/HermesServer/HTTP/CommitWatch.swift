@@ -14,8 +14,8 @@ struct CommitWatch: Sendable {
     private let tryWrite: Readiness.Probe
 
     /// - Parameters:
-    ///   - failures: returns the last failure of each committer, unless a commit that is large enough has succeeded.
-    ///   - uptime: the time of the clock that gives the failures their times.
+    ///   - failures: returns the last failure of each committer, unless a large enough commit has succeeded since then.
+    ///   - uptime: returns the time of the clock that also gives the times of the failures.
     ///   - tryWrite: tries a write of its own.
     init(
         _ failures: @escaping @Sendable () -> [CommitFailure],
@@ -27,7 +27,7 @@ struct CommitWatch: Sendable {
         self.tryWrite = tryWrite
     }
 
-    /// Reports what prevents the store from writing; nil if nothing does.
+    /// Reports the reason why the store cannot write; nil if it can write.
     @Sendable func probe(_ done: @escaping @Sendable (String?) -> Void) {
         // The failures are read before the clock, so that none of them is later than `now`.
         let failures = failures()

@@ -20,7 +20,7 @@ struct FailedLogins: Sendable {
         metrics = LoginMetrics(gateway: gateway)
     }
 
-    /// Notes an error, if it is due to the client's credentials.
+    /// Counts and logs an error if the client's credentials caused it.
     ///
     /// - Parameters:
     ///   - address: the client's address without port.

@@ -7,15 +7,16 @@ import NIOHTTP1
 
 /// Finds the client behind a proxy from the headers `X-Forwarded-For` or `Forwarded` (RFC 7239).
 ///
-/// Only configured proxies are trusted. Each proxy appends to the list, so it is read from the end: the first address
-/// that is not a proxy's is the client. Everything before this address was written by the client, and may be anything.
+/// Only configured proxies are trusted. Each proxy appends an address to the list, so the list is read from its end.
+/// The first address that does not belong to a proxy is the client's. The client itself may have written everything
+/// before this address.
 struct ForwardedClient: Sendable {
     /// A request's statement about its client.
     enum Answer: Sendable, Hashable {
         /// The connection's own peer.
         case peer
         case client(SocketAddress)
-        /// Two headers that disagree: the client wrote one of them.
+        /// The two headers disagree, so the client wrote one of them.
         case contradiction
     }
 
@@ -39,7 +40,8 @@ struct ForwardedClient: Sendable {
         return listed.isEmpty || first == second ? second : .contradiction
     }
 
-    /// Returns the last address that is not a proxy's. The search goes backwards, and an unreadable address ends it.
+    /// Returns the last address that does not belong to a proxy. The search begins at the end of the list, and an
+    /// unreadable address stops it.
     private func last(_ chain: [SocketAddress?]) -> Answer {
         var answer = Answer.peer
         for address in chain.reversed() {

@@ -42,8 +42,8 @@ struct HTTPContext: RequestContext {
         forwarded = source.forwarded
     }
 
-    /// Returns the client of a request with these fields: the one that a trusted proxy names, or else ``peer``; nil if
-    /// the client is hidden.
+    /// Returns the client of a request with these fields: the client that a trusted proxy names, or else ``peer``;
+    /// nil if the client is hidden.
     func client(of fields: HTTPFields) -> SocketAddress? {
         let known = isClientHidden ? nil : peer
         guard forwarded.trusts(peer) else { return known }
@@ -147,8 +147,8 @@ final class HTTPDate: Sendable {
         // The remainder is never negative, even for a time before 1970.
         let time = (second % 86_400 + 86_400) % 86_400
         let days = (second - time) / 86_400
-        // Years begin in March, so that the leap day is the last day of a year (Howard Hinnant, "chrono-compatible
-        // low-level date algorithms").
+        // In this calculation, years begin in March, so that the leap day is the last day of a year (Howard Hinnant,
+        // "chrono-compatible low-level date algorithms").
         let shifted = days + 719_468
         let era = shifted / 146_097
         let dayOfEra = shifted % 146_097

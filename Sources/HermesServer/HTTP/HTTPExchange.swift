@@ -11,17 +11,17 @@ import NIOHTTP1
 package struct HTTPExchange: Sendable {
     /// The limits of time and size.
     package struct Limits: Sendable, Hashable {
-        /// The time for the head of a request. It begins with the connection, and for later requests with their first
-        /// byte.
+        /// The time for the head of a request. For the first request, it begins with the connection. For each later
+        /// request, it begins with the request's first byte.
         package var head = Duration.seconds(5)
         /// The time for the rest of a request, counted from its head.
         package var body = Duration.seconds(20)
         /// The time between two requests.
         package var idle = Duration.seconds(30)
-        /// The time in which the peer must take a part of an answer.
+        /// The time in which the peer must read at least a part of an answer.
         package var answer = Duration.seconds(60)
-        /// The longest body, in bytes. It is longer than any path accepts, so that each path can refuse with its own
-        /// message.
+        /// The longest body, in bytes. It is longer than any path accepts, so that each path can refuse a long body
+        /// with its own message.
         package var bodyBytes = 2 << 20
 
         package init() {}
@@ -38,7 +38,7 @@ package struct HTTPExchange: Sendable {
         case now
         /// Other answers must be sent first.
         case afterAnswers
-        /// The answer to this request has begun: the connection can only be closed.
+        /// The answer to this request has begun, so the connection can only be closed.
         case nothing
     }
 
@@ -46,7 +46,7 @@ package struct HTTPExchange: Sendable {
     enum Lateness: Sendable, Hashable {
         case wait(until: Duration)
         case say(LastWord)
-        /// No byte of a request arrived, or the peer takes nothing of its answer.
+        /// No byte of a request arrived, or the peer reads nothing of its answer.
         case close
     }
 
@@ -71,7 +71,7 @@ package struct HTTPExchange: Sendable {
     private var isLast = false
     /// Whether the next answer has begun.
     private var isAnswerBegun = false
-    /// Whether the client waits, before it sends the body of the last request, until it is told to continue.
+    /// Whether the client waits for a 100 response before it sends the body of the last request.
     private var isBodyHeldBack = false
 
     init(limits: Limits = Limits(), now: Duration) {
@@ -116,7 +116,7 @@ package struct HTTPExchange: Sendable {
         if !head.isKeepAlive || head.headers.contains(name: "upgrade") { isLast = true }
     }
 
-    /// Whether a client may hold back the body of a request until it is told to continue (RFC 9110, section 10.1.1).
+    /// Whether a client may hold back the body of a request until it gets a 100 response (RFC 9110, section 10.1.1).
     private static func isBodyHeldBack(by head: HTTPRequestHead) -> Bool {
         guard head.version == .http1_1,
             head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" })
@@ -168,7 +168,7 @@ package struct HTTPExchange: Sendable {
 
     // MARK: Output
 
-    /// Notes that the peer takes output.
+    /// Notes that the peer reads output.
     mutating func answerMoved(now: Duration) { answerDeadline = now + limits.answer }
 
     mutating func answerBegan() { isAnswerBegun = true }
@@ -233,7 +233,7 @@ package struct HTTPExchange: Sendable {
     /// The fields with names and addresses, which the server parses.
     private static let asciiFields = ["host", "origin", "forwarded", "x-forwarded-for", "x-forwarded-proto"]
 
-    /// Returns the bytes of a request's target without percent-encoding. Malformed encoding stays as it is.
+    /// Returns the bytes of a request's target with its percent-encoding decoded. Malformed encoding stays as it is.
     private static func percentDecoded(_ target: String) -> [UInt8] {
         let encoded = Array(target.utf8)
         guard encoded.contains(UInt8(ascii: "%")) else { return encoded }
@@ -253,8 +253,9 @@ package struct HTTPExchange: Sendable {
         return decoded
     }
 
-    /// Returns the reason to refuse a request that the parser accepts but that is invalid (RFC 9112, sections 3.2 and
-    /// 6.1), or that this server and a proxy before it could read differently; nil if there is none.
+    /// Returns the reason to refuse a request that the parser accepts; nil if there is none. Two kinds of requests
+    /// are refused: invalid requests (RFC 9112, sections 3.2 and 6.1), and requests that a proxy in front of this
+    /// server could interpret differently from this server.
     static func problem(with head: HTTPRequestHead, maxBodyBytes: Int) -> LastWord? {
         // This check comes before all comparisons.
         guard head.uri.utf8.allSatisfy({ $0 < 0x80 }) else {
@@ -287,8 +288,7 @@ package struct HTTPExchange: Sendable {
                 return bad("The request's target needs a host.")
             }
         }
-        // The routes ignore an empty segment. A proxy in front of the server that decides by the path may not ignore
-        // it.
+        // The routes ignore an empty segment, but a proxy that decides by the path may treat it as a part of the path.
         let segments = path.drop { $0 != "/" }.split(separator: "/")
         guard !path.contains("//") || segments.first != "v1" else {
             return bad("The path of a request of the API must not have an empty segment.")

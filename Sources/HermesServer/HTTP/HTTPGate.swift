@@ -20,8 +20,8 @@ final class HTTPGate: Sendable {
         let origins: WebOrigins
     }
 
-    /// A request for the server's state. Other requests of its address cannot use up its rate: otherwise anybody behind
-    /// the address of a health check could make a ready server look broken.
+    /// A request for the server's state. It has a separate rate, which other requests of the same address cannot use
+    /// up. Otherwise anybody behind the address of a health check could make a ready server look broken.
     private enum Check: Hashable {
         case alive
         case ready
@@ -48,7 +48,7 @@ final class HTTPGate: Sendable {
     let metrics: HTTPMetrics
     let counter: ConnectionCounter
     let uptime: @Sendable () -> Duration
-    /// The keys that the API accepted lately; the API keeps them up to date.
+    /// The keys that the API accepted recently; the API keeps them up to date.
     let knownKeys = KnownKeys()
     private let health: HealthState
     /// Logs failed TLS handshakes, at most one a second.
@@ -147,7 +147,7 @@ final class HTTPGate: Sendable {
                 : probers.allows(Prober(check: check, address: client), now: now)
             if !isAllowed, let word = word(on: check, head, present.readiness) { throw word }
         } else {
-            // An API key has a rate of its own. Only keys that the API has accepted count as such.
+            // An API key has its own rate, but only after the API has accepted the key.
             let key = head.uri.hasPrefix("/v1/") ? knownKeys.key(of: head.headers) : nil
             let isAllowed =
                 if let key {
@@ -177,10 +177,10 @@ final class HTTPGate: Sendable {
         return isAllowed
     }
 
-    /// Returns the answer to a check that exceeds its rate: what the server knows already. This costs as little as a
-    /// refusal, and the connection ends as well.
+    /// Returns the answer to a check that exceeds its rate. The answer is the last known state. It costs as little as
+    /// a refusal, and it ends the connection, too.
     ///
-    /// - Returns: nil if nothing recent is known; the request must then pass.
+    /// - Returns: nil if no recent state is known; the request must then pass.
     private func word(
         on check: Check,
         _ head: HTTPRequestHead,
@@ -233,8 +233,8 @@ final class HTTPGate: Sendable {
 /// A request that the gate let pass.
 struct PassedRequest: Sendable, Hashable {
     let client: ConnectionCounter.Address
-    /// Whether the request counts for its client. It does if a proxy forwarded it, because a proxy's connection counts
-    /// for no client. The checks of the server's state are an exception.
+    /// Whether the request counts for its client. A forwarded request counts, because a proxy's connection counts for
+    /// no client. Checks of the server's state never count.
     let isCounted: Bool
 }
 

@@ -6,9 +6,9 @@ import HermesGateways
 import NIOCore
 import NIOHTTP1
 
-/// Stands behind the parser of the HTTP port. It enforces the deadlines and sizes of a connection (``HTTPExchange``),
-/// answers invalid and refused requests, and ends the connection. It does all this on the event loop, so that it works
-/// however busy the rest of the server is.
+/// The handler that follows the parser of the HTTP port. It enforces the deadlines and sizes of a connection
+/// (``HTTPExchange``), answers invalid and refused requests, and ends the connection. It does all this on the event
+/// loop, so that it works however busy the rest of the server is.
 ///
 /// NIO's upgrade handler loses the head of a request that asks for an upgrade and gets none. So a request that cannot
 /// become a WebSocket is passed on without its field `Upgrade`.
@@ -39,7 +39,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var passed: [PassedRequest] = []
     /// Whether the connection becomes a WebSocket. If so, the following bytes are not HTTP.
     private var isHandedOver = false
-    /// Whether the answer that is being sent has no end.
+    /// Whether the answer that is being sent is an endless stream.
     private var isStreaming = false
 
     init(gate: HTTPGate, peer: HTTPPeer) {
@@ -121,7 +121,7 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if exchange.isReading, !isHandedOver { end(with: HTTPExchange.lastWord(on: error), context) }
         // Data arrived after a complete request.
         case is ByteToMessageDecoderError: break
-        // After a reset or a failed handshake, nothing more can be said.
+        // After a reset or a failed handshake, nothing more can be sent.
         default:
             if let reason = TLSProblem.ofHandshake(error) { gate.handshakeFailed(reason, from: peer.client) }
             context.close(promise: nil)
@@ -250,7 +250,8 @@ final class HTTPGuardHandler: ChannelDuplexHandler, RemovableChannelHandler {
 @available(*, unavailable)
 extension HTTPGuardHandler: Sendable {}
 
-/// Stands before the parser and reports arriving bytes, because the parser does not report the beginning of a request.
+/// The handler before the parser. It reports arriving bytes, because the parser does not report the beginning of a
+/// request.
 ///
 /// State: confined to the channel's event loop.
 final class HTTPArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
@@ -273,8 +274,9 @@ extension HTTPArrivalHandler: Sendable {}
 extension Channel {
     /// Closes the connection when the peer has accepted none of the waiting bytes for this time.
     ///
-    /// A stream needs this, because it can be so slow that the socket's buffer takes everything for hours, so that
-    /// NIO's queue stays empty. On systems without the socket option, the stream ends when TCP gives up.
+    /// A stream needs this, because it can be so slow that the socket's buffer holds all its data for hours. NIO's
+    /// queue then stays empty and does not show that the peer reads nothing. On systems without the socket option,
+    /// the stream ends when TCP's own time limit is over.
     fileprivate func abandonPeer(after time: Duration) {
         #if os(Linux)
         // TCP_USER_TIMEOUT of <netinet/tcp.h>, in milliseconds.

@@ -236,7 +236,7 @@ final class HTTPListener: Sendable {
 
     /// Stops accepting, completes the requests being answered, and closes everything.
     ///
-    /// - Parameter deadline: the time that the requests get to be completed.
+    /// - Parameter deadline: the time within which the requests must be complete.
     func stop(within deadline: TimeAmount) async {
         let channel = socket.withLock(\.self)
         try? await channel?.close().get()

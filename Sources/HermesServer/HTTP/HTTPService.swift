@@ -94,7 +94,7 @@ struct HTTPService: Service {
 
 /// The text of `/metrics`, written at most once a second.
 ///
-/// State: one `Mutex`; the text is written while it is held, so that concurrent requests do not each write it.
+/// State: one `Mutex`; the text is written while it is held, so that concurrent requests share one text.
 final class MetricsPage: Sendable {
     private static let age = Duration.seconds(1)
 

@@ -12,7 +12,7 @@ final class HealthState: Sendable {
     }
 
     private let state = Mutex((state: State.starting, detail: String?.none))
-    /// Learns each change; nil if there is no manager.
+    /// Gets each change; nil if there is no manager.
     let manager: ServiceManager?
 
     init(manager: ServiceManager? = nil) {
@@ -40,9 +40,9 @@ final class HealthState: Sendable {
         if current == .starting { manager?.starting(nil) }
     }
 
-    /// Tells the service manager that the server begins to read its files again; ``reloaded()`` follows. During the start
-    /// and while the server drains, the manager is told nothing: it would take the end of the reading for the end of the
-    /// start.
+    /// Tells the service manager that the server begins to read its files again; ``reloaded()`` follows. During the
+    /// start and while the server drains, this sends nothing, because the manager would take the end of the reading
+    /// for the end of the start.
     func reloading() {
         if current == .ready { manager?.reloading() }
     }

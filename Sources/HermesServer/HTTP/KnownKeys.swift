@@ -4,7 +4,7 @@
 import NIOHTTP1
 import Synchronization
 
-/// The keys that the HTTP API accepted lately. With them, the port can distinguish owners of keys from guessers.
+/// The keys that the HTTP API accepted recently. With them, the port can distinguish owners of keys from guessers.
 ///
 /// Keeps only the hashes of at most ``maxKeys`` keys. The hashes depend on a random seed of the process.
 ///

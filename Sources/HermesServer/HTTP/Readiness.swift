@@ -25,7 +25,7 @@ final class Readiness: Sendable {
         }
     }
 
-    /// Tries a write, and reports what prevents it; nil if nothing does.
+    /// Tries a write, and reports the reason why it failed; nil if it succeeded.
     typealias Probe = @Sendable (@escaping @Sendable (String?) -> Void) -> Void
 
     private struct State {

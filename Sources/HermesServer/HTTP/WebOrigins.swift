@@ -7,8 +7,8 @@ import NIOCore
 /// Decides which web pages may open a WebSocket.
 ///
 /// A browser sends the page's `Origin`; other clients send none and are not checked. If anonymous access is allowed, a
-/// page from elsewhere is refused unless its origin is configured. Otherwise every page opened on this machine could
-/// use the server.
+/// page from elsewhere is refused unless its origin is configured. Otherwise every page that is open on this machine
+/// could use the server.
 struct WebOrigins: Sendable {
     /// The origins from the configuration, in lower case.
     let allowed: Set<String>

@@ -18,7 +18,7 @@ enum Gzip {
     private static let memoryLevel: CInt = 8
     private static let structureBytes = CInt(MemoryLayout<z_stream>.size)
 
-    /// Packs a content as small as zlib can. This is slow, so call it once for each content.
+    /// Packs content as tightly as zlib can. This is slow, so call it only once for the same content.
     ///
     /// - Returns: nil if the content is too long.
     static func packed(_ content: some Sequence<UInt8>) -> [UInt8]? {

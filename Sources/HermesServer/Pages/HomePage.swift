@@ -33,7 +33,7 @@ final class HomePage: Sendable {
         var pages: [Visitor: PageText] = [:]
     }
 
-    /// The largest number of kept pages: a server has few names, but a request may name any.
+    /// The largest number of kept pages: a server has few names, but a request may contain any name.
     static let maxNames = 16
 
     private let pages: WebPages

@@ -4,7 +4,7 @@
 #if Pages
 import Foundation
 
-/// How people on this machine call the server's program from any directory.
+/// The command with which people on this machine call the server's program from any directory.
 struct LocalProgram: Sendable, Hashable {
     private static let name = "hermes"
 
@@ -24,7 +24,7 @@ struct LocalProgram: Sendable, Hashable {
     /// - Parameters:
     ///   - executable: the path of this process's program, which is not `hermes` if the server is embedded in another
     ///     program.
-    ///   - searchPath: the directories in which a shell looks for programs, with colons between.
+    ///   - searchPath: the directories in which a shell looks for programs, separated by colons.
     ///   - dataDirectory: the data directory; nil if everything is in memory.
     init(executable: String?, searchPath: String, dataDirectory: String?) {
         let program = executable.map { URL(fileURLWithPath: $0) }

@@ -8,8 +8,8 @@ import Logging
 import NIOCore
 import ServiceLifecycle
 
-// A build without the trait `Pages` has neither pages nor a console. Their paths answer like those of pages that are
-// switched off, and the console's port stays closed, whatever the settings say.
+// A build without the trait `Pages` has neither pages nor a console. Their paths answer like the paths of pages that
+// are switched off. The console's port stays closed, whatever the settings say.
 
 /// Registers no paths, because this build has no pages.
 struct Pages: Sendable {

@@ -9,8 +9,8 @@ import NIOCore
 
 /// The web pages of the HTTP port: registers their paths.
 struct Pages: Sendable {
-    /// The content security policy, up to the name of its last directive, `frame-ancestors`. A page may load from this
-    /// server and connect to it, and to no other.
+    /// The content security policy, up to the name of its last directive, `frame-ancestors`. A page may load content
+    /// only from this server and connect only to this server.
     private static let policy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
         + "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
@@ -114,14 +114,14 @@ struct Pages: Sendable {
         for method in [HTTPRequest.Method.get, .head] {
             router.on(RouterPath(file.path), method: method, use: answer)
             guard let folder else { continue }
-            // The router accepts both forms of a folder's path; the page's relative links need the one that ends with a
-            // slash.
+            // The router accepts both forms of a folder's path; the page's relative links need the form that ends
+            // with a slash.
             router.on(RouterPath(String(folder)), method: method) { request, context in
                 guard !request.uri.path.hasSuffix("/") else { return answer(request, context) }
                 return Self.redirect(to: "\(folder)/")
             }
             guard folder == "/room" else { continue }
-            // Each room has a page of its own, which takes the room's name from its address.
+            // Each room has its own page, which takes the room's name from the page's address.
             router.on("/room/{name}", method: method) { request, context in
                 let path = request.uri.path
                 guard path.hasSuffix("/") else { return answer(request, context) }
@@ -150,7 +150,7 @@ struct Pages: Sendable {
         return response(status, headers, ByteBuffer(string: text), to: request)
     }
 
-    /// Returns an answer with a content: compressed for clients that accept this, and without the content for clients
+    /// Returns an answer with content: compressed for clients that accept this, and without the content for clients
     /// that already have it.
     ///
     /// - Parameters:
@@ -221,7 +221,7 @@ struct Pages: Sendable {
         headers[.contentSecurityPolicy] = policy + (frames.isEmpty ? "'none'" : frames.joined(separator: " "))
         headers[.xContentTypeOptions] = "nosniff"
         headers[.referrerPolicy] = "no-referrer"
-        // `X-Frame-Options` cannot name origins. Browsers that know the directive `frame-ancestors` ignore it.
+        // `X-Frame-Options` cannot name origins. Browsers that know the directive `frame-ancestors` ignore this field.
         if frames.isEmpty { headers[.frameOptions] = "DENY" }
         headers[.crossOriginOpenerPolicy] = "same-origin"
         headers[.crossOriginResourcePolicy] = "same-origin"

@@ -41,8 +41,8 @@ struct WebFile: Sendable {
 
     /// Whether apps on other hosts may load the file: the SDK, and the script that puts a live room into a page.
     var isPublic: Bool { !path.dropFirst().contains("/") || path == "/room/embed.js" }
-    /// Whether pages on other hosts that the operator names may show the file in a frame. Only the live room may be
-    /// shown, because in a frame it can only be watched.
+    /// Whether pages on other hosts that the operator names may show the file in a frame. This is true only for the
+    /// live room, because visitors can only watch a room in a frame.
     var isFramed: Bool { path == "/room/index.html" }
 }
 #endif

@@ -56,8 +56,8 @@ final class BudgetGauges: Sendable {
 
     /// Updates the metrics.
     ///
-    /// - Parameter isForMetrics: whether the metrics are read to be shown. Only then is the largest inbox updated: it
-    ///   is the largest one since the metrics were last shown.
+    /// - Parameter isForMetrics: whether the metrics are read in order to be shown. Only then are the gauges of the
+    ///   largest inbox updated, because they cover the time since the metrics were last shown.
     func read(isForMetrics: Bool) {
         record("memory", memory.used, memory.limit, memory.reclaimedBytes)
         let backlog = topics.backlog
@@ -68,7 +68,7 @@ final class BudgetGauges: Sendable {
         record("mqtt_sessions", now.sessions, durable.settings.sessions.total, Int(clamping: now.refusedSessions))
         record("mqtt_subscriptions", now.filters, durable.settings.filters.total, Int(clamping: now.refusedFilters))
         let queues = durable.queueStatistics
-        // A refusal may be due to either limit, so it is counted once.
+        // Either limit may cause a refusal, so each refusal is counted once.
         record("mqtt_queued_messages", queues.used.entries, queues.limit.entries, Int(clamping: queues.refused))
         record("mqtt_queued_bytes", queues.used.bytes, queues.limit.bytes, nil)
         let retained = durable.retained.statistics

@@ -14,8 +14,8 @@ struct KeptFile: Sendable {
         self.maxBytes = maxBytes
     }
 
-    /// Returns the contents; nil if the file is empty or cannot be read. If the file is too long, returns one byte more than the
-    /// limit.
+    /// Returns the contents; nil if the file is empty or cannot be read. If the file is too long, returns one byte
+    /// more than the limit allows.
     func read() -> [UInt8]? {
         guard let data = try? BoundedFile.read(path, atMost: maxBytes + 1), !data.isEmpty else { return nil }
         return Array(data)

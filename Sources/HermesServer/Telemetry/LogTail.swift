@@ -18,7 +18,7 @@ package final class LogTail: Sendable {
         /// The listener that the line is about; the label of the logger if the line names no listener.
         package let label: String
         package let message: String
-        /// The metadata of the line: `key=value`, with blanks between.
+        /// The metadata of the line: `key=value`, separated by blanks.
         package let fields: String
 
         fileprivate var bytes: Int { 128 + label.utf8.count + message.utf8.count + fields.utf8.count }
@@ -36,7 +36,7 @@ package final class LogTail: Sendable {
     package static let maxBytes = 1 << 20
     /// The largest size of one line, in bytes; longer lines are cut.
     static let maxLineBytes = 4_096
-    /// Parts of keys. A field whose key contains one of them is shown without its value, if it is ever logged.
+    /// Parts of keys. If a field's key contains one of them, the field is shown without its value.
     private static let secretWords = ["password", "secret", "token", "authorization", "cookie", "credential"]
 
     private let state = Mutex(State())

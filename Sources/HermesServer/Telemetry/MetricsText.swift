@@ -27,7 +27,7 @@ struct MetricsText {
         add("\(name)_count", labels, String(total))
     }
 
-    /// Returns the name, with characters that Prometheus does not allow replaced by underscores.
+    /// Returns the name. Underscores replace the characters that Prometheus does not allow.
     static func name(_ label: String) -> String {
         let text = String(
             label.unicodeScalars.map { scalar in

@@ -12,7 +12,7 @@ import Musl
 import Darwin
 #endif
 
-/// The operating system's figures for this process, under the names common to Prometheus clients.
+/// The operating system's figures for this process, under the names that are common to Prometheus clients.
 struct ProcessMetrics {
     var residentBytes: Int64?
     var openDescriptors: Int?

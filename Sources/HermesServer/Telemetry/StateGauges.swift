@@ -77,8 +77,8 @@ final class StateGauges: Sendable {
 
     /// Updates the metrics.
     ///
-    /// - Parameter isForMetrics: whether the metrics are read to be shown. Some metrics cover the time since they were
-    ///   last shown.
+    /// - Parameter isForMetrics: whether the metrics are read in order to be shown. Some metrics cover the time since
+    ///   they were last shown.
     func read(isForMetrics: Bool = true) { reading.withLock { _ in readAll(isForMetrics: isForMetrics) } }
 
     private func readAll(isForMetrics: Bool) {
@@ -155,7 +155,7 @@ private final class CommitMetrics: Sendable {
         seconds = FloatingPointCounter(label: "hermes_commit_seconds_total", dimensions: dimensions)
     }
 
-    /// Adds what was counted since the last call.
+    /// Adds the counts since the last call.
     func read(_ now: CommitStatistics) {
         last.withLock { last in
             commits.increment(by: now.batches &- (last?.batches ?? 0))

@@ -5,7 +5,7 @@ package import HermesCore
 import Synchronization
 
 /// A network between several nodes in one process. It loses, delays and repeats messages at random; a seed makes this
-/// repeatable. Its clock stands still until a test moves it.
+/// repeatable. Only a test moves the network's clock.
 ///
 /// State: a `Mutex` around a struct. Receivers are called outside the lock, on the thread that moves the clock.
 package final class MemoryNetwork: Sendable {
@@ -193,7 +193,7 @@ package final class MemoryNetwork: Sendable {
                 !state.isInterrupted(node, from.id)
             else { return (nil, true) }
             let isLost = state.happens(state.faults.unanswered)
-            // Either the question is lost, or the answer.
+            // A loss concerns either the question or the answer.
             return (isLost && state.happens(50) ? nil : state.receivers[node]?.receiver, isLost)
         }
         let answer = await receiver?.answer(to: question, from: from)

@@ -5,8 +5,8 @@ import HermesWire
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// Loses and repeats single events on their way from a server to a client, and counts what it did. It reads the frames
-/// of each carrier of the native protocol. Everything except events passes unchanged.
+/// Loses and repeats single events on their way from a server to a client, and counts the lost and repeated events.
+/// It reads the frames of each carrier of the native protocol. Everything except events passes unchanged.
 ///
 /// State: the counts of all connections, in a lock. The state of one connection is in ``EventFilter``.
 package final class EventFaults: Sendable {
@@ -68,7 +68,8 @@ package final class EventFaults: Sendable {
     /// The counts so far.
     package var counts: Counts { state.withLockedValue { $0 } }
 
-    /// Returns how many times a packet is passed on, and records this for events.
+    /// Returns how many times a packet is passed on. For an inbox entry, records this number; for an entry or a push,
+    /// also records a loss.
     fileprivate func copies(of packet: Hermes_V1_Packet) -> Int {
         switch packet.body {
         case .event(let event) where event.seq > 0:

@@ -25,7 +25,8 @@ package final class FaultyProxy: Sendable {
         /// The delay before the connection reaches the server, so that a later connection may overtake it.
         package var connectDelay: TimeAmount
         package var end: End
-        /// The length of the silence after which nothing more passes in either direction; nil: a silence has no effect.
+        /// The length of the silence after which nothing more passes in either direction; nil if a silence has no
+        /// effect.
         package var forgottenAfter: TimeAmount?
 
         /// Creates a fault. With the defaults, the connection has no fault.
@@ -59,7 +60,7 @@ package final class FaultyProxy: Sendable {
     ///
     /// - Parameters:
     ///   - target: the server's port on 127.0.0.1.
-    ///   - events: loses and repeats single events of the server; nil: all events pass.
+    ///   - events: loses and repeats single events of the server; nil lets all events pass.
     ///   - fault: returns the fault of the connection with this number; the first is 1.
     package init(
         to target: Int,

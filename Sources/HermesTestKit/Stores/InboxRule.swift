@@ -158,7 +158,7 @@ package enum InboxRuleConformance {
                 return { .markRead(world.conversation(0, 1), by: world[0].user, upTo: .max / 2) }
             }
         case .recalled:
-            // A block does not prevent a recall, because it takes something away.
+            // A block does not prevent a recall, because a recall takes something away.
             Scenario(allowed: 1, blocked: 1) { world in
                 let id = try world.send("a", from: 0, to: 1).messageID
                 return { .recall(id, world.conversation(0, 1), by: world[0].user, notBefore: StoreWorld.now) }

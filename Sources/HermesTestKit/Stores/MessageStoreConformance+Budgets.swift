@@ -25,7 +25,7 @@ extension MessageStoreConformance {
                 throw ConformanceFailure(description: "not a duplicate")
             }
             for number in 1...10 { try world.send("\(number)", from: 1, to: 5) }
-            // Strangers have filled half. The other half is for contacts.
+            // Strangers have filled half of the inbox. The other half is for contacts.
             try expectEqual(try world.refusal(.append(world.message("x", from: 4, to: 5))), .inboxFull)
             for sender in 2...3 {
                 try expectEqual(try world.refusal(.append(world.message("x", from: sender, to: 5))), .inboxFull)
@@ -100,7 +100,7 @@ extension MessageStoreConformance {
             try expectEqual(try world.refusal(.append(world.message(text, from: 0, to: 5))), .tooMuchUnread)
         },
         ConformanceCase("Receivers who read nothing stop no sender for others") { makeStore in
-            // Half of the limit for unread bytes is 64 messages; a 64th of it is two messages.
+            // Half of the limit for unread bytes is 64 messages; a 64th of the limit is two messages.
             let world = try await StoreWorld(
                 makeStore,
                 people: 8,
@@ -178,7 +178,7 @@ extension MessageStoreConformance {
         },
         ConformanceCase("One member's messages leave room for those of the others") { makeStore in
             for isByBytes in [false, true] {
-                // A quarter of the last member's inbox is 40 messages of the group.
+                // A quarter of the last member's inbox has room for 40 messages of the group.
                 let limits = isByBytes ? settings(entries: 10_000, bytes: 160 * 1_128) : settings(entries: 160)
                 let text = String(repeating: "x", count: isByBytes ? 1_000 : 1)
                 let world = try await StoreWorld(makeStore, people: 6, settings: limits)
@@ -203,7 +203,7 @@ extension MessageStoreConformance {
                     taken.append(count)
                 }
                 try expectEqual(taken, [20, 10, 5, 2, 1])
-                // A receiver who has read everything has all of its room again.
+                // A receiver who has read everything has room for all messages again.
                 try world.acknowledge(5)
                 try await world.purge()
                 let append = world.message(text, from: 0, to: group.id)
@@ -235,7 +235,7 @@ extension MessageStoreConformance {
                     var sent: [InboxDelivery] = []
                     switch try world.commit(.append(world.message("\(round)", from: 0, to: group.id))) {
                     case .appended(_, let taken): sent = taken
-                    // The message is refused if nobody except its sender would get it.
+                    // The message is refused if only its sender would get it.
                     case .refused(let error): try expectEqual(error.code, .inboxFull)
                     default: throw ConformanceFailure(description: "neither appended nor refused")
                     }
@@ -277,7 +277,7 @@ extension MessageStoreConformance {
             try await world.purge()
             try expectEqual(try await world.inbox(1).count, 10)
             try expectEqual(try world.refusal(.append(world.message("x", from: 0, to: 1))), .inboxFull)
-            // The idle claimed device does not prevent the purge of entries that the owner's device has taken.
+            // The idle claimed device does not prevent the purge of entries that the owner's device has acknowledged.
             try world.acknowledge(1)
             try await world.purge()
             try world.send("11", from: 0, to: 1)
@@ -298,7 +298,7 @@ extension MessageStoreConformance {
                 try await world.purge()
             }
             try expectEqual(try await world.inbox(1), ["1:1", "2:2", "3:3"])
-            // The claimed device takes nothing, even if the inbox is full.
+            // An acknowledgement of the claimed device releases no entries, even if the inbox is full.
             for number in 4...10 { try world.send("\(number)", from: 0, to: 1) }
             try world.acknowledge(1, on: [watch])
             try await world.purge()

@@ -50,7 +50,7 @@ extension MessageStoreConformance {
             )
             try expectEqual(try await world.list(1), ["user:1 1"])
             // A read mark that is not ahead of the present one changes nothing. A mark beyond the last message is
-            // reduced to it.
+            // moved back to the last message.
             _ = try world.commit(.markRead(conversation, by: world[1].user, upTo: 1))
             try expectEqual(try await world.list(1), ["user:1 1"])
             _ = try world.commit(.markRead(conversation, by: world[1].user, upTo: .max))

@@ -120,7 +120,7 @@ extension MessageStoreConformance {
             let back = right.advanced(by: hour)
             try send("new", at: back)
             let now = back.advanced(by: .seconds(600))
-            // A setback whose length is not that of the jump takes nothing back.
+            // A setback whose length differs from the length of the jump changes nothing.
             try await world.store.takeBack(ClockSetback(length: hour, since: back, now: now))
             try await world.purge(at: right.advanced(by: hour * 12))
             try expectEqual(try await world.inbox(1).suffix(2), ["302:read 1", "303-303:hole"], "the new one is over")

@@ -53,7 +53,7 @@ extension MessageStoreConformance {
                 try await world.inbox(1),
                 ["1-1:hole", "2:push 2", "3-3:hole", "4:push 4", "5:push 5"]
             )
-            // The entries between the holes are purged like others.
+            // The entries between the holes are purged like other entries.
             try world.acknowledge(1, upTo: 4)
             try await world.purge()
             try expectEqual(try await world.inbox(1), ["1-4:hole", "5:push 5"])

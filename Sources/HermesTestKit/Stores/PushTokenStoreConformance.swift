@@ -252,7 +252,7 @@ package enum PushTokenStoreConformance {
     ///
     /// - Parameter isLong: whether the subscription is written with needless characters and members, in another order.
     private static func subscription(_ endpoint: String, isLong: Bool = false) -> PushToken {
-        // 65 bytes with 4 as the first one, and 16 bytes.
+        // 65 bytes, of which the first one is 4, and 16 bytes.
         let (key, secret) = ("B" + String(repeating: "A", count: 86), String(repeating: "A", count: 22))
         guard isLong else {
             return token(

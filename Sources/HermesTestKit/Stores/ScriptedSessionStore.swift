@@ -6,7 +6,7 @@ package import HermesCore
 internal import NIOCore
 internal import Synchronization
 
-/// A store of sessions in memory whose commits fail or wait when a test wants it.
+/// A store of sessions in memory. A test decides which of its commits fail or wait.
 package final class ScriptedSessionStore: SessionStore {
     private struct State {
         var commits = 0

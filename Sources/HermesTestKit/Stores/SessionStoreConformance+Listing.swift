@@ -26,7 +26,7 @@ extension SessionStoreConformance {
             try expectEqual(try await found("%"), [ids[3]])
             try expectEqual(try await found("lamp", limit: 2), [ids[0], ids[2]])
             try expectEqual(try await found("lamp", after: ids[0]), [ids[2], ids[3]])
-            // Sessions beyond the number of searched ones are not found, even if they contain the text.
+            // Sessions beyond the first `searched` ones are not found, even if they contain the text.
             try expectEqual(try await found("lamp", searched: 2), [ids[0]])
             try expectEqual(try await found("lamp", searched: 3), [ids[0], ids[2]])
             try expectEqual(try await found("lamp", after: ids[1], searched: 1), [ids[2]])

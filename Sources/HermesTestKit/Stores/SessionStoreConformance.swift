@@ -284,7 +284,7 @@ package enum SessionStoreConformance {
             }
             try publish(.part(number: 0, content: -5), [target(0), target(1), target(2, "$share/g/t")])
             try publish(.part(number: 1, content: -5), [])
-            // A full queue takes nothing more. A member of a shared subscription with a full queue leaves the
+            // A full queue accepts nothing more. A member of a shared subscription with a full queue leaves the
             // publication to other members.
             for _ in 0..<2 { try world.publish("y", to: [ids[3]]) }
             try publish(.part(number: 2, content: -5), [target(3), target(3, "$share/other/t")])
@@ -479,7 +479,7 @@ package enum SessionStoreConformance {
     ]
 }
 
-/// Throws unless the two publications are equal in everything.
+/// Throws unless the two publications are equal in every respect.
 func expectSame(
     _ found: StoredPublication,
     _ expected: StoredPublication,

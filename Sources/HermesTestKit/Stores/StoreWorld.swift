@@ -17,7 +17,7 @@ package struct StoreWorld: Sendable {
 
     private static let lastID = Mutex<UInt64>(0)
 
-    /// Creates accounts "user1" … in a new store.
+    /// Creates the accounts "User1", "User2" and so on in a new store.
     package init(
         _ makeStore: StoreMaker,
         people count: Int = 2,
@@ -27,7 +27,7 @@ package struct StoreWorld: Sendable {
         try await self.init(store: makeStore(settings), people: count, devices: devices)
     }
 
-    /// Creates accounts "user1" … in an empty store.
+    /// Creates the accounts "User1", "User2" and so on in an empty store.
     package init(store: any Store, people count: Int = 2, devices: [DeviceID] = [phone]) async throws {
         var people: [Principal] = []
         for index in 1...count {
@@ -159,7 +159,7 @@ package struct StoreWorld: Sendable {
         return receipt
     }
 
-    /// Acknowledges up to `seq` (nil: everything) on some devices.
+    /// Acknowledges the entries up to `seq` on some devices; nil acknowledges all entries.
     package func acknowledge(_ person: Int, upTo seq: UInt64? = nil, on devices: [DeviceID] = [phone]) throws {
         for device in devices {
             _ = try commit(.acknowledge(people[person].user, device, upTo: seq ?? .max))

@@ -4,8 +4,8 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// A frame of Delimited: the body's length as a base-128 varint of at most five bytes, and the body, one
-/// `hermes.v1.Packet`.
+/// A frame of Delimited: the body's length as a base-128 varint of at most five bytes, followed by the body. The body
+/// is one `hermes.v1.Packet`.
 package struct DelimitedFrame: WireFrame {
     /// The longest body that is accepted by default, in bytes.
     package static let defaultMaxBytes = 1_048_576
@@ -31,9 +31,10 @@ package struct DelimitedFrame: WireFrame {
     /// Parses the body.
     ///
     /// - Parameters:
-    ///   - maxParts: the largest number of parts (``MessageParts``); nil: any number, for packets from a server.
-    ///   - counted: gets the number of the packet's parts before the packet is parsed, even if there are too many; not
-    ///     called if `maxParts` is nil.
+    ///   - maxParts: the largest allowed number of parts (``MessageParts``). Nil allows any number, for packets from a
+    ///     server.
+    ///   - counted: is called with the number of the packet's parts before the packet is parsed, even if there are too
+    ///     many. It is not called if `maxParts` is nil.
     /// - Throws: WireError `.badBody` if the body is not a packet or has too many parts; `.badText` if the JSON is not
     ///   UTF-8, or the body holds too many combining marks in a row.
     package func packet(
@@ -68,7 +69,8 @@ package struct DelimitedFrame: WireFrame {
 
     /// Appends a frame whose body is a message.
     ///
-    /// - Throws: WireError `.notEncodable` if the message cannot be serialised; then nothing was written.
+    /// - Throws: WireError `.notEncodable` if the message cannot be serialised. If the function throws, it writes
+    ///   nothing.
     package static func write(
         _ message: some SwiftProtobuf.Message,
         into buffer: inout ByteBuffer
@@ -80,7 +82,7 @@ package struct DelimitedFrame: WireFrame {
 
     /// Appends a frame whose body is the JSON of a message, for ``WebSocketMessage/init(delimited:)``.
     ///
-    /// - Throws: WireError `.notEncodable` if the message has no JSON; then nothing was written.
+    /// - Throws: WireError `.notEncodable` if the message has no JSON. If the function throws, it writes nothing.
     package static func write(
         json message: some SwiftProtobuf.Message,
         into buffer: inout ByteBuffer

@@ -9,7 +9,7 @@ package struct DelimitedFrameDecoder: FrameDecoder {
     private let maxFrameBytes: Int
     /// Whether the bytes come from ``WebSocketPackets``, which marks text messages.
     private let takesText: Bool
-    /// The complete pieces of an unfinished text message, which are at the start of the buffer.
+    /// The complete pieces of an unfinished text message. They are at the start of the buffer.
     private var pieces = Pieces()
 
     private struct Pieces {
@@ -57,7 +57,7 @@ package struct DelimitedFrameDecoder: FrameDecoder {
     /// Removes a whole text message.
     ///
     /// Each piece of an incomplete message is examined once. The pieces with their prefixes may take about twice the
-    /// limit, so that many pieces of a few bytes cannot take several times the limit.
+    /// limit. This bound keeps many pieces of a few bytes each from taking several times the limit.
     private mutating func nextText(from buffer: inout ByteBuffer) throws(WireError) -> ByteBuffer? {
         while let (told, prefixBytes) = try DelimitedPrefix.peek(buffer, at: pieces.bytes) {
             let length = Int(told & UInt64(UInt32.max))

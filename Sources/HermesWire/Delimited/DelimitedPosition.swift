@@ -15,7 +15,7 @@ struct DelimitedPosition: Sendable {
     /// Follows the next bytes of the stream.
     ///
     /// - Parameter start: the index of these bytes in the buffer. They end at the buffer's writer index.
-    /// - Returns: false if a length does not fit into 32 bits, or its prefix has more than five bytes.
+    /// - Returns: false if a length does not fit into 32 bits, or if its prefix has more than five bytes.
     mutating func follow(_ bytes: ByteBuffer, from start: Int) -> Bool {
         var index = start
         while index < bytes.writerIndex {

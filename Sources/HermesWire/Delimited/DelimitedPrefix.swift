@@ -23,7 +23,7 @@ package enum DelimitedPrefix {
 
     /// Appends the length of a body, and reserves room for the body.
     ///
-    /// - Throws: WireError `.frameTooLong` if the body takes 4 GiB or more; then nothing was written.
+    /// - Throws: WireError `.frameTooLong` if the body takes 4 GiB or more. If the function throws, it writes nothing.
     package static func write(_ bodyBytes: Int, into buffer: inout ByteBuffer) throws(WireError) {
         guard var rest = UInt32(exactly: bodyBytes) else {
             throw .frameTooLong(bodyBytes, limit: Int(clamping: UInt32.max))

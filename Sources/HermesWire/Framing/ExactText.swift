@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A text that is compared byte by byte, as servers and stores compare it: a topic or a topic filter [MQTT-4.7.3-4], a
-/// client id, the key of a record. `==` of `String` would normalize, so that different texts could be equal.
+/// A text that is compared byte by byte, as servers and stores compare texts. Examples are a topic, a topic filter
+/// [MQTT-4.7.3-4], a client id and the key of a record. `==` of `String` compares normalized texts, so two texts with
+/// different bytes could be equal.
 package struct ExactText: Hashable, Sendable {
     package let text: String
 

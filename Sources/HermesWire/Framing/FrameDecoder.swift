@@ -3,12 +3,11 @@
 
 package import NIOCore
 
-/// Cuts a stream of bytes into frames; one decoder per connection and direction.
+/// Cuts a stream of bytes into frames. Each connection has one decoder for each direction.
 ///
 /// The connection's owner appends what it reads to one ByteBuffer and calls `next(from:)` until that call returns nil.
-/// A decoder keeps no bytes of its own. While a frame is incomplete, a call examines no more than a header, so a frame
-/// that arrives byte by byte costs no more than a frame that arrives at once. Bodies are slices of the buffer, never
-/// copies.
+/// A decoder stores no bytes. While a frame is incomplete, a call examines at most a header. So a frame that arrives
+/// byte by byte costs no more than a frame that arrives at once. Bodies are slices of the buffer, never copies.
 package protocol FrameDecoder: Sendable {
     /// The frame type that the decoder produces.
     associatedtype Frame: WireFrame
@@ -38,7 +37,7 @@ package protocol WireFrame: Hashable, Sendable {
 
     /// Appends the frame, header and body.
     ///
-    /// - Throws: WireError if the body is too long for the header; then nothing was written.
+    /// - Throws: WireError if the body is too long for the header. If the function throws, it writes nothing.
     func write(into buffer: inout ByteBuffer) throws(WireError)
 }
 

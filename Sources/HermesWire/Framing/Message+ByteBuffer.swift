@@ -9,9 +9,10 @@ extension SwiftProtobuf.Message {
     /// Parses a message from all readable bytes of a buffer.
     ///
     /// - Parameters:
-    ///   - maxParts: the largest number of parts (``MessageParts``); nil: any number, for messages from the server.
-    ///   - counted: gets the number of the message's parts before the message is parsed, even if there are too many;
-    ///     not called if `maxParts` is nil.
+    ///   - maxParts: the largest allowed number of parts (``MessageParts``). Nil allows any number, for messages from
+    ///     the server.
+    ///   - counted: is called with the number of the message's parts before the message is parsed, even if there are
+    ///     too many. It is not called if `maxParts` is nil.
     /// - Throws: WireError `.badBody` or `.badText`, like the initializer below.
     package init(
         wire buffer: ByteBuffer,
@@ -24,13 +25,13 @@ extension SwiftProtobuf.Message {
     /// Parses a message from bytes, for example from a field that holds another message.
     ///
     /// - Parameters:
-    ///   - maxParts: the largest number of parts; nil: any number, for messages from the server.
-    ///   - counted: gets the number of the message's parts before the message is parsed, even if there are too many;
-    ///     not called if `maxParts` is nil.
-    /// - Throws: WireError `.badBody` if the bytes are not a message of this type, nest messages deeper than 32 levels,
-    ///   lack a required field, or have too many parts; `.badText` if `maxParts` is not nil and the bytes hold too many
-    ///   combining marks in a row (``StreamSafeText``). The marks are checked before decoding, because the decoder
-    ///   already compares the keys of a map.
+    ///   - maxParts: the largest allowed number of parts. Nil allows any number, for messages from the server.
+    ///   - counted: is called with the number of the message's parts before the message is parsed, even if there are
+    ///     too many. It is not called if `maxParts` is nil.
+    /// - Throws: WireError `.badBody` if the bytes are not a message of this type, nest messages deeper than 32
+    ///   levels, lack a required field, or have too many parts; `.badText` if `maxParts` is not nil and the bytes hold
+    ///   too many combining marks in a row (``StreamSafeText``). The marks are checked before decoding, because the
+    ///   decoder itself compares the keys of a map.
     package init(
         wire bytes: some SwiftProtobufContiguousBytes,
         maxParts: Int? = MessageParts.max,

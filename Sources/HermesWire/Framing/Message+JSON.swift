@@ -4,21 +4,21 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// Parses protobuf's JSON from the network. This is the only place that parses such JSON; `make lint` checks that.
+/// Parses protobuf's JSON from the network. No other code parses such JSON; `make lint` checks this rule.
 extension SwiftProtobuf.Message {
     /// Parses a message from its JSON, which is all readable bytes of a buffer.
     ///
     /// Fields and enum names that the server does not know are ignored, so that a newer client can talk to an older
     /// server.
     ///
-    /// SwiftProtobuf's JSON decoder accepts enum numbers of 64 bits. Its binary encoder reserves 32 bits for an enum
-    /// and writes 64, past the end of its buffer. So a number that does not fit into 32 bits must not get into a
-    /// message.
+    /// SwiftProtobuf's JSON decoder accepts enum numbers of 64 bits. SwiftProtobuf's binary encoder reserves 32 bits
+    /// for an enum but writes 64 bits, past the end of its buffer. So a number that does not fit into 32 bits must not
+    /// get into a message.
     ///
     /// - Parameters:
-    ///   - maxParts: the largest number of parts; nil: any number.
-    ///   - counted: gets the number of the message's parts before anything else is checked; not called if `maxParts` is
-    ///     nil.
+    ///   - maxParts: the largest allowed number of parts. Nil allows any number.
+    ///   - counted: is called with the number of the message's parts before anything else is checked. It is not called
+    ///     if `maxParts` is nil.
     /// - Throws: WireError `.badText` if the bytes are not UTF-8, or hold too many combining marks in a row
     ///   (``StreamSafeText``); `.badBody` if they are not the JSON of a message of this type, nest more than 32
     ///   objects, hold an enum number that does not fit into 32 bits, or have too many parts (``MessageParts``).
@@ -51,18 +51,18 @@ extension SwiftProtobuf.Message {
         }
     }
 
-    /// Returns the reason for people why JSON was not accepted. SwiftProtobuf does not say at which field or byte it
-    /// stopped.
+    /// Returns a readable reason why JSON was not accepted. SwiftProtobuf does not report the field or byte at which
+    /// it stopped.
     ///
-    /// - Parameter error: nil: another error.
+    /// - Parameter error: the JSON decoder's error; nil for an error of another type.
     private static func reason(of error: JSONDecodingError?) -> String {
         switch error {
-        // SwiftProtobuf throws this error also for the base64 of bytes without any valid character.
+        // SwiftProtobuf also throws this error for a base64 text without any valid character.
         case .failure: "a value has the wrong type, punctuation is missing or misplaced, or bytes are not in base64"
         case .malformedNumber, .numberRange: "a number is malformed, out of range, or not an integer"
         case .leadingZero: "a number begins with a zero that does not belong there"
-        // The bytes are UTF-8, because they were checked before. SwiftProtobuf also throws this error for a number with
-        // more digits than it reads.
+        // The bytes were already checked to be UTF-8. Here the error means a number with more digits than
+        // SwiftProtobuf reads.
         case .invalidUTF8: "a number has too many digits"
         case .malformedString: "a text, or the base64 of bytes, is malformed or not in quotes"
         case .malformedBool: "a value is neither true nor false"

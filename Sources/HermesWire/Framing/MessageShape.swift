@@ -4,8 +4,8 @@
 package import NIOCore
 package import SwiftProtobuf
 
-/// The fields of a protobuf message that hold messages. With them, the parts of the message can be counted before it is
-/// parsed.
+/// The fields of a protobuf message that hold messages. They make it possible to count the parts of the message before
+/// the message is parsed.
 struct MessageShape {
     /// The number of each field, followed by the index of its message's shape in ``all``.
     let fields: [UInt16]
@@ -24,18 +24,19 @@ struct MessageShape {
 }
 
 /// The parts of a message: its fields, and the fields of the messages inside it. Each element of a repeated field and
-/// each entry of a map counts separately. A part takes up to a microsecond to parse and may have only two bytes. So the
-/// cost of a message depends on its parts, not on its bytes.
+/// each entry of a map counts separately. A part may be as short as two bytes, but takes up to a microsecond to parse.
+/// So the cost of a message depends on its parts, not on its bytes.
 package enum MessageParts {
     /// The largest number of parts of a message from a client. The largest legitimate request, `PresenceRequest`, names
     /// two thousand users.
     package static let max = 4_096
-    /// The length in bytes up to which a message is not examined; its parts count as 0.
+    /// The length in bytes of the longest message that is not examined. Such a message counts as 0 parts.
     static let freeBytes = 128
     /// The depth at which counting stops. The parser refuses messages that nest deeper (`BinaryDecodingOptions.wire`).
     private static let maxDepth = 32
 
-    /// Counts the parts of a protobuf message, and stops at one above ``max``. Counting takes a few nanoseconds a part.
+    /// Counts the parts of a protobuf message. The count stops at ``max`` + 1. Counting takes a few nanoseconds per
+    /// part.
     ///
     /// - Parameter bytes: the message. If it is not valid, only the parts before the error count.
     package static func count(_ type: (some SwiftProtobuf.Message).Type, wire bytes: ByteBuffer) -> Int {
@@ -56,8 +57,8 @@ package enum MessageParts {
         return parts
     }
 
-    /// Counts the parts of a JSON text, and stops at one above ``max``. Each comma, colon and opening bracket outside a
-    /// string counts as one part.
+    /// Counts the parts of a JSON text. The count stops at ``max`` + 1. Each comma, colon and opening bracket outside
+    /// a string counts as one part.
     package static func count(json bytes: ByteBuffer) -> Int {
         guard bytes.readableBytes > freeBytes else { return 0 }
         return bytes.withUnsafeReadableBytes { bytes in

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension UnsafeRawBufferPointer {
-    /// Returns whether both buffers hold the same bytes. Compares eight bytes at a time. For short names this is as
-    /// fast as a library function, without a call.
+    /// Returns whether both buffers hold the same bytes. The function compares eight bytes at a time. For short names,
+    /// it is as fast as a library function, because it can be inlined.
     @inlinable
     package func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
         guard count == other.count else { return false }

@@ -6,8 +6,8 @@ package import NIOCore
 /// The limit for consecutive combining marks in text from the network.
 ///
 /// Swift compares and hashes strings by canonical equivalence. To do so, it sorts each run of combining marks, in a
-/// time that grows with the square of the run's length: a run of 60 KiB takes a quarter of a second, and a run of 1 MiB
-/// takes minutes. So a text with a longer run than ``maxRun`` is refused before it becomes a string. The time to
+/// time that grows with the square of the run's length: a run of 60 KiB takes a quarter of a second, and a run of 1
+/// MiB takes minutes. So a text with a run longer than ``maxRun`` is refused before it becomes a string. The time to
 /// compare accepted texts is linear in their length.
 package enum StreamSafeText {
     /// The largest number of combining marks in a row. Unicode's Stream-Safe Text Format allows 30 (UAX #15, section
@@ -17,7 +17,7 @@ package enum StreamSafeText {
     /// The end of an error message about a text that is not safe.
     package static let problem = "holds more than \(maxRun) combining marks in a row"
 
-    /// Returns whether no text in the bytes has a longer run than ``maxRun``. The bytes may also hold data other than
+    /// Returns whether no text in the bytes has a run longer than ``maxRun``. The bytes may also hold data other than
     /// text.
     package static func isSafe(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var scan = Scan()
@@ -31,7 +31,7 @@ package enum StreamSafeText {
             ?? Array(text).withUnsafeBytes(isSafe)
     }
 
-    /// Returns whether no text in a JSON document has a longer run than ``maxRun``. Marks that are written as `\u` and
+    /// Returns whether no text in a JSON document has a run longer than ``maxRun``. Marks that are written as `\u` and
     /// four digits count, too.
     package static func isSafe(json buffer: ByteBuffer) -> Bool {
         buffer.withUnsafeReadableBytes { bytes in
@@ -77,10 +77,10 @@ package enum StreamSafeText {
             return run <= maxRun
         }
 
-        /// Whether a scalar counts as a combining mark: normalization sorts the scalar itself, or the marks into which
-        /// it decomposes.
+        /// Whether a scalar counts as a combining mark. It does if normalization sorts the scalar itself, or the marks
+        /// into which the scalar decomposes.
         private static func isCombining(_ value: UInt32) -> Bool {
-            // The combining marks begin at U+0300; the large scripts of East Asia have none.
+            // The combining marks begin at U+0300; the large scripts of East Asia contain no combining marks.
             guard value >= 0x300, !(0x3400...0x9FFF).contains(value), !(0xAC00...0xD7A3).contains(value),
                 let scalar = Unicode.Scalar(value)
             else { return false }
@@ -90,8 +90,8 @@ package enum StreamSafeText {
 
         /// Decodes the UTF-8 scalar at an index.
         ///
-        /// - Returns: the scalar and its length in bytes; 0 and the length 1 for ASCII and for bytes that are not
-        ///   UTF-8.
+        /// - Returns: the scalar and its length in bytes. For ASCII and for bytes that are not UTF-8, the scalar is 0
+        ///   and the length is 1.
         private static func scalar(in bytes: UnsafeRawBufferPointer, at index: Int) -> (UInt32, length: Int) {
             let lead = bytes[index]
             let length: Int

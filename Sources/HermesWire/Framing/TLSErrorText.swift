@@ -3,7 +3,7 @@
 
 /// Short texts for BoringSSL's errors. The errors' own descriptions contain paths of source files.
 package enum TLSErrorText {
-    /// The end of all texts that say that the peer does not, or perhaps does not, speak TLS.
+    /// The ending of every text about a peer that certainly or possibly does not speak TLS.
     package static let speaksNoTLS = "not speak TLS on this port"
 
     /// Returns the text for an entry of BoringSSL's stack of errors, such as

@@ -15,8 +15,8 @@ package struct IMPBFrame: WireFrame {
     /// The longest body that fits the header's length field, in bytes.
     package static let maxBodyBytes = Int(UInt16.max)
 
-    /// The number of the client's request, which the reply repeats. In other frames from the server, a number that the
-    /// server chooses.
+    /// In a request, a number that the client chooses. The reply repeats the number of the request. In other frames
+    /// from the server, a number that the server chooses.
     package var seq: UInt32
     /// The type, which defines the body.
     package var type: IMPBFrameType
@@ -39,8 +39,8 @@ package struct IMPBFrame: WireFrame {
 
     /// Appends a frame whose body is a message.
     ///
-    /// - Throws: WireError `.frameTooLong` if the message takes more than 65,535 bytes, `.notEncodable` if a required
-    ///   field is missing; then nothing was written.
+    /// - Throws: WireError `.frameTooLong` if the message takes more than 65,535 bytes; `.notEncodable` if a required
+    ///   field is missing. If the function throws, it writes nothing.
     package static func write(
         _ message: some SwiftProtobuf.Message,
         seq: UInt32,
@@ -54,7 +54,8 @@ package struct IMPBFrame: WireFrame {
 
     /// Appends the header of a frame whose body the caller appends.
     ///
-    /// - Throws: WireError `.frameTooLong` if the body takes more than 65,535 bytes; then nothing was written.
+    /// - Throws: WireError `.frameTooLong` if the body takes more than 65,535 bytes. If the function throws, it writes
+    ///   nothing.
     package static func writeHeader(
         seq: UInt32,
         type: IMPBFrameType,

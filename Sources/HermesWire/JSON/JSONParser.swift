@@ -29,7 +29,8 @@ package struct JSONParser {
 
     /// Parses a whole text.
     ///
-    /// - Parameter maxValues: the largest number of values in the text: strings, numbers, arrays, objects and so on.
+    /// - Parameter maxValues: the largest allowed number of values in the text: strings, numbers, arrays, objects and
+    ///   so on.
     package static func parse(_ bytes: [UInt8], maxValues: Int = Self.maxValues) throws(Failure) -> JSON {
         var parser = JSONParser(bytes: bytes, maxValues: maxValues)
         parser.skipSpace()
@@ -186,7 +187,7 @@ package struct JSONParser {
     private mutating func unicodeEscape() throws(Failure) -> Unicode.Scalar {
         let unit = try hexadecimal()
         if let scalar = Unicode.Scalar(unit) { return scalar }
-        // The unit must be the first half of a surrogate pair, which alone is not a character.
+        // The unit must be the first half of a surrogate pair. A half alone is not a character.
         guard (0xD800..<0xDC00).contains(unit), takes(UInt8(ascii: "\\")), takes(UInt8(ascii: "u")) else {
             throw failure("a surrogate pair is incomplete")
         }

@@ -58,7 +58,7 @@ package struct LiveRoomFrame: WireFrame {
 
     /// Appends a frame whose body is a message.
     ///
-    /// - Throws: WireError `.notEncodable` if a required field is missing; then nothing was written.
+    /// - Throws: WireError `.notEncodable` if a required field is missing. If the function throws, it writes nothing.
     package static func write(
         _ message: some SwiftProtobuf.Message,
         type: LiveRoomFrameType,
@@ -71,7 +71,7 @@ package struct LiveRoomFrame: WireFrame {
 
     /// Appends the header of a frame whose body the caller appends.
     ///
-    /// - Throws: WireError `.frameTooLong` if the body takes 4 GiB or more; then nothing was written.
+    /// - Throws: WireError `.frameTooLong` if the body takes 4 GiB or more. If the function throws, it writes nothing.
     package static func writeHeader(
         type: LiveRoomFrameType,
         bodyBytes: Int,

@@ -29,12 +29,12 @@ public struct LiveRoomFrameType: RawRepresentable, Hashable, Sendable {
     /// Extension: a viewer enters a room, optionally with an account (LiveRoom_Enter).
     package static let enter = Self(rawValue: 9)
 
-    /// Whether the type belongs to the application. Hermes does not interpret the body of such a frame, whoever sends
-    /// it.
+    /// Whether the type belongs to the application. Hermes does not interpret the body of such a frame, regardless of
+    /// its sender.
     package var isApplicationDefined: Bool { rawValue >= 16 }
 
-    /// Whether only the server may send the type to viewers that have entered. For other viewers, the number belongs to
-    /// the application.
+    /// Whether only the server may send the type to viewers that have entered. For viewers that have not entered, the
+    /// number belongs to the application.
     package var isServers: Bool { self == .notice || self == .kicked }
 
     /// The message in the body; nil for a heartbeat and for types that Hermes does not define.

@@ -57,9 +57,9 @@ extension ByteBuffer {
         return string
     }
 
-    /// Reads a topic filter and checks that it is well formed [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1], with the
-    /// group of a shared subscription [MQTT-4.8.2-1] [MQTT-4.8.2-2]. The rules for shared subscriptions also apply to
-    /// 3.1.1, although that version does not define them.
+    /// Reads a topic filter and checks that it is well formed [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1]. The check
+    /// includes the group of a shared subscription [MQTT-4.8.2-1] [MQTT-4.8.2-2]. The rules for shared subscriptions
+    /// also apply to 3.1.1, although that version does not define them.
     mutating func readMQTTFilter() throws(MQTTPacketError) -> String {
         let filter = try readMQTTString("a topic filter")
         guard MQTTTopic.isValidFilter(filter) else {
@@ -69,7 +69,8 @@ extension ByteBuffer {
         return filter
     }
 
-    /// - Throws: WireError `.notEncodable` if the string is longer than 65,535 bytes; then nothing was written.
+    /// - Throws: WireError `.notEncodable` if the string is longer than 65,535 bytes. If the function throws, it
+    ///   writes nothing.
     mutating func writeMQTTString(_ string: String) throws(WireError) {
         guard let length = UInt16(exactly: string.utf8.count) else {
             throw WireError(.notEncodable, "a string of \(string.utf8.count) bytes is longer than 65,535 (1.5.4)")

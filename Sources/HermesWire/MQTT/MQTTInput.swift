@@ -3,14 +3,14 @@
 
 package import NIOCore
 
-/// A packet that a broker reads. Frequent packets have cases of their own, which are cheap to create; the others are
-/// frames.
+/// A packet that a broker reads. Each frequent kind of packet has its own case, which is cheap to create. All other
+/// packets are frames.
 package enum MQTTInput: WireFrame {
     /// A PUBLISH as received, header included, so that its bytes can be forwarded.
     case publish(MQTTPublishFrame)
-    /// Several adjacent PUBLISH packets with the same flags and topic, at most ``MQTTPublishRun/maxCount``. A packet
-    /// with RETAIN or DUP, without a topic, to a topic below `hermes/`, or with a length that takes too many bytes is
-    /// never part of a run.
+    /// Several adjacent PUBLISH packets with the same flags and topic, at most ``MQTTPublishRun/maxCount``. A run
+    /// contains no packet with RETAIN or DUP, no packet without a topic, no packet to a topic below `hermes/`, and no
+    /// packet whose length takes more bytes than necessary.
     case publishes(MQTTPublishRun)
     /// A PUBACK, PUBREC, PUBREL or PUBCOMP without a reason code, which means success.
     case acknowledgement(MQTTPacketType, packetID: UInt16)

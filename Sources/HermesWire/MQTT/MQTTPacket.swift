@@ -54,15 +54,15 @@ package enum MQTTPacket: Hashable, Sendable {
         }
     }
 
-    /// The largest number of properties in a client's packet. The standard sets no limit, but a user property, which
-    /// may have only five bytes on the wire, takes several times as many in memory.
+    /// The largest number of properties in a client's packet. The standard sets no limit. But a user property, which
+    /// may be as short as five bytes on the wire, takes several times as many bytes in memory.
     package static let maxClientProperties = 1_024
 
-    /// The size of an empty user property in bytes. No smaller property may repeat in a client's packet.
+    /// The size of an empty user property in bytes. It is the smallest property that may repeat in a client's packet.
     package static let minPropertyBytes = 5
 
     /// The largest number of topic filters in a SUBSCRIBE or UNSUBSCRIBE. The standard sets no limit, but a filter
-    /// takes many times as many bytes in memory as on the wire.
+    /// takes far more bytes in memory than on the wire.
     package static let maxFilters = 16_384
 
     static func check(filterCount count: Int, of type: MQTTPacketType) throws(MQTTPacketError) {
@@ -79,7 +79,8 @@ package enum MQTTPacket: Hashable, Sendable {
 
     /// Parses a client's frame.
     ///
-    /// - Throws: as ``init(_:version:)``, and if the packet has more properties than ``maxClientProperties``.
+    /// - Throws: the errors of
+    ///   ``init(_:version:)``, and an error if the packet has more properties than ``maxClientProperties``.
     package init(fromClient frame: MQTTFrame, version: MQTTVersion) throws(MQTTPacketError) {
         try self.init(frame, version: version)
         try Self.check(propertyCount: propertyCount, of: type)
@@ -125,7 +126,8 @@ package enum MQTTPacket: Hashable, Sendable {
 
     /// Encodes the packet as a frame.
     ///
-    /// - Throws: WireError `.notEncodable` if a value has no representation, `.frameTooLong` above 256 MiB.
+    /// - Throws: WireError `.notEncodable` if a value has no representation; `.frameTooLong` if the packet takes more
+    ///   than 256 MiB.
     package func frame(version: MQTTVersion) throws(WireError) -> MQTTFrame {
         var body = ByteBuffer()
         var flags = type.requiredFlags ?? 0
@@ -150,7 +152,7 @@ package enum MQTTPacket: Hashable, Sendable {
 
     /// Appends the packet.
     ///
-    /// - Throws: as ``frame(version:)``; then nothing was written.
+    /// - Throws: the errors of ``frame(version:)``. If the function throws, it writes nothing.
     package func write(into buffer: inout ByteBuffer, version: MQTTVersion) throws(WireError) {
         try frame(version: version).write(into: &buffer)
     }

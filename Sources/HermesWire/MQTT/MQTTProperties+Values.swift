@@ -3,7 +3,7 @@
 
 package import NIOCore
 
-/// The values of single properties; nil if the packet does not have the property.
+/// The values of single properties. A value is nil if the packet does not have the property.
 extension MQTTProperties {
     package var topicAlias: UInt16? {
         first { if case .topicAlias(let alias) = $0 { alias } else { nil } }
@@ -14,7 +14,7 @@ extension MQTTProperties {
         first { if case .subscriptionIdentifier(let number) = $0 { number } else { nil } }
     }
 
-    /// The interval in seconds; 0xFFFFFFFF: the session never expires.
+    /// The interval in seconds; 0xFFFFFFFF means that the session never expires.
     package var sessionExpiryInterval: UInt32? {
         first { if case .sessionExpiryInterval(let time) = $0 { time } else { nil } }
     }

@@ -3,7 +3,7 @@
 
 import NIOCore
 
-/// The properties of one packet, in their order. Empty in MQTT 3.1.1.
+/// The properties of one packet, in the packet's order. In MQTT 3.1.1, packets have no properties.
 package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
     package var list: [MQTTProperty]
 
@@ -12,12 +12,12 @@ package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
 
     package var isEmpty: Bool { list.isEmpty }
 
-    /// The user properties, in their order [MQTT-3.3.2-18].
+    /// The user properties, in the packet's order [MQTT-3.3.2-18].
     package var userProperties: [(name: String, value: String)] {
         list.compactMap { if case .userProperty(let name, let value) = $0 { (name, value) } else { nil } }
     }
 
-    /// The approximate memory of all properties, in bytes. A kept packet keeps all of them.
+    /// The approximate memory of all properties, in bytes. A packet that stays in memory keeps all its properties.
     package var weight: Int {
         list.reduce(0) { sum, property in
             switch property {
@@ -43,7 +43,7 @@ package struct MQTTProperties: Hashable, Sendable, ExpressibleByArrayLiteral {
 }
 
 extension MQTTProperties {
-    /// The place where properties appear, which determines the allowed ones (table 2-4).
+    /// The place where properties appear. It determines which properties are allowed (table 2-4).
     enum Place: Hashable {
         case packet(MQTTPacketType)
         case will
@@ -55,9 +55,10 @@ extension MQTTProperties {
         MQTTPacket.maxClientProperties + (place == .packet(.publish) ? 4_096 : 0)
     }
 
-    /// Reads the length of the properties, and the properties.
+    /// Reads the length of the properties, then the properties.
     ///
-    /// The time is linear in their bytes: a bit set records which properties have been read, to find duplicates.
+    /// The time is linear in the number of bytes. To find duplicates, a bit set records which properties have been
+    /// read.
     init(from body: inout ByteBuffer, in place: Place) throws(MQTTPacketError) {
         let length = try body.readMQTTVariableByteInteger("the property length")
         guard var bytes = body.readSlice(length: length) else {
@@ -83,7 +84,7 @@ extension MQTTProperties {
         }
     }
 
-    /// Appends the length of the properties, and the properties.
+    /// Appends the length of the properties, then the properties.
     func write(into buffer: inout ByteBuffer) throws(WireError) {
         guard !list.isEmpty else {
             buffer.writeInteger(UInt8(0))
@@ -100,8 +101,8 @@ extension MQTTProperties {
 }
 
 extension MQTTProperty.Identifier {
-    /// Whether the property may repeat: a user property may repeat anywhere, a subscription identifier only in a
-    /// PUBLISH (3.3.2.3.8).
+    /// Whether the property may repeat. A user property may repeat anywhere; a subscription identifier may repeat only
+    /// in a PUBLISH (3.3.2.3.8).
     fileprivate func mayRepeat(in place: MQTTProperties.Place) -> Bool {
         self == .userProperty || (self == .subscriptionIdentifier && place == .packet(.publish))
     }

@@ -13,7 +13,7 @@ package enum MQTTProperty: Hashable, Sendable {
     case correlationData(ByteBuffer)
     /// The identifier, 1 … 268,435,455.
     case subscriptionIdentifier(Int)
-    /// The interval in seconds; 0xFFFFFFFF: the session never expires.
+    /// The interval in seconds; 0xFFFFFFFF means that the session never expires.
     case sessionExpiryInterval(UInt32)
     case assignedClientIdentifier(String)
     /// The value in seconds.

@@ -9,7 +9,7 @@ import NIOCore
 /// properties; code that reads them must check them. ``MQTTPublish`` checks everything.
 package struct MQTTPublishHead: Sendable {
     package let flags: UInt8
-    /// The topic's index in the frame's buffer, like ``payloadStart``.
+    /// The topic's index in the frame's buffer. ``payloadStart`` is an index in the same buffer.
     package let topicStart: Int
     package let topicBytes: Int
     /// The packet identifier; 0 with QoS 0.
@@ -24,7 +24,7 @@ package struct MQTTPublishHead: Sendable {
     package var isRetained: Bool { flags & 0b0001 != 0 }
     package var isDuplicate: Bool { flags & 0b1000 != 0 }
 
-    /// - Throws: as ``MQTTPacket/init(_:version:)``.
+    /// - Throws: the errors of ``MQTTPacket/init(_:version:)``.
     package init(_ frame: MQTTPublishFrame, version: MQTTVersion) throws(MQTTPacketError) {
         let bytes = frame.bytes
         let start = bytes.readerIndex

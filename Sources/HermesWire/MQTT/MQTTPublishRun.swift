@@ -7,8 +7,8 @@ package import NIOCore
 /// once.
 ///
 /// The packets come from the bytes that have already been read, so no packet waits for a longer run. Each packet is
-/// complete, long enough for its topic and, with QoS 1 and 2, for a packet identifier, and its remaining length takes
-/// as few bytes as possible. Nothing else was checked.
+/// complete. It is long enough for its topic and, with QoS 1 and 2, for a packet identifier. Its remaining length
+/// takes as few bytes as possible. Nothing else has been checked.
 package struct MQTTPublishRun: Hashable, Sendable {
     /// The packets: a slice of the read buffer.
     package let bytes: ByteBuffer
@@ -65,8 +65,8 @@ package struct MQTTPublishRun: Hashable, Sendable {
 
 /// Finds the complete PUBLISH packets with the same flags and topic at the start of the bytes that were read.
 struct MQTTPublishScan {
-    /// The largest number of packets in a run. The next scan finds the packets after these, so that no publisher
-    /// occupies the event loop for long.
+    /// The largest number of packets in a run. The limit keeps one publisher from occupying the event loop for long.
+    /// The next scan finds the packets after the run.
     static let maxCount = 1_024
 
     /// The prefix of the topics whose publications are requests to the server itself.
@@ -89,8 +89,9 @@ struct MQTTPublishScan {
         else { return }
         bytes = packet.upperBound
         headerBytes = packet.lowerBound
-        // A publication that is retained, marked as duplicate or without a topic is never part of a run, and neither is
-        // one whose remaining length is too long, because the bytes of a run are forwarded [MQTT-1.5.5-1].
+        // A publication that is retained, marked as duplicate or without a topic is never part of a run. A publication
+        // whose remaining length takes too many bytes is not part of a run either, because the bytes of a run are
+        // forwarded [MQTT-1.5.5-1].
         guard first & 0b1001 == 0, first & 0b0110 != 0b0110, packet.count > 2, Self.isLengthShortest(of: packet, at: 0)
         else { return }
         let topicBytes = Int(input[packet.lowerBound]) << 8 | Int(input[packet.lowerBound + 1])

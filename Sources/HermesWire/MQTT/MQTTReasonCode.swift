@@ -6,7 +6,7 @@ public struct MQTTReasonCode: RawRepresentable, Hashable, Sendable {
     /// The byte on the wire.
     public let rawValue: UInt8
 
-    /// Creates the reason code with a byte, which need not be defined by the standard.
+    /// Creates the reason code with this byte. The standard need not define the byte.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// Whether the operation failed.

@@ -15,6 +15,6 @@ public enum MQTTQoS: UInt8, Hashable, Sendable, Comparable, CaseIterable {
     case atLeastOnce = 1
     case exactlyOnce = 2
 
-    /// Compares the guarantees.
+    /// Compares the levels; exactly once is the highest.
     public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }

@@ -9,8 +9,8 @@ package import NIOCore
 package struct ProxyHeader: Sendable, Hashable {
     /// The source of the connection.
     package enum Source: Sendable, Hashable {
-        /// The connection's peer: the proxy itself connects (LOCAL, for example a health check), or the header has no
-        /// IP address.
+        /// The connection's peer. It is the source if the proxy itself connects (LOCAL, for example for a health
+        /// check), or if the header has no IP address.
         case connection
         case v4(address: [UInt8], port: UInt16)
         case v6(address: [UInt8], port: UInt16)
@@ -41,7 +41,7 @@ package struct ProxyHeader: Sendable, Hashable {
 
     /// Removes a header from the front of `bytes`.
     ///
-    /// - Returns: the header; nil if more bytes are needed, and then nothing was removed.
+    /// - Returns: the header; nil if more bytes are needed. If the result is nil, nothing was removed.
     /// - Throws: as soon as the bytes cannot become a header.
     package static func next(from bytes: inout ByteBuffer) throws(Malformation) -> ProxyHeader? {
         let view = bytes.readableBytesView

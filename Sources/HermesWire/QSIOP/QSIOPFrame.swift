@@ -35,8 +35,8 @@ package struct QSIOPFrame: WireFrame {
     /// The largest number of lines in a frame from a device.
     package static let maxLines = 1_024
 
-    /// The number of lines of the properties; counting stops at one above ``maxLines``. A line takes up to a
-    /// microsecond to parse.
+    /// The number of lines of the properties. The count stops at ``maxLines`` + 1. A line takes up to a microsecond to
+    /// parse.
     package var lineCount: Int {
         var count = 0
         for byte in body.readableBytesView where byte == QSIOPProperties.lf {
@@ -57,8 +57,8 @@ package struct QSIOPFrame: WireFrame {
         return try QSIOPProperties(parsing: body)
     }
 
-    /// Parses the properties of a frame from a server, without a limit for their lines and their combining marks: a
-    /// server may send more than a device, and a device that refuses a push would get it again and again.
+    /// Parses the properties of a frame from a server, without a limit for lines and combining marks. A server may
+    /// send more than a device. A device that refused a push would get the push again and again.
     ///
     /// - Throws: WireError `.badText` if they are not UTF-8.
     package func properties() throws(WireError) -> QSIOPProperties {

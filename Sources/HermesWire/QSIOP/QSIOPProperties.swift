@@ -59,17 +59,17 @@ extension QSIOPProperties: ExpressibleByDictionaryLiteral {
 }
 
 extension QSIOPProperties {
-    /// Parses lines of `key:value`. A line is split at its first colon; without a colon, its value is empty. Empty
-    /// lines are ignored.
+    /// Parses lines of `key:value`. A line is split at its first colon. A line without a colon has an empty value.
+    /// Empty lines are ignored.
     ///
-    /// - Parameter isFromServer: whether a server sent the text. If so, the marks are not checked.
+    /// - Parameter isFromServer: whether a server sent the text. If so, the combining marks are not checked.
     /// - Throws: WireError `.badText` if the text is not UTF-8, or holds too many combining marks in a row
     ///   (``StreamSafeText``).
     package init(parsing buffer: ByteBuffer, isFromServer: Bool = false) throws(WireError) {
         guard isFromServer || StreamSafeText.isSafe(buffer) else {
             throw WireError(.badText, "a text in the properties \(StreamSafeText.problem)")
         }
-        // LF and colon are ASCII. So the whole text is valid UTF-8 exactly if each part is.
+        // LF and colon are ASCII. So the whole text is valid UTF-8 if and only if each part is valid UTF-8.
         for line in buffer.readableBytesView.split(separator: Self.lf) {
             let colon = line.firstIndex(of: Self.colon)
             let value = colon.map { line[line.index(after: $0)...] }

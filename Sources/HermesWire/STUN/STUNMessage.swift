@@ -50,7 +50,7 @@ package enum STUNMessage {
 
     /// Parses a datagram.
     ///
-    /// - Returns: nil for anything but a complete Binding request; such a datagram is not answered.
+    /// - Returns: the request; nil if the datagram is not a complete Binding request. Such a datagram is not answered.
     package static func bindingRequest(in datagram: ByteBuffer) -> BindingRequest? {
         var bytes = datagram
         guard
@@ -89,7 +89,7 @@ package enum STUNMessage {
 
     /// Appends the answer: the address from which the request arrived, or an error if an attribute is not understood.
     ///
-    /// - Returns: false if the address is neither IPv4 nor IPv6; then nothing was written.
+    /// - Returns: false if the address is neither IPv4 nor IPv6. If the result is false, nothing was written.
     @discardableResult
     package static func writeAnswer(
         to request: BindingRequest,
@@ -128,8 +128,8 @@ package enum STUNMessage {
         buffer.setInteger(UInt16(clamping: messageBytes - headerBytes), at: start + 2)
     }
 
-    /// Writes the port, XORed with the cookie, and the address, XORed with the cookie and the transaction id. So no
-    /// middlebox rewrites them (section 14.2).
+    /// Writes the port, XORed with the cookie, and the address, XORed with the cookie and the transaction id. The XOR
+    /// keeps middleboxes from rewriting port and address (section 14.2).
     private static func writeAddress(
         _ address: SocketAddress,
         _ id: TransactionID,

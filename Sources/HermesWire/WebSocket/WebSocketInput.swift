@@ -48,7 +48,7 @@ package struct WebSocketInput: WebSocketReading {
 
     private let takesText: Bool
     private var state = State.header
-    /// The kind of the message of which further frames follow; nil between messages.
+    /// The kind of the unfinished message; nil between messages.
     private var message: Message?
     /// The masking key of the present frame. The next payload byte is unmasked with the key's byte at `keyOffset`
     /// modulo 4.

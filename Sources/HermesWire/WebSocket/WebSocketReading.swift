@@ -11,7 +11,7 @@ package protocol WebSocketReading: Sendable {
     ///   - bytes: the received bytes. An incomplete header or control frame stays in the buffer.
     ///   - data: gets the protocol's bytes.
     /// - Returns: the control frame, after which the buffer may hold further frames; nil if more bytes are needed.
-    /// - Throws: an error that ends the connection. The bytes that were appended to `data` before it are valid.
+    /// - Throws: an error that ends the connection. The bytes that were appended to `data` before the error are valid.
     mutating func take(
         from bytes: inout ByteBuffer,
         into data: inout ByteBuffer

@@ -64,5 +64,5 @@ struct DERReader {
     }
 }
 
-/// The bytes are not a certificate or revocation list, or contain something that is not understood.
+/// The error for bytes that are not a certificate or revocation list, or that contain something unsupported.
 package struct X509Malformation: Error, Sendable, Hashable {}

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* Allocations of the calling thread so far; 0 where they are not counted. */
+/* The number of allocations of the calling thread so far; 0 on platforms without the counter. */
 uint64_t hermes_allocation_count(void);
 
 #endif

@@ -20,7 +20,7 @@ import Testing
         )
     }
 
-    /// Takes `jwt:NAME` for a token, and believes it unless the name is `bad`.
+    /// A verifier that treats `jwt:NAME` as a token, and accepts it unless the name is `bad`.
     private struct Verifier: TokenVerifier {
         func isToken(_ text: String) -> Bool { text.hasPrefix("jwt:") }
 
@@ -75,7 +75,7 @@ import Testing
             ).identity.expiresAt?.advanced(by: .seconds(-60))
         }
         #expect(try await now() == time.now())
-        // As after a pause of the machine, in which the monotonic clock stood still.
+        // This is like a pause of the machine during which the monotonic clock stood still.
         time.jump(by: .seconds(3_600))
         #expect(steady.now() < time.now(), "nothing is deleted yet")
         #expect(try await now() == time.now())
@@ -115,7 +115,7 @@ import Testing
         #expect(await code { _ = try await logIn("anna", "wrong") } == .wrongCredentials)
     }
 
-    /// After a node has vanished, connections that showed a proof that is no longer valid are ended.
+    /// After a node has vanished, connections are ended if the proof that they presented is no longer valid.
     @Test func `who changes the password over its inbox has shown the new one`() async throws {
         let anna = try await accounts.createAccount(nickName: "anna", password: "secret").id
         let first = try await logIn("anna", "secret")

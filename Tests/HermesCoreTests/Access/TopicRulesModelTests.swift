@@ -5,7 +5,7 @@ import HermesCore
 import HermesTestKit
 import Testing
 
-/// Random rules against the definition: each topic by itself, each filter by all topics that it matches.
+/// Compares random rules with the definition: each topic by itself, and each filter by all topics that it matches.
 @Suite struct TopicRulesModelTests {
     private static let names = ["a", "b", "", "user", "hermes", "$SYS", "anna"]
     private static let filterLevels = names + ["+", "+", "#"]
@@ -13,9 +13,9 @@ import Testing
 
     private struct Topic {
         let name: TopicName
-        /// Wildcards at the beginning do not reach it.
+        /// Whether wildcards at the beginning of a filter do not match this topic.
         let isReserved: Bool
-        /// The same levels where wildcards do.
+        /// A similar topic that wildcards at the beginning of a filter match.
         let plain: TopicName?
 
         init?(_ text: String) {
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// Every topic of at most three levels of these names.
+    /// All topics with at most three levels from ``names``.
     private static let topics: [Topic] = {
         var all: [String] = []
         var layer = [""]
@@ -56,7 +56,7 @@ import Testing
             }
         }
 
-        /// What it means for a client; nil: nothing.
+        /// Returns the rule that the line means for a client; nil if the line does not apply to the client.
         func rule(for identity: ClientIdentity) -> Rule? {
             var text = pattern
             if text.contains("%u"), identity.userName == nil {
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    /// A line for one client.
+    /// The rule that a line means for one client.
     private struct Rule {
         let isDenial: Bool
         let filter: TopicFilter
@@ -81,7 +81,7 @@ import Testing
         func matches(_ topic: Topic) -> Bool {
             if beginsWithWildcard, topic.isReserved {
                 guard isDenial else { return false }
-                // A denial also reaches what begins with a dollar.
+                // A denial also applies to topics that begin with a dollar sign.
                 if let plain = topic.plain { return filter.matches(plain) }
             }
             return filter.matches(topic.name)
@@ -131,7 +131,7 @@ import Testing
                     .compactMap { $0.rule(for: identity) }
                 for topic in Self.topics {
                     let isAllowed = concerned.first { $0.matches(topic) }.map { !$0.isDenial } ?? false
-                    // An expectation takes a hundred times as long as what it is about.
+                    // An expectation would take a hundred times as long as the check itself.
                     if bound.allows(action, topic.name.rawValue) != isAllowed {
                         Issue.record("\(action) \(topic.name) \(identity) \(file): not \(isAllowed)")
                     }

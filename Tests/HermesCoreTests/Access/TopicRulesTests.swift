@@ -30,7 +30,8 @@ import Testing
         #expect(TopicRules().allows(action, topic, for: anna) == isAllowed)
     }
 
-    /// Each subscriber of `#` is asked for each publication: a stranger's long topic may not cost each of them its length.
+    /// The rules of each subscriber of `#` are checked for each publication. So the cost of a check must not depend on
+    /// the length of a stranger's topic.
     @Test func `a rule looks at as much of a topic as it has itself`() throws {
         let rules = try TopicRules(parsing: "deny all read secret/+/keys\nallow all read #").bound(to: anonymous)
         func time(_ topic: TopicName) -> Duration {
@@ -42,7 +43,7 @@ import Testing
         let pairs = try (0..<5).map { _ in
             (try time(#require(TopicName("é/é"))), try time(#require(TopicName(long))))
         }
-        // It was several thousand times as long.
+        // A check of the whole topic would take several thousand times as long.
         #expect(pairs.contains { $1 < $0 * 20 }, "\(pairs)")
     }
 

@@ -48,7 +48,7 @@ import Testing
         )
     }
 
-    /// With a selector in the middle, the name looks the same.
+    /// With a variation selector in the middle, the name looks the same.
     @Test func `a name in other letters is not given up`() async throws {
         let accounts = service()
         let login = try await accounts.register(nickName: "josé", password: "secret", device: phone(), address: nil)
@@ -85,7 +85,7 @@ import Testing
         _ = try await accounts.changeProfile(of: user, nickName: "Berta", avatarURL: nil)
         #expect(open.principal.nickName.rawValue == "Berta")
         #expect(open.ends.isEmpty)
-        // It may have read the old name, and comes again.
+        // The login may have read the old name, so the client must log in again.
         #expect(attach(underWay).ends == [.accountRenamed])
         _ = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         ended.withLock { $0 = [] }
@@ -149,7 +149,7 @@ import Testing
         #expect(await code { try await logIn("secret", "1.1.1.1") } == nil)
     }
 
-    /// One wrong password a minute from elsewhere locked an account's owner out for good.
+    /// One wrong password a minute from other addresses must not lock out the owner of an account permanently.
     @Test func `nobody elsewhere locks the owner out`() async throws {
         let owner = service()
         let registered = try await owner.register(
@@ -160,7 +160,7 @@ import Testing
         )
         _ = try await owner.issueToken(for: phone(), of: registered.principal.user)
         await owner.writeTraces(isLast: true)
-        // A server that has just started knows no less.
+        // A server that has just started knows the same devices and addresses.
         let accounts = service()
         func logIn(_ password: String, _ id: String, _ address: String) async -> HermesError.Code? {
             await code {
@@ -180,7 +180,7 @@ import Testing
             }
             time.advance(by: .seconds(60))
         }
-        // Full at the beginning, and as much again each hour.
+        // The budget is full at the beginning, and the same amount is added each hour.
         #expect(guesses <= 100 + 5 * 100)
         let token = try #require(registered.token)
         _ = try await accounts.logIn(.token(token), device: phone("z"), address: "10.0.0.1")
@@ -246,7 +246,7 @@ import Testing
         #expect(await logIn("nobody", "1.1.1.1") == .loginDelayed)
         #expect(await logIn("anna", "1.1.1.1") == nil, "known there")
         #expect(await logIn("anna", "2.2.2.2") == nil)
-        // A right token is not delayed, a wrong one is.
+        // A right token is not delayed, but a wrong token is.
         let token = try #require(login.token)
         _ = try await accounts.logIn(.token(token), device: device, address: "1.1.1.1")
         let refusal = await code { _ = try await accounts.logIn(.token("x"), device: device, address: "1.1.1.1") }
@@ -265,7 +265,7 @@ import Testing
         #expect(
             await code { _ = try await accounts.logIn(.token(token), device: device, address: nil) } == .accountDisabled
         )
-        // A login that was under way when the account was disabled does not stay either.
+        // A login that was under way when the account was disabled is also ended.
         let late = attach(login)
         #expect(late.ends == [.accountDisabled])
         try await accounts.setDisabled(login.principal.user, false)
@@ -296,7 +296,7 @@ import Testing
         let first = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
         let credential = Credential.password(nickName: "anna", password: "secret")
         let second = try await accounts.logIn(credential, device: phone("pad"), address: nil)
-        // A login of the same device, by somebody who knows the old password, whose connection comes later.
+        // Somebody who knows the old password logs in with the same device. The connection of this login comes later.
         let third = try await accounts.logIn(credential, device: phone(), address: nil)
         let attachments = [attach(first), attach(second)]
         let principal = first.principal
@@ -351,10 +351,10 @@ import Testing
         )
         try await setToken("a", of: "phone")
         try await setToken("b", of: "pad")
-        // As an MQTT client logs in by password: it has no token.
+        // This log-out is like that of an MQTT client that logged in with a password: the client has no token.
         try await accounts.logOut(pad.principal, token: nil, removeDevice: false)
         #expect(try await pushed() == ["phone"])
-        // It shows the phone's token.
+        // The pad presents the phone's token.
         let token = try #require(login.token)
         let guest = try await accounts.admit(.token(token), device: device("pad"), address: nil)
         try await setToken("b", of: "pad")
@@ -389,7 +389,8 @@ import Testing
         #expect(await logIn("d3") == nil)
     }
 
-    /// Who is no device, or none yet, registers none: 50 MQTT clients without an id drove out the phone.
+    /// A client that is not a device, or not yet a device, does not register one. So 50 MQTT clients without an id do
+    /// not displace the phone.
     @Test func `admission registers no device`() async throws {
         let accounts = service { $0.maxDevices = 2 }
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
@@ -407,7 +408,7 @@ import Testing
         )
     }
 
-    /// A claim without a token took over a QSIOP device that had shown one.
+    /// A claim without a token must not take over a QSIOP device that has presented a token.
     @Test func `a device belongs to its strongest proof`() async throws {
         let accounts = service()
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
@@ -431,7 +432,7 @@ import Testing
         #expect(await open(.claim(user), "other") == nil)
     }
 
-    /// Known devices come in while the disk is full.
+    /// Known devices can log in while the disk is full.
     @Test func `a known device logs in without a write`() async throws {
         let accounts = service()
         let login = try await accounts.register(nickName: "anna", password: "secret", device: phone(), address: nil)
@@ -484,7 +485,7 @@ import Testing
     @Test func `hashes of older servers are renewed at login`() async throws {
         let accounts = service()
         let anna = try await accounts.createAccount(nickName: "anna", password: "secret")
-        // As a server before this format made it: of the password itself.
+        // Servers before this format hashed the password itself.
         let old = PasswordHash(phc: PasswordTests.plainSecret)
         _ = try await store.update(anna.id, AccountChange(password: old))
         let wrong = Credential.password(nickName: "anna", password: "secreT")

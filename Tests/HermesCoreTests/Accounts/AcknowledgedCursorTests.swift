@@ -4,7 +4,7 @@
 import HermesCore
 import Testing
 
-/// A device that acknowledges and comes back before that is in the store gets nothing twice.
+/// A device may come back before its acknowledgement is in the store. It still gets no entry twice.
 @Suite struct AcknowledgedCursorTests {
     @Test func `a login knows what is on its way into the store`() async throws {
         let store = MemoryStore()
@@ -35,7 +35,7 @@ import Testing
             messenger.messages.send(draft, from: me) { continuation.resume(returning: $0) }
         }.get()
         messenger.inbox.acknowledge(me, upTo: receipt.inboxSeq)
-        // More than there is, as a hostile client may say.
+        // A hostile client may acknowledge more entries than there are.
         messenger.inbox.acknowledge(me, upTo: receipt.inboxSeq + 100)
         let again = try await messenger.accounts.logIn(.token(try #require(login.token)), device: phone, address: nil)
         #expect(again.device.cursor == receipt.inboxSeq)

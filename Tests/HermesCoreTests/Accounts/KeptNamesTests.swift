@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// A name that an account gave up is nobody's until nothing is left below `user/NAME/`.
+/// After an account has given up a name, no account can get the name until nothing is retained below `user/NAME/`.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct KeptNamesTests {
     private let store = MemoryStore()
     private let time = ManualTime()
@@ -83,7 +83,7 @@ import Testing
         }
         try await rename(ann, to: "carl")
         await #expect(throws: HermesError.self) { try await account("ann") }
-        // What was on its way.
+        // This publication was on its way during the change of the name.
         try await retain("user/ann/late")
         try await messenger.housekeeping(now: time.now())
         await #expect(throws: HermesError.self) { try await account("ann") }
@@ -106,7 +106,7 @@ import Testing
     @Test func `a deletion that went on by itself frees its name, too`() async throws {
         let ann = try await account("ann")
         try await retain("user/ann/a")
-        // As after a failure of the store: nobody waits for it.
+        // No caller waits for the deletion, as after a failure of the store.
         try await messenger.deletions.delete(ann.id)
         await #expect(throws: HermesError.self) { try await account("ann") }
         try await messenger.housekeeping(now: time.now())
@@ -129,7 +129,7 @@ import Testing
     @Test func `the next process goes on with a deletion`() async throws {
         let ann = try await account("ann")
         try await retain("user/ann/a")
-        // As far as the server came.
+        // The server ended after this commit.
         _ = try store.commit([.deleteAccount(ann.id)], now: time.now())
         await #expect(throws: HermesError.self) { try await account("ann") }
         let later = Messenger(store, time: time)
@@ -143,7 +143,7 @@ import Testing
     @Test func `the next process goes on`() async throws {
         let ann = try await account("ann")
         try await retain("user/ann/a")
-        // As far as the server came.
+        // The server ended after this commit.
         _ = try await store.update(ann.id, AccountChange(nickName: NickName(stored: "carl", key: "carl")))
         let later = Messenger(store, time: time)
         try await later.load()

@@ -11,7 +11,7 @@ import Testing
         LaneQueue<String>.Place(isFirst: isFirst, source: source, owner: owner)
     }
 
-    /// Whether the item waits, and instead of which.
+    /// Returns whether the item waits, and which item it replaces.
     private func append(
         _ item: String,
         to queue: inout LaneQueue<String>,

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Which connections a log-out ends.
+/// Tests which connections a log-out ends.
 @Suite struct LogOutTests {
     private let store = MemoryStore()
     private let time = ManualTime()
@@ -40,7 +40,7 @@ import Testing
         return attachment
     }
 
-    /// Its login began before the token was revoked, as that of a thief who has the token.
+    /// The login of the connection began before the token was revoked, like the login of a thief who has the token.
     @Test func `a connection that showed the same token ends, even if it is of the same device`() async throws {
         let accounts = service()
         let first = try await register(accounts)
@@ -52,7 +52,7 @@ import Testing
         #expect(attach(underWay).ends == [.revoked])
     }
 
-    /// As over QSIOP.
+    /// QSIOP admits and opens a device in these two steps.
     @Test func `a device that was admitted before its token was revoked, and opened after that, ends`() async throws {
         let accounts = service()
         let first = try await register(accounts)
@@ -62,7 +62,7 @@ import Testing
         #expect(attach(try await accounts.open(phone(), by: admission)).ends == [.revoked])
     }
 
-    /// As over IMPB, where a login removes the device that the registration created.
+    /// This happens over IMPB, where a login removes the device that the registration created.
     @Test func `every other connection of a removed device ends`() async throws {
         let accounts = service()
         let first = try await register(accounts)
@@ -115,7 +115,7 @@ import Testing
         }
         #expect(failure == .storageUnavailable)
         #expect(other.ends == [.revoked])
-        // Its own MQTT client stays, so that it is told of the failure.
+        // The device's own MQTT client stays, so that it is told about the failure.
         let clients = ended.all.withLock { $0 }
         #expect(!clients.isEmpty && !clients.contains { $0.contains(login.principal) })
         #expect(clients.contains { $0.contains(clientID: "phone", tokenOwner: nil, login: nil) })
@@ -126,7 +126,7 @@ private final class EndedClients: Sendable {
     let all = Mutex<[EndedDevices]>([])
 }
 
-/// A store that revokes single tokens, and fails to revoke anything else.
+/// A store that can revoke only single tokens. All other revocations fail.
 private final class TokenRevokingStore: AccountStore {
     private let base: MemoryStore
 

@@ -62,7 +62,7 @@ import Testing
         #expect(throttle.begin(Attempt(account: "other", address: "1.2.3.4"), now: .zero) == .wait(.seconds(10)))
         #expect(!isAdmitted(&throttle, Attempt(address: "1.2.3.4")))
         #expect(isAdmitted(&throttle, Attempt(account: "other", address: "1.2.3.5")))
-        // Who is known there is not kept out by neighbours who guess.
+        // An owner who is known at this address is not locked out by neighbours who guess.
         #expect(isAdmitted(&throttle, Attempt(account: "other", address: "1.2.3.4", isAddressKnown: true)))
     }
 
@@ -70,7 +70,7 @@ import Testing
         var throttle = LoginThrottle(limits: Self.limits)
         let begun = (0..<50).filter { isAdmitted(&throttle, Attempt(account: "anna", address: "10.0.0.\($0)")) }
         #expect(begun.count == 5)
-        // Not so a device that the account has, or an address it came from before.
+        // This limit does not apply to a device of the account, or to an address that the account has used before.
         #expect(isAdmitted(&throttle, Attempt(account: "anna", address: "9.9.9.9", device: DeviceID("phone"))))
         #expect(isAdmitted(&throttle, Attempt(account: "anna", address: "9.9.9.9", isAddressKnown: true)))
     }
@@ -120,8 +120,9 @@ import Testing
         #expect(table.count <= 100)
     }
 
-    /// An owner who comes from a known address gets in whatever others do; and however many addresses somebody guesses from, an hour
-    /// never holds more guesses than the strangers' budget twice over (full at its beginning, and won back within it).
+    /// An owner who comes from a known address can always log in, whatever others do. The number of guesses in an hour
+    /// is at most twice the strangers' budget, however many addresses somebody guesses from. The reason is that the
+    /// budget may be full at the beginning of the hour, and refills at most once within the hour.
     @Test(arguments: 0..<20) func `model of owner and attacker`(seed: UInt64) {
         var random = SplitMix(state: seed)
         let limits = LoginThrottle.Limits()
@@ -132,7 +133,7 @@ import Testing
         for _ in 0..<20_000 {
             now += .milliseconds(Int64(random.next() % 2_000))
             if random.next() % 10 == 0 {
-                // Now and then the owner mistypes, fewer than ten times in an hour.
+                // The owner sometimes mistypes the password, but fewer than ten times an hour.
                 let owner = Attempt(account: "anna", address: "192.0.2.1", isAddressKnown: true)
                 guard case .go(let charge) = throttle.begin(owner, now: now) else {
                     Issue.record("the owner has to wait at \(now), seed \(seed)")
@@ -141,7 +142,7 @@ import Testing
                 if random.next() % 300 != 0 { throttle.takeBack(charge) }
             } else {
                 let address = "10.0.\(random.next() % UInt64(addresses))"
-                // Some of the attacker's attempts are for other accounts, to flush what is known of this one.
+                // Some of the attacker's attempts are for other accounts, to displace the records of this account.
                 let account = random.next() % 4 == 0 ? "x\(random.next() % 100_000)" : "anna"
                 if isAdmitted(&throttle, Attempt(account: account, address: address), now), account == "anna" {
                     guesses.append(now)

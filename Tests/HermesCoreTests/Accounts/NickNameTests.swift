@@ -14,7 +14,7 @@ import Testing
         #expect(try NickName(one).key == NickName(other).key)
     }
 
-    /// The store compares keys byte by byte, and strings are compared by canonical equivalence.
+    /// The store compares keys byte by byte, but Swift compares strings by canonical equivalence.
     @Test(arguments: [
         ("josé", "jose\u{FE0F}\u{301}"), ("josé", "jose\u{FE0E}\u{301}"), ("josé", "jose\u{301}\u{FE0F}"),
         ("ệ", "e\u{323}\u{FE0F}\u{302}"), ("ệ", "e\u{302}\u{FE0F}\u{323}"), ("각", "\u{1100}\u{FE0F}\u{1161}\u{11A8}"),

@@ -31,7 +31,7 @@ import Testing
             device: phone("phone"),
             address: nil
         )
-        // The account has logged in there before.
+        // The account has logged in over this socket before.
         _ = try await accounts.logIn(
             .password(nickName: "anna", password: "secret"),
             device: phone("pad"),

@@ -5,7 +5,8 @@ import HermesCore
 import HermesTestKit
 import Testing
 
-/// Whoever knows an old password, while a new one is set. Each race is run often, because either side may win it.
+/// Races between somebody who knows an old password and the change to a new password. Each race is run often, because
+/// either side may win it.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct PasswordRaceTests {
     private static let rounds = 40
 
@@ -77,7 +78,7 @@ import Testing
             address: nil
         ).principal
         let token = PushToken(stored: .apns, text: "thief", appID: "org.example")
-        // What was on its way to the store is there after the change.
+        // Push tokens that are on their way reach the store only after the change of the password.
         try await accounts.setPassword(of: user, to: "new secret")
         for thief in [byPassword, byToken, byMQTT] {
             await #expect(throws: HermesError.self) { try await pushTokens.set(token, of: thief) }

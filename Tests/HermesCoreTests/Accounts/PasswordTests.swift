@@ -7,7 +7,8 @@ import Testing
 
 @Suite struct PasswordTests {
     static let cheap = PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
-    /// "secret" as older servers stored it: scrypt of the password itself, computed elsewhere.
+    /// The password "secret" as older servers stored it: the scrypt hash of the password itself. It was computed
+    /// elsewhere.
     static let plainSecret = "$scrypt$ln=4,r=8,p=1$U29kaXVtQ2hsb3JpZGU$Dp7T+ulAfvRsdwTSZfyEyLgGAdqXG3ntD4EvExeZJPU"
 
     @Test func `verifies what it hashed`() async throws {
@@ -23,7 +24,8 @@ import Testing
         #expect(try await hasher.hash("pässword") != hash)
     }
 
-    /// RFC 7914, section 12: scrypt("pleaseletmein", "SodiumChloride", N = 16384, r = 8, p = 1), first 32 bytes.
+    /// The hash is from RFC 7914, section 12: scrypt("pleaseletmein", "SodiumChloride", N = 16384, r = 8, p = 1), first
+    /// 32 bytes.
     @Test func `agrees with the standard`() async throws {
         let hash: [UInt8] = [
             0x70, 0x23, 0xBD, 0xCB, 0x3A, 0xFD, 0x73, 0x48, 0x46, 0x1C, 0x06, 0xCD, 0x81, 0xFD, 0x38, 0xEB,
@@ -39,7 +41,7 @@ import Testing
         #expect(try await hasher.verify("pleaseletmein", against: PasswordHash(phc: stored.phc)).isRight)
     }
 
-    /// HMAC takes a key with zeros behind it, and a long key's hash, for the key.
+    /// HMAC does not distinguish a key from the same key with zeros appended, or a long key from its hash.
     @Test func `passwords that HMAC does not tell apart differ`() async throws {
         let hasher = PasswordHasher(parameters: Self.cheap)
         let old = PasswordHash(phc: Self.plainSecret)

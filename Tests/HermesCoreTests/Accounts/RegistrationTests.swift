@@ -5,7 +5,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Who may register, and how many.
+/// Tests who may register, and how many accounts can be registered.
 @Suite struct RegistrationTests {
     private let store = MemoryStore()
     private let time = ManualTime()
@@ -70,7 +70,7 @@ import Testing
     @Test func `who may not try again yet is told what it is about`() async throws {
         let accounts = service { $0.registrationLimits = .init(perAddress: 2, inTotal: 2) }
         #expect(await register("a", at: accounts) == nil)
-        // Names must not be probed at full speed.
+        // It must not be possible to probe names at full speed.
         var delayed: HermesError?
         for _ in 0..<100 where delayed == nil {
             do {
@@ -96,7 +96,8 @@ import Testing
         for number in 0..<50 { #expect(await register("a\(number)", at: accounts) == nil) }
     }
 
-    /// 1,100 registrations of one address kept everybody else's password logins waiting until they were refused.
+    /// 1,100 registrations from one address must not delay the password logins of all other clients until these logins
+    /// are refused.
     @Test func `registrations do not keep logins waiting`() async throws {
         let accounts = service {
             $0.passwordParameters = .init(ln: 10, r: 8, p: 1)
@@ -127,7 +128,7 @@ import Testing
         #expect(await register("a", at: accounts) == .invitationRequired)
         #expect(await register("a", "AAAAA-AAAAA-AAAAA-AAAAA", at: accounts) == .invitationRequired)
         #expect(await register("a", text, at: accounts) == nil)
-        // A registration that makes no account uses nothing up.
+        // A registration that creates no account does not use the invitation.
         #expect(await register("a", text, at: accounts) == .nameTaken)
         #expect(await register("b", text.lowercased().replacing("-", with: " "), at: accounts) == nil)
         #expect(await register("c", text, at: accounts) == .invitationRequired)

@@ -105,7 +105,7 @@ import Testing
         let ended = accounts.changeEnded(ann, isDisabled: nil)
         accounts.read(ann, isDisabled: nil, after: try #require(ended))
         #expect(accounts.users.isEmpty)
-        // The next change knows of no earlier one.
+        // The next change finds no earlier change.
         accounts.changeStarted(ann)
         #expect(accounts.changeEnded(ann, isDisabled: true) == nil)
     }

@@ -83,7 +83,7 @@ import Testing
         for _ in 0..<2 { #expect(await error { try await logIn("bob", "wrong") } == .wrongCredentials) }
         #expect(await error { try await logIn("eve", "wrong") } == .loginDelayed)
         #expect(await error { try await logIn(from: "198.51.100.7") } == nil)
-        // What is delayed leaves no trace, so a flood does not fill the log.
+        // Delayed attempts leave no trace, so a flood of attempts does not fill the log.
         #expect(try await service.auditLog(before: nil, limit: 100).count { $0.event.isRefused } == 5)
         time.advance(by: .seconds(3600))
         #expect(await error { try await logIn() } == nil)
@@ -105,7 +105,7 @@ import Testing
         _ = try await service.create(name: "ann", role: .viewer, password: password)
         let factor = try await service.newSecondFactor(of: AdministratorName("ann"))
         guard case .codeNeeded = try await logIn() else { throw HermesError(.internalError, "no code was asked for") }
-        // The owner of a stolen password can see it.
+        // The owner of a stolen password can see this attempt.
         let last = try #require(try await service.auditLog(before: nil, limit: 1).first?.event)
         #expect(last.action == "logIn" && last.isRefused && last.result == "right password, no code yet")
         let secret = try #require(try await store.administrator(AdministratorName("ann"))?.secondFactor?.secret)
@@ -205,7 +205,7 @@ import Testing
     }
 }
 
-/// A store that at first fails to use up codes of second factors.
+/// A store that at first fails to record that codes of second factors are used.
 private final class FailingCodeStore: AdministratorStore {
     private let base: MemoryStore
     private let failures: Mutex<Int>

@@ -6,7 +6,7 @@ import Testing
 @testable import HermesCore
 
 @Suite struct TimeCodeTests {
-    /// RFC 6238, appendix B, for SHA-1; the last six of its eight digits.
+    /// The codes are from RFC 6238, appendix B, for SHA-1. Each code is the last six of the eight digits there.
     @Test(
         arguments: [
             (59, "287082"), (1_111_111_109, "081804"), (1_111_111_111, "050471"), (1_234_567_890, "005924"),
@@ -38,7 +38,7 @@ import Testing
         #expect(TimeCode.step(of: text, secret: [1], now: Timestamp(rawValue: 1), after: -10) == nil)
     }
 
-    /// RFC 4648, section 10.
+    /// The cases are from RFC 4648, section 10.
     @Test func `base32 is the standard's`() {
         let cases = ["": "", "f": "MY", "fo": "MZXQ", "foo": "MZXW6", "foob": "MZXW6YQ", "foobar": "MZXW6YTBOI"]
         for (text, encoded) in cases { #expect(TimeCode.base32(Array(text.utf8)) == encoded) }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Whatever owners ask for, none takes from others what is theirs.
+/// No owner can take the share of another owner, whatever it asks for.
 @Suite struct OwnerSharesTests {
     private struct Random: RandomNumberGenerator {
         var state: UInt64
@@ -71,7 +71,7 @@ import Testing
         for _ in 0..<2 { #expect(shares.take(Holding(entries: 1, bytes: 10), of: ann) == true) }
         #expect(shares.room(for: 1, bytes: 10, of: ann) == 0)
         #expect(shares.room(for: 30, bytes: 10, of: .subject("bob")) == 30)
-        // Their network has half of all, and what others without account left.
+        // All addresses without an account together have half of the total, and five entries of it are left.
         shares.add(Holding(entries: 495, bytes: 495), of: CommitSource(host: "10.0.0.1"))
         #expect(shares.room(for: 30, bytes: 1, of: CommitSource(host: "10.0.0.2")) == 5)
     }

@@ -25,7 +25,7 @@ struct TokenBucketTests {
         #expect(isBack)
     }
 
-    /// In milliseconds: tokens are fractions.
+    /// Returns a delay in whole milliseconds, because tokens are fractions.
     private func rounded(_ delay: Duration) -> Int { Int((delay / .milliseconds(1)).rounded()) }
 
     @Test func `what is owed is paid before anything else`() {

@@ -74,7 +74,7 @@ import Testing
         await world.pass()
         #expect(services[1].session(ann, isUse: false) != nil)
         world.network.set(.none)
-        // Another task compares.
+        // Another task compares the sessions with the record.
         while services[1].session(ann, isUse: false) != nil {
             await world.pass()
             try await Task.sleep(for: .milliseconds(5))

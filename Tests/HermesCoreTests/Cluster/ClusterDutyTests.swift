@@ -6,7 +6,7 @@ import Testing
 
 @testable import HermesCore
 
-/// What one core does for all, and another takes over.
+/// The work that one core does for all cores, and that another core takes over.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterDutyTests {
     private func onDuty(_ world: ClusterWorld) -> [Int] {
         world.living.filter { world.cores[$0].cluster?.isOnDuty == true }
@@ -37,9 +37,9 @@ import Testing
 
     @Test func `a push to everyone whose core has vanished reaches everyone`() async throws {
         let world = try await ClusterWorld(people: 30)
-        // They have begun.
+        // The cores have begun their housekeeping.
         try await keepHouse(world)
-        // As the core leaves it: accepted, with some of the recipients.
+        // The core leaves the push in this state: it is accepted, and some of the recipients have it.
         let push = try world.cores[2].pushes.make(PushContent(title: "news"))
         let job = PushJob(push: push, target: .everyone)
         _ = try world.store.commit(
@@ -81,7 +81,7 @@ import Testing
         }
         #expect(outboxes.map(\.isPostedHere) == [true, false, false])
         func wakes(_ index: Int, _ body: () async throws -> Void) async throws -> Bool {
-            // A signal that is left over.
+            // This uses up a signal that may be left over.
             outboxes[index].stored.signal()
             await outboxes[index].stored.wait()
             try await body()

@@ -63,8 +63,8 @@ import Testing
     }
 }
 
-/// A record in which nodes have left more behind than is ever cleared, where each part takes a second. It can stop
-/// answering.
+/// A record in which nodes have left more data than can ever be cleared. Clearing each part takes a second. The record
+/// can stop answering.
 private final class SlowPlaces: ForwardingPlaces {
     private struct State {
         var renewals: [Duration] = []
@@ -83,10 +83,10 @@ private final class SlowPlaces: ForwardingPlaces {
         self.gone = gone
     }
 
-    /// The uptimes of the renewals.
+    /// The uptimes at which the lease was renewed.
     var renewals: [Duration] { state.withLock { $0.renewals } }
 
-    /// Lets renewals wait until ``answer()``.
+    /// Makes renewals wait until ``answer()`` is called.
     func hang() { state.withLock { $0.hangs = true } }
 
     func answer() {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Clients of three cores do what they like, while the bus loses, delays and repeats, and a core vanishes.
+/// Clients of three cores act at random, while the bus loses, delays and repeats messages, and a core vanishes.
 @Suite("Three cores over one store and one bus", .inTurns, .timeLimit(.minutes(5))) struct ClusterModelTests {
     private static let seedsOfCase: UInt64 = 30
     private static let faults = MemoryNetwork.Faults(
@@ -33,16 +33,16 @@ private struct ClusterRun {
     let world: ClusterWorld
     private var random: SplitMix
     private var devices: [RoamingDevice] = []
-    /// On each core one, who watches everybody.
+    /// The watchers, one on each core. Each of them watches all users.
     private var watchers: [RecordingAttachment] = []
     private var messages = 0
     private var renamed: NickName?
     private var isDisabled = false
 
     private static let people: ClosedRange<Int32> = 1...4
-    /// Changed by its owner.
+    /// The user who changes the name of the account.
     private static let renamedUser: Int32 = 3
-    /// Locked out by the operator.
+    /// The user whose account the operator disables.
     private static let disabledUser: Int32 = 4
 
     init(seed: UInt64, faults: MemoryNetwork.Faults) async throws {
@@ -126,7 +126,7 @@ private struct ClusterRun {
         world.network.set(.none)
         try await converge()
         try check(world.living.map { world.cores[$0] })
-        // Those who were away come back.
+        // The devices that were away come back.
         for index in devices.indices where !devices[index].isConnected && mayConnect(devices[index]) {
             let core = try core()
             try await devices[index].connect(to: core, of: world, isLeaving: false)
@@ -191,7 +191,7 @@ private struct ClusterRun {
         }
     }
 
-    /// Each transition once, beginning with online.
+    /// Whether the states alternate, beginning with online.
     private func alternates(_ states: [Bool]) -> Bool {
         states.enumerated().allSatisfy { $0.element == $0.offset.isMultiple(of: 2) }
     }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Publications with numbers, of several cores.
+/// Publications with numbers, from several cores.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterNumberTests {
     /// The cores that published each topic.
     private final class Publishers: Sendable {

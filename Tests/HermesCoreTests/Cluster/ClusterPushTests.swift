@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Pushes with the sender, the device and its token on different cores.
+/// Pushes for which the sender, the device and the token are on different cores.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterPushTests {
     private final class Sender: PushSender {
         private struct State {
@@ -20,7 +20,7 @@ import Testing
 
         var sent: [String] { state.withLock { $0.texts } }
 
-        /// Lets requests wait for their answers until ``answer()``.
+        /// Makes requests wait for their answers until ``answer()`` is called.
         func hold() { state.withLock { $0.isHeld = true } }
 
         func answer() {
@@ -70,7 +70,7 @@ import Testing
             try await cluster.cores[core].pushTokens.set(token, of: principal(number))
         }
 
-        /// Connects the second account's phone to core 1. There it takes a message that core 0 commits.
+        /// Connects the second account's phone to core 1. The phone acknowledges a message that core 0 commits.
         func takeOnCore1(_ text: String) async throws {
             try await setToken(of: 2, by: 1)
             let attachment = try cluster.attach(2, to: 1)
@@ -81,7 +81,7 @@ import Testing
             try await cluster.settle()
         }
 
-        /// Time passes, and what is due on the living cores is sent.
+        /// Lets time pass, and lets the living cores send everything that is due.
         func wait(_ seconds: Int) async throws {
             for second in 0...seconds {
                 if second > 0 { await cluster.pass() }
@@ -200,7 +200,7 @@ import Testing
         }
         try await world.cluster.settle()
         try world.cluster.vanish(2)
-        // Its next process is in the record before the others miss it.
+        // The next process of core 2 joins the record before the other cores notice that the old process is gone.
         _ = try await world.cluster.store.join(try #require(NodeID(rawValue: 2)))
         try await world.wait(40)
         #expect(world.sender.sent.sorted() == ["to 2", "to 3", "to 4"])
@@ -223,7 +223,7 @@ import Testing
 
     @Test func `what one core alone commits before it hears of the token is pushed once it does`() async throws {
         let world = try await World()
-        // The token and the hand-off of user 2 are on other cores than the sender.
+        // The token and the hand-off of user 4 are on different cores from the sender.
         let (sender, owner) = (NodeSet(try node(0)), try node(1))
         #expect(world.cluster.cores[2].cluster?.owner(of: try user(4)) == owner)
         world.cluster.network.interrupt(try node(2), to: sender)
@@ -272,7 +272,7 @@ import Testing
         world.sender.hold()
         async let first: Void = world.look(2)
         while world.sender.sent.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
-        // A core vanishes, and so another one owns the user. It derives the push from the store.
+        // A core vanishes, so another core now owns the user. The new owner derives the push from the store.
         try world.cluster.vanish(0)
         for _ in 0..<30 {
             await world.cluster.pass()
@@ -284,7 +284,7 @@ import Testing
         await first
         try await world.wait(15)
         #expect(world.sender.sent == ["once"] && world.handOffs[1].waiting == 0)
-        // Nothing stays claimed.
+        // No push stays claimed.
         try await world.cluster.send("twice", from: principal(1), to: sleeper, by: 2)
         try await world.cluster.settle()
         try await world.wait(15)
@@ -302,7 +302,7 @@ import Testing
         world.cluster.store.setCapacity(bytes: 0)
         await world.look(2)
         #expect(world.sender.sent == ["once"])
-        // The user has another core by the time that the store has room.
+        // Another core owns the user by the time that the store has room again.
         try world.cluster.vanish(0)
         for _ in 0..<12 { await world.cluster.pass() }
         #expect(world.cluster.cores[1].cluster?.owns(sleeper) == true)
@@ -335,7 +335,7 @@ import Testing
         }
         world.cluster.network.set(.none)
         try await world.wait(40)
-        // The newest of a conversation may stand for those before it.
+        // The notification of the newest message may replace those of earlier messages of the conversation.
         #expect(Set(last.values).isSubset(of: world.sender.sent))
         #expect(Set(world.sender.sent).count == world.sender.sent.count)
         await world.cluster.shutdown()

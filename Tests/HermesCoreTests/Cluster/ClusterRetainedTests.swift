@@ -21,7 +21,7 @@ import Testing
         )
     }
 
-    /// Returns once it is stored; an empty text removes what is retained.
+    /// Retains a text, and returns when it is stored. An empty text removes the retained publication.
     private func retain(_ text: String, to topic: String, on core: Messenger) async throws {
         let publication = try publication(text, to: topic)
         let result: Result<Void, HermesError> = await withCheckedContinuation { continuation in
@@ -30,7 +30,7 @@ import Testing
         try result.get()
     }
 
-    /// What a core has for all topics, as "topic: text".
+    /// Returns the retained publications that a core has, as "topic: text".
     private func seen(by core: Messenger) throws -> [String] {
         let all = try #require(TopicFilter("#"))
         return core.retained.matching(all, now: core.time.now())
@@ -108,7 +108,7 @@ import Testing
         await world.shutdown()
     }
 
-    // MARK: Reading beside own writes
+    // MARK: Reading during own writes
 
     private func messages() -> RetainedMessages {
         let limit = SharedLimit(1_000_000)
@@ -119,7 +119,7 @@ import Testing
         retained.publication(of: try #require(TopicName(topic))).map { String(buffer: $0.payload) }
     }
 
-    /// Reads, as if the store had this.
+    /// Reads these publications, as if the store contained them.
     private func read(_ found: [StoredPublication], of topics: [TopicName], into retained: RetainedMessages) {
         retained.beginReading()
         retained.learn(found, of: topics)
@@ -138,7 +138,7 @@ import Testing
         let (old, new) = (try publication("old", to: "a"), try publication("new", to: "a"))
         retained.beginReading()
         #expect(retained.begin(new))
-        // It may be stored before or after the reading.
+        // The new publication may be stored before or after the reading.
         retained.learn([old], of: [old.topic])
         #expect(outdated.topics == [])
         retained.finish(new, isStored: true)
@@ -169,7 +169,7 @@ import Testing
         read([old], of: [old.topic], into: retained)
         #expect(retained.begin(.removal(of: old.topic, at: Timestamp(rawValue: 1))))
         #expect(retained.topics == [old.topic])
-        // Another core has removed it, and the own removal fails.
+        // Another core has removed the publication, and the removal by this core fails.
         read([], of: [old.topic], into: retained)
         retained.finish(.removal(of: old.topic, at: Timestamp(rawValue: 1)), isStored: false)
         #expect(outdated.topics == ["a"])
@@ -207,7 +207,7 @@ import Testing
         #expect(retained.next(&late, now: now, limit: 10, steps: &steps).map(\.payload) == [old.payload])
     }
 
-    /// The links of one node that has no peers, over a store of its own.
+    /// Returns the links of a node that has no peers and a separate store.
     private func links(_ store: any SessionStore, _ retained: RetainedMessages) throws -> ReplicaLinks<RetainedReplica>
     {
         let node = NodeIdentity(id: try #require(NodeID(rawValue: 0)), epoch: 1)
@@ -220,7 +220,7 @@ import Testing
         let stored = try (0..<10_000).map { try publication("new", to: "s/\($0)") }
         _ = try store.commit(stored.map { .retain($0) }, now: Timestamp(rawValue: 0))
         let retained = messages()
-        // As many are gone from the store.
+        // The same number of publications are gone from the store.
         let gone = try (0..<10_000).map { try publication("old", to: "g/\($0)") }
         read(gone, of: gone.map(\.topic), into: retained)
         let links = try links(store, retained)
@@ -242,7 +242,8 @@ import Testing
             links.missed()
             try await links.read()
         }
-        // Another core removes one that was read, and nobody hears of it: the repetition finds that.
+        // Another core removes a publication that was read, and the message about this is lost. The repeated reading
+        // finds the removal.
         let later = Timestamp(rawValue: 1)
         _ = try store.commit([.retain(.removal(of: stored[0].topic, at: later))], now: later)
         links.missed()
@@ -294,7 +295,7 @@ import Testing
     }
 }
 
-/// Topics in the order in which they were told.
+/// The topics in the order in which they were reported.
 private final class TopicLog: Sendable {
     private let state = Mutex<[String]>([])
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Kept sessions of three cores, whose clients roam.
+/// Kept sessions on three cores, with clients that roam.
 @Suite(.inTurns, .timeLimit(.minutes(5))) struct ClusterSessionModelTests {
     @Test(arguments: UInt64(0)..<40)
     func `whatever gets lost, clients that roam have every message in the end`(seed: UInt64) async throws {
@@ -18,7 +18,8 @@ import Testing
     }
 }
 
-/// Clients with kept sessions use one core after the other, while all cores publish, the bus is bad, and one vanishes.
+/// Clients with kept sessions use one core after the other, while all cores publish, the bus is unreliable, and one
+/// core vanishes.
 private struct SessionRun {
     private struct Client {
         let name: String
@@ -26,14 +27,14 @@ private struct SessionRun {
         var core: Int?
         var id: DurableSessionID?
         var connection: RecordingConnection?
-        /// Earlier connections that nobody has closed.
+        /// Earlier connections that are not closed yet.
         var ghosts: [(core: Int, id: DurableSessionID, connection: RecordingConnection)] = []
-        /// The last seq that was taken over the present connection.
+        /// The last seq that the client received over the present connection.
         var upTo: UInt64 = 0
         var texts: [String] = []
-        /// The head of the queue at the opening.
+        /// The newest seq of the queue when the session was opened.
         var head: UInt64 = 0
-        /// Whether it has the second subscription.
+        /// Whether the client has the second subscription.
         var hasExtra = false
     }
 
@@ -51,7 +52,7 @@ private struct SessionRun {
         maxDelayMilliseconds: 1_500
     )
 
-    /// Whether cores answer questions, so that each knows every subscription that is confirmed.
+    /// Whether cores answer questions. If so, each core knows every confirmed subscription.
     private var answers: Bool { seed % 2 == 0 }
 
     init(seed: UInt64) async throws {
@@ -95,7 +96,7 @@ private struct SessionRun {
         clients[index].head = opening.head
     }
 
-    /// A core closes the old connection of its client by itself.
+    /// Lets cores close the old connections of a client.
     private mutating func closeGhosts(_ index: Int, on core: Int? = nil) {
         for ghost in clients[index].ghosts where core == nil || ghost.core == core {
             world.cores[ghost.core].durable.detach(ghost.id, ghost.connection, sentUpTo: 0, expiry: nil)
@@ -111,7 +112,7 @@ private struct SessionRun {
         (clients[index].core, clients[index].connection) = (nil, nil)
     }
 
-    /// Takes what its core has told the connection of, and acknowledges a part.
+    /// Receives the publications that the core has reported to the connection, and acknowledges a part of them.
     private mutating func pump(_ index: Int) async throws {
         for ghost in clients[index].ghosts where ghost.connection.replacedCount > 0 {
             closeGhosts(index, on: ghost.core)
@@ -141,7 +142,7 @@ private struct SessionRun {
         published[clients[index].name, default: []].append(text)
     }
 
-    /// Subscribes to a second filter, or ends that.
+    /// Subscribes to a second filter, or ends that subscription.
     private mutating func toggle(_ index: Int) async throws {
         guard answers, let core = clients[index].core, let id = clients[index].id,
             clients[index].connection?.replacedCount == 0
@@ -187,7 +188,7 @@ private struct SessionRun {
         for index in clients.indices where clients[index].connection == nil {
             try await connect(index, to: try core())
         }
-        // From now on each connection hears of everything.
+        // From now on, each connection is told about all publications.
         for _ in 0..<3 { await world.pass() }
         for index in clients.indices { try await pump(index) }
         for _ in 0..<3 { await world.pass() }
@@ -227,7 +228,7 @@ private struct SessionRun {
         }
     }
 
-    /// Each connection was told how far its queue goes.
+    /// Expects that each connection was told the newest seq of its queue.
     private func expectTold() async throws {
         for client in clients {
             let connection = try #require(client.connection)
@@ -235,7 +236,7 @@ private struct SessionRun {
             func told() -> UInt64 {
                 max(client.head, connection.head, connection.batches.joined().map(\.seq).max() ?? 0)
             }
-            // Work of other threads ends in a while.
+            // The work of other threads ends after a while.
             for _ in 0..<100 where told() < record.head {
                 try await Task.sleep(for: .milliseconds(10))
                 await world.pass()

@@ -12,7 +12,7 @@ import Testing
     private static let lossy = MemoryNetwork.Faults(lost: 100, repeated: 0, unanswered: 0, maxDelayMilliseconds: 0)
     private static let options = SubscriptionOptions(qos: .atLeastOnce)
 
-    /// Until all cores have told, heard and read everything.
+    /// Lets the cores work until they have sent, received and read everything.
     private func work(_ world: ClusterWorld) async {
         for _ in 0..<4 {
             world.network.settle()
@@ -21,7 +21,8 @@ import Testing
         world.network.settle()
     }
 
-    /// Work of other threads ends in a while.
+    /// Waits until the condition is true, because the work of other threads takes a while. Returns false if the
+    /// condition stays false.
     private func eventually(_ world: ClusterWorld, _ isTrue: () async throws -> Bool) async throws -> Bool {
         for _ in 0..<500 {
             if try await isTrue() { return true }
@@ -52,7 +53,7 @@ import Testing
         of world: ClusterWorld
     ) async {
         sessions(world, core).detach(id, connection, sentUpTo: 0, expiry: expiry)
-        // Another thread commits it.
+        // Another thread commits the end of the connection.
         let node = sessions(world, core).shared.state.withLock { $0.node }
         for _ in 0..<1_000 {
             let session = try? await world.store.sessions().first { $0.id == id }
@@ -62,7 +63,7 @@ import Testing
         await work(world)
     }
 
-    /// A session with this subscription, known to all cores.
+    /// Creates a session with this subscription. All cores then know the session.
     private func subscribed(
         _ clientID: String,
         to filter: String,
@@ -125,7 +126,8 @@ import Testing
         let (id, connection) = try await subscribed("sensor", to: "home/#", on: 0, of: world)
         try await sessions(world, 1).published("one", to: "home/a")
         #expect(try await eventually(world) { connection.head == 1 })
-        // Its own core's publication comes by itself, although it knows only now of the one before.
+        // A publication on the connection's own core is delivered at once, although the connection does not have the
+        // one before it.
         try await sessions(world, 0).published("two", to: "home/a")
         #expect(await connection.deliveries.next(1).joined().map(\.summary) == ["2:two"])
         world.network.set(Self.lossy)
@@ -146,7 +148,7 @@ import Testing
         #expect(opening.id == id)
         await work(world)
         #expect(old.replacedCount == 1 && new.replacedCount == 0)
-        // Until it has left, others know of both.
+        // The session gets one publication before the old connection detaches, and one after that.
         try await sessions(world, 0).published("one", to: "home/a")
         sessions(world, 0).detach(id, old, sentUpTo: 0, expiry: .zero)
         try await sessions(world, 0).published("two", to: "home/a")
@@ -244,7 +246,7 @@ import Testing
             #expect(new.id != old.id)
             let durable = sessions(world, 1)
             async let subscribed: Void = durable.subscribed(new.id, "garden", Self.options)
-            // The gateway closes it.
+            // The gateway closes the old connection.
             _ = await connection.replacements.next(1)
             sessions(world, 0).detach(old.id, connection, sentUpTo: 0, expiry: ghost)
             try await subscribed
@@ -262,7 +264,7 @@ import Testing
         let world = try await ClusterWorld(people: 1)
         let (id, first) = try await subscribed("sensor", to: "home/#", on: 1, of: world)
         await detach(id, first, from: 1, of: world)
-        // Core 0 reads.
+        // Core 0 reads the record.
         let durable = sessions(world, 0)
         durable.beginReading()
         let before = try await world.store.sessions(of: [id])
@@ -285,7 +287,7 @@ import Testing
             world.cores[0].durable.expire(now: world.time.now())
             await world.pass()
         }
-        // It was removed by now, or is there for all.
+        // By now, either the session was removed, or all cores know it.
         let isThere = try await eventually(world) {
             let isStored = try await !world.store.sessions().isEmpty
             return isStored ? sessions(world, 0).knows(id) : connection.replacedCount == 1
@@ -380,9 +382,9 @@ import Testing
         #expect(opening.id == id)
         world.time.advance(by: .seconds(6))
         world.cores[0].durable.expire(now: world.time.now())
-        // Nobody knows yet whether it has ended.
+        // Core 0 does not know yet whether the session has ended.
         try await sessions(world, 0).published("one", to: "home/a")
-        // It was refused, and learns why.
+        // The removal was refused, and core 0 learns the reason.
         #expect(try await eventually(world) { sessions(world, 0).isOpenElsewhere(id) })
         world.network.set(.none)
         for _ in 0..<3 { await world.pass() }
@@ -403,7 +405,7 @@ import Testing
         for _ in 0..<12 { await world.pass() }
         #expect(world.cores[1].cluster?.isOnDuty == true)
         let (opening, connection) = try await attach("sensor", to: 2, of: world)
-        // It is not known what the client has.
+        // It is not known which publications the client has received.
         #expect(opening.id == id && opening.sentUpTo == 2)
         #expect(try await sessions(world, 2).waiting(id) == ["1:sent", "2:later"])
         for _ in 0..<70 { await world.pass() }

@@ -60,7 +60,7 @@ import Testing
             directory.note(PresenceChange(user: one, version: version), now: .zero)
         }
         #expect(!directory.isOnline(one))
-        // Version 5: offline and online again, unheard.
+        // Version 5 shows that the user went offline and online again, although version 4 had not arrived.
         let turned = ([3, 2, 3, 5, 6, 4] as [UInt64]).map(note)
         #expect(turned == [true, false, false, false, true, false])
         #expect(!directory.isOnline(one))
@@ -78,13 +78,13 @@ import Testing
         }
         for index in 0..<3 { _ = directory.note(change(index, 1), now: .zero) }
         let before = directory.changes
-        // Heard while the record is read: it is newer.
+        // This change arrives while the record is being read, so it is newer.
         _ = directory.note(change(2, 3), now: .zero)
         let turned = directory.reload([change(0, 1), change(3, 5)], changesBefore: before, now: .zero)
         #expect(Set(turned) == [users[1], users[3]])
         let states = users.map { directory.isOnline($0) }
         #expect(states == [true, false, true, true])
-        // The real transition, with the same version, tells nothing new.
+        // The message about the real transition has the same version, so it contains nothing new.
         let hasTurned = directory.note(change(1, 2), now: .zero)
         #expect(!hasTurned)
     }
@@ -115,7 +115,7 @@ import Testing
     }
 }
 
-/// What a node knows of another's subscribers.
+/// The knowledge of a node about another node's subscribers.
 @Suite struct PeerInterestTests {
     private func interest(_ filter: String, _ subscribers: Int, shared: Bool = false) throws -> TopicInterest {
         let filter = try #require(TopicFilter(filter))

@@ -24,7 +24,7 @@ import Testing
             #expect(attachment.calls.joined().allSatisfy { $0.acceptedAt == nil }, "of another process's clock")
         }
         #expect(sender.calls.count == 1)
-        // Nobody is there: nothing is sent.
+        // No device of the recipient is connected, so nothing is sent.
         try await world.send("again", from: sender.principal, to: try user(3), by: 0)
         try await world.settle()
         #expect(world.network.published == before + 1)
@@ -40,7 +40,8 @@ import Testing
         try await world.settle()
         world.network.set(.none)
         #expect(phone.calls.isEmpty)
-        // The beat tells of the last message; then the newest entry is read, and a feed loads those before it.
+        // The beat reports the number of the last message. Then the newest entry is read, and a feed loads the entries
+        // before it.
         await world.pass()
         try await world.settle()
         #expect(phone.calls.map { $0.map(\.seq) } == [[2]])
@@ -83,7 +84,7 @@ import Testing
         try await world.settle()
         #expect(first.ends == [.replaced])
         #expect(second.ends.isEmpty && pad.ends.isEmpty)
-        // Late, and of a connection that has no place any more.
+        // This detachment is late, and the connection has no place in the record any more.
         world.cores[0].devices.detach(first)
         try await world.settle()
         let standing = try await world.store.standing(of: [try user(1)], on: try node(1))
@@ -109,7 +110,7 @@ import Testing
         world.cores[2].devices.attach(viewers[1])
         try await world.settle()
         #expect(pad.ends.isEmpty && viewers[1].ends.isEmpty)
-        // Both count for the presence.
+        // Both connections count for the presence.
         world.cores[1].devices.detach(pad)
         try await world.settle()
         #expect(world.cores[0].devices.isOnline(try user(2)))
@@ -247,7 +248,7 @@ import Testing
         for number in 0..<60 { #expect(await register("new\(number)", "192.0.2.3", on: 0) == nil) }
         world.network.settle()
         #expect(await register("another", "192.0.2.3", on: 2) == .rateLimited)
-        // Names that are taken count as failures.
+        // Registrations of names that are taken count as failures.
         for _ in 0..<20 { #expect(await register("new1", "192.0.2.5", on: 0) == .nameTaken) }
         world.network.settle()
         #expect(await register("other", "192.0.2.5", on: 1) == .loginDelayed)
@@ -266,7 +267,7 @@ import Testing
         await world.pass()
         try await world.settle()
         #expect(phone.ends == [.revoked])
-        // It logs in again. Another gap does not bring the old end back.
+        // The device logs in again. Another gap does not repeat the earlier end.
         let again = try world.attach(1, to: 0)
         try await world.settle()
         world.network.set(Self.lossy)
@@ -379,7 +380,7 @@ import Testing
         world.network.set(.none)
         for _ in 0..<10 { await world.pass() }
         #expect(clients.map(\.ends) == [[.accountDisabled], [.accountRenamed], []])
-        // Now this core is lost itself.
+        // Now core 1 itself is lost.
         for _ in 0..<10 { await world.pass(cores: [2]) }
         await world.pass()
         #expect(clients[2].ends == [.shuttingDown])
@@ -403,7 +404,7 @@ import Testing
         try await core.load()
         places.close()
         let member = try #require(core.cluster)
-        // Another core comes: the record must be read.
+        // Another core joins, so the record must be read.
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await member.run() }
             defer { places.open() }
@@ -473,7 +474,7 @@ import Testing
     }
 }
 
-/// A record that does not answer who is online until it is let.
+/// A record that does not answer who is online until ``open()`` is called.
 private final class GatedPlaces: ForwardingPlaces {
     private struct State {
         var isClosed = false

@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Topics with their subscribers on another core than the publisher.
+/// Topics whose subscribers are on a different core from the publisher.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterTopicTests {
     @Test func `subscribers on every core get a publication once, on each loop`() async throws {
         let world = try await TopicWorld()

@@ -10,13 +10,13 @@ import Testing
 
 /// Wills in the record of three cores.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ClusterWillTests {
-    /// What the gateways of all cores do with wills that are due.
+    /// Does the work of the gateways of all cores for wills whose delay is over.
     private final class Publisher: Sendable {
         private let published = Mutex<[String: Int]>([:])
 
         func counts() -> [String: Int] { published.withLock { $0 } }
 
-        /// - Parameter isCrash: whether the core vanishes before it has told the record.
+        /// - Parameter isCrash: whether the core vanishes before it has reported the publication to the record.
         func publish(_ will: PendingWill, of ledger: WillLedger, isCrash: Bool = false) {
             ledger.take(will, isLate: false) { [self] verdict in
                 guard verdict == .publish else { return }
@@ -25,7 +25,7 @@ import Testing
             }
         }
 
-        /// The wills of cores that have gone.
+        /// Publishes the wills that cores take over from cores that have gone.
         func inherit(_ world: ClusterWorld) throws {
             for core in world.cores {
                 let ledger = try #require(core.wills)
@@ -85,7 +85,7 @@ import Testing
             if Int.random(in: 0..<2, using: &random) == 0 { await world.cores[core].cluster?.work() }
             guard step == vanishing else { continue }
             await world.cores[core].cluster?.work()
-            // One is being published.
+            // One will is being published when the core vanishes.
             if let index = connected.firstIndex(where: { $0.core == core }) {
                 let client = connected.remove(at: index)
                 (_, _) = (gone.insert(client.name), atVanishing.insert(client.name))
@@ -117,7 +117,7 @@ import Testing
         await world.cores[0].shutdown()
         for _ in 0..<3 { await world.pass(cores: [1, 2]) }
         #expect(publisher.counts() == ["late": 1])
-        // What belongs to others is no longer its own.
+        // The will belongs to another core now, so core 0 does not publish it.
         let ledger = try #require(world.cores[0].wills)
         publisher.publish(will, of: ledger)
         #expect(publisher.counts() == ["late": 1])
@@ -159,7 +159,7 @@ import Testing
         try publisher.inherit(world)
         let recorded = try give("recorded", to: 0, of: world)
         await world.cores[0].cluster?.work()
-        // It is frozen until the others have removed it.
+        // Core 0 is frozen until the other cores have removed it.
         for _ in 0..<10 { await world.pass(cores: [1, 2]) }
         #expect(publisher.counts() == ["recorded": 1])
         let ledger = try #require(world.cores[0].wills)
@@ -190,7 +190,7 @@ import Testing
             bus: world.network.bus(of: node),
             placeStore: store
         )
-        // Nobody observes it yet.
+        // The hook for inherited wills has no observer yet.
         try await again.load()
         let ledger = try #require(again.wills)
         ledger.inherited.observe { wills in for will in wills { publisher.publish(will.will, of: ledger) } }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Several cores in one process, over one store in memory and one bus.
+/// Several cores in one process. They share one store in memory and one bus.
 final class ClusterWorld: Sendable {
     let store: MemoryStore
     let time = ManualTime()
@@ -16,9 +16,10 @@ final class ClusterWorld: Sendable {
     private let reported = PresenceReports()
     private let dead = Mutex<Set<Int>>([])
 
-    /// The cores have started, and know each other. There are the accounts 1 … people, each with these devices.
+    /// Creates cores that have started and know each other. The accounts have the numbers from 1 to `people`, and each
+    /// account has these devices.
     ///
-    /// - Parameter ahead: how far the wall clocks of the cores are ahead; by default they agree.
+    /// - Parameter ahead: how far the wall clocks of the cores are ahead. By default, the clocks agree.
     init(
         seed: UInt64 = 1,
         cores count: UInt8 = 3,
@@ -61,20 +62,20 @@ final class ClusterWorld: Sendable {
         try await settle()
     }
 
-    /// The presence that all cores together have reported of a user.
+    /// Returns the states of a user's presence that all cores together have reported.
     func reports(of user: UserID) -> [Bool] { reported.reports(of: user) }
 
     var living: [Int] { cores.indices.filter { index in !dead.withLock { $0.contains(index) } } }
 
-    /// As if the process had ended at once.
+    /// Makes a core vanish, as if its process had been killed.
     func vanish(_ index: Int) throws {
         network.cut(try #require(NodeID(rawValue: UInt8(index))))
         dead.withLock { _ = $0.insert(index) }
     }
 
-    /// Time passes, and the living cores work.
+    /// Lets time pass, and lets the living cores work.
     ///
-    /// - Parameter cores: those that work; nil: all that live.
+    /// - Parameter cores: the cores that work; nil for all living cores.
     func pass(_ duration: Duration = .seconds(1), cores working: [Int]? = nil) async {
         time.advance(by: duration)
         network.advance(by: duration)
@@ -84,10 +85,11 @@ final class ClusterWorld: Sendable {
         }
     }
 
-    /// Everything that was submitted is committed and told, and everything that is under way has arrived.
+    /// Waits until all submitted operations are committed and reported, and all messages that are under way have
+    /// arrived.
     func settle() async throws {
         for index in living {
-            // Refused, and completed after everything before it has been delivered.
+            // This request is refused. It is completed only after everything before it has been delivered.
             let sender = try principal(1)
             let own = ConversationID.direct(between: sender.user, and: sender.user)
             let recall = InboxRequest.recall(MessageID(high: 0, low: 0), in: own)
@@ -136,7 +138,7 @@ final class ClusterWorld: Sendable {
     func shutdown() async { for core in cores { await core.shutdown() } }
 }
 
-/// A wall clock that is ahead of another, or behind it.
+/// A wall clock that is ahead of another clock, or behind it.
 private struct TimeAhead: TimeSource {
     private let time: ManualTime
     private let lead: Duration
@@ -151,7 +153,7 @@ private struct TimeAhead: TimeSource {
     func uptime() -> Duration { time.uptime() }
 }
 
-/// What observers of all cores hear.
+/// The presence that the cores report to their observers.
 private final class PresenceReports: Sendable {
     private let states = Mutex<[UserID: [Bool]]>([:])
 
@@ -160,23 +162,23 @@ private final class PresenceReports: Sendable {
     func reports(of user: UserID) -> [Bool] { states.withLock { $0[user] ?? [] } }
 }
 
-/// A device that uses one core after the other, as a gateway and its client do.
+/// A device that uses one core after the other. It does the work of a gateway and of its client.
 struct RoamingDevice {
     let user: UserID
     let name: DeviceID
     private(set) var core: Int?
     private(set) var connection: RecordingAttachment?
-    /// Earlier connections that nobody has closed.
+    /// Earlier connections that are not closed yet.
     private(set) var ghosts: [(core: Int, connection: RecordingAttachment)] = []
     private var feed: InboxFeed?
     private var taken = 0
     /// The last entry that was written to the present connection.
     private var lastWritten: UInt64 = 0
-    /// The entries that the device has, its own messages included.
+    /// The entries that the device has, including its own messages.
     private(set) var entries: Set<UInt64> = []
-    /// The entries that it showed, in order.
+    /// The entries that the device has shown, in order.
     private(set) var shown: [UInt64] = []
-    /// What must not happen.
+    /// Descriptions of events that must not happen.
     private(set) var faults: [String] = []
 
     init(_ user: UserID, _ name: DeviceID) {
@@ -212,16 +214,16 @@ struct RoamingDevice {
         lose()
     }
 
-    /// The connection breaks with its core.
+    /// The device loses its connection together with the core.
     mutating func lose() { (core, connection, feed) = (nil, nil, nil) }
 
-    /// Forgets the connections to a core that is no more.
+    /// Forgets the connections to a core that no longer exists.
     mutating func lost(_ core: Int) {
         if self.core == core { lose() }
         ghosts.removeAll { $0.core == core }
     }
 
-    /// Takes what has come; closes connections that the server ends.
+    /// Handles the entries that have arrived, and closes the connections that the server ends.
     mutating func pump(_ world: ClusterWorld) async throws {
         for (core, ghost) in ghosts where !ghost.ends.isEmpty { world.cores[core].devices.detach(ghost) }
         guard let connection else { return }
@@ -231,7 +233,7 @@ struct RoamingDevice {
         taken = calls.count
     }
 
-    /// The device has processed what it was sent.
+    /// Acknowledges everything that was written to the connection.
     mutating func acknowledge(_ world: ClusterWorld) async throws {
         try await handle(.acknowledged(upTo: lastWritten), world)
     }

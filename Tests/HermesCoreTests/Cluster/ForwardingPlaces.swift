@@ -3,7 +3,7 @@
 
 @testable import HermesCore
 
-/// A record that forwards everything to a store in memory. Doubles implement only what they do in another way.
+/// A record that forwards everything to a store in memory. Test doubles implement only the functions that they change.
 protocol ForwardingPlaces: PlaceStore {
     var base: MemoryStore { get }
 }

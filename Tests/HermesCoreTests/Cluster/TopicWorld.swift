@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Several cores with their topics, each on two loops that run when they are told to.
+/// Several cores with their topics. Each core has two loops, which run only when a test runs them.
 struct TopicWorld {
     let cluster: ClusterWorld
     let nodes: [ManualLoops]
@@ -31,7 +31,7 @@ struct TopicWorld {
         }
     }
 
-    /// Time passes without faults, so that every gap shows and is repaired.
+    /// Lets time pass without faults, so that every gap is noticed and repaired.
     func repair() async {
         cluster.network.set(.none)
         for _ in 0..<3 {

@@ -23,7 +23,7 @@ struct AccountAllowanceTests {
         #expect(seconds(allowance.take(1, of: ann, now: .seconds(62))) == 58)
         #expect(allowance.take(1, of: ann, now: .seconds(119)) != nil)
         #expect(allowance.take(1, of: ann, now: .seconds(120)) == nil)
-        // No more than an hour's worth comes together.
+        // The allowance never contains more than the amount of one hour.
         for _ in 1...60 { #expect(allowance.take(1, of: ann, now: .seconds(100_000)) == nil) }
         #expect(allowance.take(1, of: ann, now: .seconds(100_000)) != nil)
     }
@@ -38,7 +38,7 @@ struct AccountAllowanceTests {
         #expect(allowance.take(1, of: ann, now: .seconds(3_600)) != nil)
         #expect(allowance.take(1, of: ann, now: .milliseconds(3_600_500)) != nil)
         #expect(allowance.take(1, of: ann, now: .milliseconds(3_602_500)) == nil)
-        // A clock that goes back gives nothing.
+        // A clock that goes back adds nothing to the allowance.
         #expect(allowance.take(1, of: ann, now: .zero) == nil)
         #expect(allowance.take(1, of: ann, now: .zero) != nil)
     }
@@ -47,11 +47,11 @@ struct AccountAllowanceTests {
     func `a clock that goes on lets no more through than the amount`(amount: Int) throws {
         var allowance = AccountAllowance(perHour: amount)
         let ann = try #require(ann)
-        // All but three are taken in one piece.
+        // The whole amount except three is taken at once.
         if amount > 3 { #expect(allowance.take(amount - 3, of: ann, now: .zero) == nil) }
         let taken = (1...100).filter { allowance.take(1, of: ann, now: .nanoseconds($0)) == nil }.count
         #expect(taken == min(amount, 3))
-        // Whoever waits as long as the answer says gets in.
+        // A caller that waits for the returned time is accepted.
         let now = Duration.nanoseconds(100)
         let wait = allowance.take(1, of: ann, now: now) ?? .zero
         #expect(wait > .zero)
@@ -66,7 +66,7 @@ struct AccountAllowanceTests {
         #expect(allowance.take(4, of: ann, now: .zero) == nil, "what was refused is not charged")
         #expect(seconds(allowance.take(6, of: ann, now: .seconds(5))) == 1)
         #expect(allowance.take(6, of: ann, now: .seconds(6)) == nil)
-        // More than the whole amount.
+        // This cost is larger than the whole amount.
         #expect(seconds(allowance.take(25, of: ann, now: .seconds(15))) == 1)
         #expect(allowance.take(25, of: ann, now: .seconds(16)) == nil)
         #expect(seconds(allowance.take(1, of: ann, now: .seconds(16))) == 16)
@@ -82,7 +82,7 @@ struct AccountAllowanceTests {
         #expect(allowance.count < 60_000)
     }
 
-    /// The table is bounded; whoever used most is remembered.
+    /// The table is bounded. The accounts that used most are remembered.
     @Test func `whoever used least is forgotten`() throws {
         var allowance = AccountAllowance(1_000, each: .seconds(86_400))
         let ann = try #require(ann)
@@ -93,7 +93,7 @@ struct AccountAllowanceTests {
             if number % 1_000 == 0 { #expect(allowance.count <= AccountAllowance.maxRemembered) }
         }
         #expect(allowance.take(1, of: ann, now: .zero) != nil)
-        // All have used the same.
+        // All accounts have used the same amount.
         allowance = AccountAllowance(1_000, each: .seconds(86_400))
         for number in 1...250_000 {
             let user = try #require(UserID(Int64(number)))

@@ -63,7 +63,7 @@ private final class FailingSocialStore: SocialStore {
 
     init(_ base: MemoryStore) { self.base = base }
 
-    /// Calls `body` after the next read of blockers; all later ones fail.
+    /// Calls `body` after the next read of blockers. All later reads fail.
     func failAfterNextRead(_ body: @escaping @Sendable () -> Void) { afterRead.withLock { $0 = body } }
 
     func blockers(of user: UserID, among users: [UserID]) async throws(HermesError) -> Set<UserID> {

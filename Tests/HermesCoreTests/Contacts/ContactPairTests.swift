@@ -5,7 +5,7 @@ import HermesCore
 import Testing
 
 @Suite struct ContactPairTests {
-    /// All pairs of rows that can come about.
+    /// All pairs of rows that can occur.
     enum Standing: CaseIterable {
         case strangers, requested, incoming, accepted, blocking, blocked, bothBlock
 
@@ -29,7 +29,8 @@ import Testing
         case refused(HermesError.Code)
     }
 
-    /// In the order of `ContactCommand.allCases`: request, accept, decline, remove, block, unblock.
+    /// The expected results, in the order of `ContactCommand.allCases`: request, accept, decline, remove, block,
+    /// unblock.
     static let table: [Standing: [Expected]] = [
         .strangers: [
             .becomes(.requested, .requested), .refused(.notFound), .refused(.notFound), .refused(.notFound),

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HermesCore
 
-/// What contacts may cost others.
+/// The cost that contacts may cause for others.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ContactServiceTests {
     private let store = MemoryStore()
     private let time = ManualTime()
@@ -16,7 +16,7 @@ import Testing
         messenger = Messenger(store, time: time)
     }
 
-    /// Accounts 1 …
+    /// Creates the accounts from 1 to `count`.
     private func people(_ count: Int) async throws -> [Principal] {
         var people: [Principal] = []
         let device = try #require(DeviceID("phone"))
@@ -43,13 +43,13 @@ import Testing
         await #expect {
             try await block(1, by: 0)
         } throws: { error in
-            // One of 600 an hour.
+            // The allowance is 600 units an hour, so the next unit returns after six seconds.
             let error = error as? HermesError
             return error?.code == .rateLimited && error?.retryAfter.map { $0 > .seconds(5) && $0 < .seconds(7) } == true
         }
         try await block(1, by: 0, .unblock)
         try await block(1, by: 3)
-        // One comes back in six seconds. A part of it is not enough.
+        // One unit returns after six seconds. A part of a unit is not enough.
         time.advance(by: .seconds(5))
         await #expect(throws: HermesError.self) { try await block(1, by: 0) }
         time.advance(by: .seconds(1))
@@ -62,7 +62,7 @@ import Testing
     func `a page of friends looks at 10,000 rows at most, and says at how many it looked`() async throws {
         let people = try await people(ContactService.maxLookedAt + 2)
         let (user, last) = (people[0], people[people.count - 1])
-        // All are blocked but the last, which is the only friend.
+        // All accounts except the last are blocked. The last account becomes the only friend.
         var operations: [WriteOperation] = people.dropFirst().dropLast().map {
             .contact(.block, by: user, peer: $0.user, message: "")
         }
@@ -78,7 +78,7 @@ import Testing
         _ = try store.commit(operations, now: Timestamp(rawValue: 0))
         let page = try await contacts.accepted(of: user.user, skipped: 0, limit: 10)
         #expect(page.found.map(\.account.id) == [last.user] && page.lookedAt == ContactService.maxLookedAt)
-        // Those that are skipped are looked at, too.
+        // Rows that are skipped are also looked at.
         let skipped = try await contacts.accepted(of: user.user, skipped: 1, limit: 10)
         #expect(skipped.found.isEmpty && skipped.lookedAt == ContactService.maxLookedAt)
         await messenger.shutdown()

@@ -91,17 +91,17 @@ import Testing
         committer.acknowledge(try user(2), try device("phone"), upTo: 1)
         store.letThrough(1)
         #expect(clientIDs(await results.next(1)) == ["0"])
-        // The first part has begun; the second will fail.
+        // The first part has begun, and the second part will fail.
         await store.waitForCommit()
         store.fail(1)
         store.letThrough(1)
-        // An acknowledgement and three of them.
+        // The first part contains an acknowledgement and three messages.
         #expect(clientIDs(await results.next(3)) == (1..<4).map(String.init))
         await store.waitForCommit()
         #expect(committer.statistics.waiting == 7)
         committer.acknowledge(try user(2), try device("phone"), upTo: 2)
         store.letThrough(1)
-        // The others of a batch fail with those that the store has tried.
+        // The other messages of a batch fail together with those that the store has tried.
         #expect(clientIDs(await results.next(7)) == Array(repeating: nil, count: 7))
         #expect(store.batches.map(\.count) == [1, 4, 4])
         #expect(committer.statistics.waiting == 0)
@@ -120,7 +120,7 @@ import Testing
         await store.waitForCommit()
         committer.acknowledge(try user(2), try device("phone"), upTo: 1)
         try submit(1..<3, to: committer)
-        // The first has begun.
+        // The first commit has begun.
         store.fail(1)
         store.letThrough(1)
         #expect(clientIDs(await results.next(1)) == ["0"])
@@ -146,14 +146,14 @@ import Testing
         store.cut(to: 1)
         store.letThrough(1)
         #expect(clientIDs(await results.next(1)) == ["0"])
-        // The first one is under way; what follows fails.
+        // The first acknowledgement is under way. The next commit fails.
         await store.waitForCommit()
         store.fail(1)
         store.letThrough(2)
         #expect(clientIDs(await results.next(1)) == [nil])
         #expect(store.batches.map(\.count) == [1, 1, 1])
         store.letThrough(10)
-        // They are tried again after a second.
+        // The acknowledgements are tried again after a second.
         while store.batches.count < 6 { await Task.yield() }
         await committer.shutdown()
         var devices: Set<String> = []
@@ -219,13 +219,13 @@ import Testing
     }
 
     @Test func `refuses when too much waits`() async throws {
-        // An eighth of it for one account.
+        // One account may use an eighth of this limit.
         let committer = committer(CommitLimits(maxWaiting: 24))
         store.close()
         try submit(0..<1, to: committer)
         await store.waitForCommit()
         try submit(1..<6, to: committer)
-        // The two that are too many are told first, at once.
+        // The two messages beyond the limit are refused at once, before the others are completed.
         let refused = await results.next(2)
         for result in refused {
             guard case .failure(let error) = result else {
@@ -243,7 +243,7 @@ import Testing
     }
 
     @Test func `refuses when what waits is too large`() async throws {
-        // Each holds half a kilobyte and a little.
+        // Each message has a little more than half a kilobyte.
         let committer = committer(CommitLimits(maxWaitingBytes: 1024))
         store.close()
         try submit(0..<1, to: committer)

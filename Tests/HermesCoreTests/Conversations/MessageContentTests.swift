@@ -88,7 +88,7 @@ import Testing
             }
         }
         #expect(count.withLock { $0 } == 1)
-        // What the store keeps does not hold what they read.
+        // The content in the store does not contain the result of this reading.
         let history = try await messenger.messageStore.history(of: .group(group.id), before: nil, limit: 1)
         var isRead = true
         _ = history.first?.content.reading { bytes in

@@ -13,7 +13,7 @@ import Testing
         }
         #expect(ids == ids.sorted())
         #expect(Set(ids).count == ids.count)
-        // A store that uses the upper half as a key finds it free.
+        // A store can use the upper half as a key, because it is unique.
         #expect(Set(ids.map(\.high)).count == ids.count)
         #expect(Set(ids.map(\.low)).count == ids.count)
         #expect(ids[0].timestamp.rawValue == 5)
@@ -35,7 +35,7 @@ import Testing
         let largest = MessageID(high: .max, low: .max)
         #expect(largest.description == "7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
         #expect(MessageID(largest.description) == largest)
-        // The ULID specification's example.
+        // This is the example in the ULID specification.
         let example = try #require(MessageID("01ARZ3NDEKTSV4RRFFQ69G5FAV"))
         #expect(example.timestamp.rawValue == 1_469_922_850_259)
     }

@@ -148,7 +148,7 @@ import Testing
         func mark(_ seq: UInt64, by caller: Principal) async throws {
             _ = try await messenger.inbox.answer(.markRead(conversation, upTo: seq), for: caller.user)
         }
-        // Nothing was said: nothing is read.
+        // There are no messages, so nothing is marked as read.
         try await mark(.max, by: principal(2))
         for number in [1, 2] as [Int32] { #expect(try await entries(of: number).isEmpty) }
         _ = try await send(draft(), from: principal(1))
@@ -201,7 +201,7 @@ import Testing
             Issue.record("the message is gone")
             return
         }
-        // What is really over goes.
+        // Messages that have really expired are purged.
         time.advance(by: .seconds(400 * 86_400))
         #expect(try await messenger.housekeeping(now: messenger.time.now(), isClockConfirmed: false) == 0)
         #expect(try await messenger.housekeeping(now: messenger.time.now()) > 0)
@@ -224,7 +224,7 @@ import Testing
             }
             #expect(found.dropFirst().map(\.event) == [.expired(through: 2)], "its own time is up")
         }
-        // From now on the clock is confirmed.
+        // From now on, the clock is confirmed.
         time.advance(by: .seconds(1))
         #expect(try await entries(of: 2, over: later).map(\.event) == [.expired(through: 2)])
         await later.shutdown()

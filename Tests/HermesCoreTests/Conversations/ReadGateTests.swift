@@ -51,7 +51,7 @@ import Testing
         let most = Mutex([0, 0])
         let sum = Mutex(0)
         @Sendable func visit() async {
-            // Now, and at most.
+            // The first number is the current count, and the second is the largest count.
             most.withLock { $0 = [$0[0] + 1, max($0[1], $0[0] + 1)] }
             await Task.yield()
             most.withLock { $0[0] -= 1 }
@@ -89,7 +89,7 @@ import Testing
         let (mayGo, go) = AsyncStream<Void>.makeStream()
         async let held: Void? = try? gate.turn(of: first) { () async throws(HermesError) in for await _ in mayGo {} }
         while gate.running == 0 { await Task.yield() }
-        // An eighth of the room is one place.
+        // An eighth of the room for waiting reads is one place.
         async let waiting: Int? = try? gate.turn(of: second) { () async throws(HermesError) in 7 }
         while gate.waiting(of: second) == 0 { await Task.yield() }
         await #expect { try await gate.turn(of: second) { () async throws(HermesError) in } } throws: {

@@ -7,7 +7,8 @@ import Testing
 
 @testable import HermesCore
 
-/// Every read of a store that a client causes takes its turn by source, so that nobody fills the store's readers for all.
+/// If a client causes a read from a store, the read waits for the turn of its source. So no client can occupy all
+/// readers of the store.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ReadTurnTests {
     struct World: Sendable {
         let messenger: Messenger
@@ -19,7 +20,8 @@ import Testing
         let group: GroupID
     }
 
-    /// A read: where it waits, for whom, and how it is caused. What it finds does not matter.
+    /// A read: the gate where it waits, the source that it counts for, and the call that causes it. The result of the
+    /// read does not matter.
     struct Read: Sendable, CustomStringConvertible {
         let description: String
         let gate: @Sendable (World) -> ReadGate
@@ -38,17 +40,17 @@ import Testing
         Read(description: name, gate: gate, source: source, run: run)
     }
 
-    /// Of an account.
+    /// Creates a read of an account.
     private static func own(_ name: String, _ run: @escaping @Sendable (World) async throws -> Void) -> Read {
         read(name, { $0.messenger.messages.reads }, { .account($0.ann.user) }, run)
     }
 
-    /// Of those who run the server.
+    /// Creates a read of the operators of the server.
     private static func operators(_ name: String, _ run: @escaping @Sendable (World) async throws -> Void) -> Read {
         read(name, { $0.messenger.messages.reads }, { _ in .server }, run)
     }
 
-    /// Of a login.
+    /// Creates a read of a login.
     private static func login(_ name: String, _ run: @escaping @Sendable (World) async throws -> Void) -> Read {
         read(name, { $0.messenger.accounts.logins }, { _ in CommitSource(host: address) }, run)
     }
@@ -255,7 +257,8 @@ import Testing
             for door in doors { door.continuation.finish() }
         }
         for holder in holders { _ = await holder.value }
-        // Some reads are answered just before they leave the gate. If one never leaves, the time limit ends the test.
+        // Some reads are answered just before they leave the gate. If a read never leaves the gate, the time limit ends
+        // the test.
         while gate.running > 0 { await Task.yield() }
         await world.messenger.shutdown()
     }

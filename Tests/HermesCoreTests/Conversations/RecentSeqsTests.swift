@@ -17,7 +17,7 @@ struct RecentSeqsTests {
             for _ in 0..<300 {
                 last += UInt64.random(in: 1...3, using: &random)
                 guard Bool.random(using: &random) else { continue }
-                // Among them old ones, as of recalls.
+                // Some of the seqs are old, like those of recalls.
                 let seq = last - min(last - 1, UInt64.random(in: 0...80, using: &random))
                 all.insert(seq)
                 if Bool.random(using: &random) { seqs.insert(seq) } else { other.insert(seq) }

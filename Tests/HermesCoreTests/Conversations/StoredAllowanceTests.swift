@@ -6,12 +6,12 @@ import Testing
 
 @testable import HermesCore
 
-/// Acknowledged messages cost their sender something: their records stay.
+/// Acknowledged messages still use up their sender's allowance, because their records stay.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct StoredAllowanceTests {
     private let store = FakeStore()
     private let time = ManualTime()
 
-    /// Room for a day's worth of `count` messages of 1,000 bytes to one recipient.
+    /// Creates a messenger with room for `count` messages a day, each of 1,000 bytes and to one recipient.
     private func messenger(messages count: Int) async throws -> Messenger {
         var settings = MessageSettings()
         settings.maxStoredBytes = count * (1_000 + StoredAllowance.recordBytes + 2 * StoredAllowance.recipientBytes)
@@ -36,18 +36,18 @@ import Testing
         let messenger = try await messenger(messages: 10)
         for _ in 1...10 {
             let receipt = try await send(messenger, from: 1)
-            // Nothing is unread, and no inbox fills.
+            // No message stays unread, and no inbox fills up.
             messenger.inbox.acknowledge(try principal(2), upTo: receipt.inboxSeq)
             _ = try await messenger.housekeeping(now: time.now())
         }
         await #expect { _ = try await send(messenger, from: 1) } throws: { error in
             guard let error = error as? HermesError, let wait = error.retryAfter else { return false }
-            // A tenth of the day, without the time for the recipients' places.
+            // The wait is a tenth of the day, without the time for the recipients' places.
             let expected = Duration.seconds(8_400) ... .seconds(8_450)
             return error.code == .rateLimited && expected.contains(wait) && error.message.contains("limits.")
         }
         #expect(messenger.messages.refusedStored == 1)
-        // Others are not concerned, and the allowance returns evenly.
+        // Other senders are not affected, and the allowance returns evenly.
         _ = try await send(messenger, from: 2)
         time.advance(by: .seconds(8_000))
         await #expect(throws: HermesError.self) { _ = try await send(messenger, from: 1) }
@@ -71,7 +71,7 @@ import Testing
         #expect(messenger.messages.refusedStored == 0)
         await #expect(throws: HermesError.self) { _ = try await send(messenger, from: 1) }
         #expect(messenger.messages.refusedStored == 1)
-        // A repetition stores nothing, so it gets its receipt.
+        // A repeated message stores nothing, so it gets its receipt.
         #expect(try await send(messenger, from: 1, clientID: "a").isDuplicate)
         await #expect { _ = try await send(messenger, from: 1, clientID: "new") } throws: { error in
             (error as? HermesError)?.code == .rateLimited && (error as? HermesError)?.retryAfter != nil

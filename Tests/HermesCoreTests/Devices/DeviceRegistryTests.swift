@@ -49,7 +49,7 @@ import Testing
         #expect(devices.isOnline(try user(1)))
         devices.detach(later)
         #expect(!devices.isOnline(try user(1)))
-        // Nothing stands against the earlier one now.
+        // No later connection prevents an attachment now.
         let again = RecordingAttachment(try principal(1, "phone"))
         devices.attach(again)
         #expect(again.ends.isEmpty)
@@ -172,7 +172,7 @@ import Testing
         #expect(watcher.events.isEmpty)
     }
 
-    /// A stranger's thousands of connections may watch the same accounts, and leave at once.
+    /// Thousands of connections of a stranger may watch the same accounts, and leave at the same time.
     @Test func `one of thousands of watchers leaves as quickly as one of a few`() throws {
         let users = try (1...40).map { try user($0) }
         func time(_ count: Int32, of registry: DeviceRegistry) throws -> Duration {
@@ -189,7 +189,7 @@ import Testing
                 try time(4_000, of: DeviceRegistry(time: self.time))
             )
         }
-        // It was some forty times as long.
+        // A search among all watchers would take about forty times as long.
         #expect(pairs.contains { $1 < $0 * 8 }, "\(pairs)")
     }
 
@@ -314,7 +314,7 @@ import Testing
     }
 }
 
-/// A clock that stands, and calls a function once when it is read.
+/// A clock that stands still, and calls a function once when it is read.
 private final class HookedTime: TimeSource {
     private let base = ManualTime()
     private let hook = Mutex<(@Sendable () -> Void)?>(nil)

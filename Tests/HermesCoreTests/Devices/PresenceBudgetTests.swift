@@ -20,7 +20,8 @@ import Testing
         return attachment
     }
 
-    /// Each account comes and goes once a second at most; so each change would be told at once without the budget.
+    /// Lets each account come and go. An account does so at most once a second. So without the budget, each change
+    /// would be reported at once.
     ///
     /// - Returns: the notices that the watchers got.
     private func flap(
@@ -49,7 +50,7 @@ import Testing
             sum += try flap(1_001...1_100, by: stranger, watchers)
             time.advance(by: .milliseconds(1_000))
         }
-        // 2,000,000 notices without the budget.
+        // Without the budget, there would be 2,000,000 notices.
         let share = PresenceBudget.burst / 8 + 20 * PresenceBudget.rate / 8
         #expect(sum > share / 2 && sum < share + 500)
         #expect(try flap(2_001...2_001, by: .address("192.0.2.2"), [friend]) == 2)
@@ -91,7 +92,7 @@ import Testing
             (0..<1_000).count { budget.tellsAtOnce(1_000, by: source($0)) } * 1_000
         }
         let seven: (Int) -> CommitSource = { .address("\($0 % 7)") }
-        // The last one may exceed it.
+        // The last change may exceed the budget.
         #expect(told(seven) == PresenceBudget.burst / 4 * 3 + 1_000)
         #expect(told { .address("new \($0)") } == PresenceBudget.burst / 4 - 1_000)
         #expect(!budget.tellsAtOnce(1, by: .server))
@@ -117,7 +118,7 @@ import Testing
             time.advance(by: DeviceRegistry.lateInterval)
             parts += 1
         }
-        // 12,500 a second: crowds have turns only.
+        // A crowd gets only the notices that are sent in turns, which are 12,500 a second.
         #expect(parts > 290 && parts < 340)
         let expected = Set(flapping.map { EphemeralEvent.presence($0, isOnline: true, lastSeen: nil) })
         #expect(watchers.allSatisfy { Set($0.events) == expected && $0.events.count == 100 })
@@ -198,7 +199,7 @@ import Testing
         var heard: [Int]?
         while devices.tellLate(), told.count < 100 {
             told.append(watchers.reduce(0) { $0 + $1.events.count })
-            // Meanwhile half of them go, and the user, too.
+            // Meanwhile, half of the watchers leave, and the user goes offline.
             if heard == nil, told.last == PresenceBudget.maxAtOnce {
                 for watcher in watchers.prefix(1_250) { devices.unwatch([star], by: watcher) }
                 heard = watchers.prefix(1_250).map { $0.events.count }
@@ -219,7 +220,7 @@ import Testing
         let star = try user(5_000)
         let (one, other) = (try attach(1), try attach(2))
         for watcher in [one, other] { devices.watch([star], by: watcher) }
-        // Whoever is told first, the star is hidden from both before the second is told.
+        // The star is hidden from both watchers before the second watcher is told, whichever of them is told first.
         let isHidden = Atomic(false)
         for watcher in [one, other] {
             watcher.eventArrived.observe { [devices] _ in
@@ -237,7 +238,7 @@ import Testing
     @Test func `places of users that were told in the other order do not pile up`() throws {
         var line = PresenceLine()
         var now = Duration.zero
-        // The line is never empty of users with few watchers, so the crowd's places in that order are never reached.
+        // The line always contains users with few watchers. So the places of the crowd in that order are never reached.
         for _ in 0..<5_000 {
             line.append(try user(1), watchers: 100_000, by: .server, now: now)
             for number in Int32(0)..<3 { line.append(try user(10 + number), watchers: 1, by: .address("a"), now: now) }

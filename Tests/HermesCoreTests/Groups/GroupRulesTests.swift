@@ -7,7 +7,7 @@ import Testing
 @Suite struct GroupRulesTests {
     private static let now = Timestamp(rawValue: 1_000)
 
-    /// 1 owns it, 2 and 3 are administrators, 4 and 5 members.
+    /// Returns a group: user 1 owns it, users 2 and 3 are administrators, and users 4 and 5 are members.
     private func group() throws -> Group {
         let id = try #require(GroupID(rawValue: 7))
         let roles: [GroupRole] = [.owner, .administrator, .administrator, .member, .member]
@@ -15,7 +15,7 @@ import Testing
         return Group(GroupSummary(id: id, name: "g", memberCount: 0, createdAt: Self.now), members: members)
     }
 
-    /// The roles after a command, in the order of the users, or the refusal.
+    /// Returns the roles after a command, in the order of the users, or the refusal.
     private func result(
         _ command: (GroupID) throws -> GroupCommand,
         by number: Int32
@@ -116,7 +116,7 @@ import Testing
     @Test func `one owner always`() throws {
         let handedOn = try result(changes(role: (4, .owner, 0)), by: 1)
         #expect(handedOn.roles == [.administrator, .administrator, .administrator, .owner, .member])
-        // Who hands it on has no say after that, not even within the same request.
+        // A user who has handed the group on has no more rights as its owner, not even within the same request.
         let twice = MemberChanges(roles: [
             MemberChanges.Role(user: try user(4), role: .owner), MemberChanges.Role(user: try user(5), role: .owner),
         ])

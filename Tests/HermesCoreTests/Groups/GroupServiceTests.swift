@@ -6,7 +6,7 @@ import Testing
 
 @testable import HermesCore
 
-/// What changes of groups cost the account that makes them.
+/// The cost of changes of groups for the account that makes them.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct GroupServiceTests {
     private let store = FakeStore()
 
@@ -19,12 +19,12 @@ import Testing
         let ann = try principal(1)
         let others = try (2...6).map { try user($0) }
         let groups = messenger.groups
-        // 6 entries each: six are told of the creation, and of the dissolution.
+        // Each operation costs 6 entries, because six accounts are told about the creation and about the dissolution.
         for _ in 1...2 {
             let group = try await groups.apply(.create(name: "group", members: others), by: ann)
             try await groups.apply(.dissolve(group.id), by: ann)
         }
-        // The 30 entries of the hour are used up by the third.
+        // The third group uses up the 30 entries of the hour.
         let group = try await groups.apply(.create(name: "group", members: others), by: ann)
         await #expect(throws: HermesError.self) {
             try await groups.apply(.changeMembers(group.id, MemberChanges(removed: others)), by: ann)

@@ -5,9 +5,9 @@ import HermesCore
 import HermesTestKit
 import Testing
 
-/// Random commits, loads, failures, lost notifications, acknowledgements, requested pages and reconnections: a device gets
-/// each entry once per connection, in order, without a gap, and in the end all of them; and each page that it asked for,
-/// whole and ahead of the rest.
+/// Random commits, loads, failures, lost notifications, acknowledgements, requested pages and reconnections. A device
+/// gets each entry once per connection, in order and without a gap. In the end, it has all entries. It also gets each
+/// page that it has requested, completely and before all other entries.
 @Suite(.inTurns) struct InboxFeedModelTests {
     @Test(arguments: 0..<200)
     func `delivers each entry once in order`(seed: UInt64) throws {
@@ -20,20 +20,21 @@ import Testing
         var random: SplitMix
         let own: Principal
         var inbox: [InboxEntry] = []
-        /// Everything up to here is gone from the store.
+        /// All entries up to this seq are gone from the store.
         var purged: UInt64 = 0
         var feed: InboxFeed
         var isOpen = false
         var headAtOpen: UInt64 = 0
-        /// The events on their way to the feed.
+        /// The notifications that are on their way to the feed.
         var notifications: [[InboxEntry]] = []
         var load: (after: UInt64, limit: Int)?
         var mustRetry = false
-        /// The client: what it has seen on this connection, and the cursor the server keeps for it.
+        /// The last seq that the client has seen on this connection. ``cursor`` is the cursor that the server keeps for
+        /// the client.
         var seen: UInt64 = 0
         var cursor: UInt64 = 0
         let window: Int
-        /// What the client asked for and did not get yet.
+        /// The entries that the client has requested but has not received yet.
         var requested: [InboxEntry] = []
 
         init(seed: UInt64) throws {
@@ -120,7 +121,7 @@ import Testing
             try handle(.pageRequested(requested))
         }
 
-        /// The connection writes some of the page, or all.
+        /// Writes a part of the page, or the whole page, to the connection.
         mutating func write(page: ArraySlice<InboxEntry>) throws {
             #expect(!page.isEmpty && Array(page) == requested)
             let count = Int.random(in: 0...page.count, using: &random)

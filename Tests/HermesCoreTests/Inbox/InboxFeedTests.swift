@@ -4,8 +4,8 @@
 import HermesCore
 import Testing
 
-/// Every state of the feed × every event. States: not opened, loading, live, waiting for the peer (window full), waiting for
-/// the retry, unwritable.
+/// Tests every event in every state of the feed. The states are: not opened, loading, live, waiting for the peer
+/// (because the window is full), waiting for the retry, and unwritable.
 @Suite struct InboxFeedTests {
     private func entry(_ seq: UInt64, from sender: Int32 = 9, _ deviceName: String = "phone") throws -> InboxEntry {
         let message = Message(
@@ -33,7 +33,7 @@ import Testing
         InboxFeed(principal: try principal(1), window: window, pageSize: pageSize)
     }
 
-    /// Live behind `seq`.
+    /// Returns a feed that is live after `seq`.
     private func liveFeed(at seq: UInt64, window: Int = 10) throws -> InboxFeed {
         var feed = try feed(window: window)
         #expect(feed.handle(.opened(after: seq, head: seq)) == .load(after: seq, limit: min(4, window)))
@@ -53,7 +53,7 @@ import Testing
         ]
         for event in silent { #expect(feed.handle(event) == .none) }
         #expect(feed.takeAcknowledgement() == nil)
-        // What was committed meanwhile is not forgotten.
+        // The feed remembers entries that were committed meanwhile.
         #expect(feed.handle(.opened(after: 2, head: 2)) == .load(after: 2, limit: 4))
         #expect(feed.head == 5)
     }
@@ -114,7 +114,7 @@ import Testing
         let loaded = [hole] + (try entries(10...12))
         #expect(feed.handle(page(loaded, head: 20)) == .write(loaded))
         #expect(feed.written == 12)
-        // A store that leaves a hole out, or has nothing at all.
+        // The store leaves out a hole, or returns nothing at all.
         let hole13 = InboxEntry(seq: 13, committedAt: Timestamp(rawValue: 0), event: .expired(through: 14))
         _ = feed.handle(.acknowledged(upTo: 12))
         #expect(feed.handle(page(try entries(15...16), head: 20)) == .write([hole13] + (try entries(15...16))))
@@ -156,7 +156,8 @@ import Testing
         #expect(feed.handle(.entriesCommitted(try entries(1...2))) == .none)
         #expect(feed.handle(.acknowledged(upTo: 0)) == .none)
         #expect(feed.handle(.writable) == .load(after: 0, limit: 4))
-        // A page on its way is written even if the queue has filled meanwhile: that much is bounded.
+        // A page that is on its way is written even if the queue has become full meanwhile, because the size of a page
+        // is bounded.
         #expect(feed.handle(.unwritable) == .none)
         #expect(feed.handle(page(try entries(1...2), head: 2)) == .write(try entries(1...2)))
     }
@@ -178,7 +179,8 @@ import Testing
     @Test
     func `what was never committed is not acknowledged`() throws {
         var feed = try liveFeed(at: 5)
-        // Of an inbox that the store has lost: to be checked against the store, once.
+        // The acknowledgement may be of an inbox that the store has lost. So it is checked against the store, but only
+        // once.
         #expect(feed.handle(.acknowledged(upTo: 9)) == .load(after: 5, limit: 4))
         #expect(feed.takeAcknowledgement() == nil)
         #expect(feed.handle(page(try entries(6...7), head: 7)) == .write(try entries(6...7)))
@@ -194,7 +196,7 @@ import Testing
         #expect(feed.handle(.acknowledged(upTo: 7)) == .load(after: 5, limit: 4))
         #expect(feed.handle(page(try entries(6...7), head: 7)) == .none)
         #expect(feed.takeAcknowledgement() == 7)
-        // A page that was asked for before says nothing about it.
+        // A page that was requested before the acknowledgement cannot confirm it.
         #expect(feed.handle(.entriesCommitted([try entry(9)])) == .load(after: 7, limit: 4))
         #expect(feed.handle(.acknowledged(upTo: 10)) == .none)
         #expect(feed.handle(page(try entries(8...9), head: 9)) == .write(try entries(8...9)))
@@ -214,7 +216,7 @@ import Testing
         #expect(
             feed.handle(.entriesCommitted([try entry(2, from: 1, "pad")])) == .write([try entry(2, from: 1, "pad")])
         )
-        // The same device id of another account is not the own device.
+        // A device of another account is not the feed's own device, even if it has the same device id.
         #expect(feed.handle(.entriesCommitted([try entry(3, from: 2)])) == .write([try entry(3, from: 2)]))
         let mixed = [try entry(4, from: 1), try entry(5), try entry(6, from: 1)]
         #expect(feed.handle(.entriesCommitted(mixed)) == .write([try entry(5)]))
@@ -251,7 +253,7 @@ import Testing
         #expect(feed.takeAcknowledgement() == nil)
         #expect(feed.handle(.peerSpoke) == .none)
         #expect(feed.takeAcknowledgement() == 3)
-        // Never more than was written, and with the echoes behind it.
+        // The acknowledgement includes at most the written entries, and the echoes that follow them.
         _ = feed.handle(.entriesCommitted([try entry(5, from: 1)]))
         #expect(feed.handle(.written(upTo: .max)) == .none)
         #expect(feed.handle(.peerSpoke) == .none)
@@ -261,7 +263,7 @@ import Testing
         #expect(feed.takeAcknowledgement() == nil)
     }
 
-    // MARK: What the peer cannot take
+    // MARK: Entries that the peer cannot accept
 
     @Test func `what is left out counts once all before it is taken`() throws {
         var feed = try liveFeed(at: 2)
@@ -273,7 +275,7 @@ import Testing
         #expect(feed.takeAcknowledgement() == 3)
         #expect(feed.handle(.acknowledged(upTo: 4)) == .none)
         #expect(feed.takeAcknowledgement() == 6)
-        // Nothing before it is open.
+        // No earlier entry is still unacknowledged.
         #expect(feed.handle(.entriesCommitted(try entries(7...8))) == .write(try entries(7...8)))
         feed.leftOut(behind: 4)
         #expect(feed.handle(.writable) == .none)
@@ -300,7 +302,7 @@ import Testing
         #expect(!feed.hasRequested && feed.written == 4)
         #expect(feed.handle(.entriesCommitted(try entries(5...6))) == .write(try entries(5...6)))
         #expect(feed.handle(.pageRequested([])) == .none)
-        // Also what the device sent itself, and where the window is full.
+        // This also applies to entries that the device sent itself, and when the window is full.
         #expect(feed.handle(.entriesCommitted(try entries(7...14))) == .write(try entries(7...14)))
         let own = [try entry(15, from: 1)]
         #expect(feed.handle(.pageRequested(own)) == .writePage(own[...]))
@@ -323,7 +325,7 @@ import Testing
         #expect(feed.handle(.writable) == .writePage(page[2...]))
         #expect(feed.handle(.cutShort(after: 5)) == .none)
         #expect(feed.handle(.writable) == .writePage(page[5...]))
-        // Then comes what was committed meanwhile.
+        // Then the entries that were committed meanwhile follow.
         #expect(feed.handle(.writable) == .load(after: 6, limit: 4))
         #expect(!feed.hasRequested)
         #expect(feed.handle(self.page(try entries(7...8), head: 8)) == .write(try entries(7...8)))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HermesCore
 
-/// A message whose time is up is not delivered, whether or not it was purged.
+/// An expired message is not delivered, whether it was purged or not.
 @Suite struct InboxPageExpiryTests {
     private let now = ExpiryTime(now: Timestamp(rawValue: 100))
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// The rules of what accounts ask of their inboxes and conversations.
+/// The rules for the requests of accounts to their inboxes and conversations.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct InboxRequestsTests {
     private let store = FakeStore()
     private let time = ManualTime()
@@ -91,10 +91,10 @@ import Testing
                 #expect(await code { _ = try await reply(request, for: 4) } == .forbidden, "\(request)")
             }
         }
-        // Nor may a member recall the message of another.
+        // A member is not permitted to recall the message of another member, either.
         #expect(await code { _ = try await reply(.recall(inGroup, in: closed), for: 2) } == .forbidden)
         #expect(await code { _ = try await reply(.recall(message, in: closed), for: 1) } == .notFound)
-        // A conversation that nobody can have.
+        // No user can have this conversation.
         let wrongWay = ConversationID.direct(try user(2), try user(1))
         for request in [
             InboxRequest.history(wrongWay, before: nil, limit: 0), .markRead(wrongWay, upTo: 1),
@@ -127,13 +127,13 @@ import Testing
             let reply = try await reply(.page(after: 0, limit: limit), for: 2, maxBytes: maxBytes)
             guard case .page(let page) = reply.answer else { throw HermesError(.internalError, "not a page") }
             #expect(page.entries.map(\.seq) == Array(1...UInt64(count)) && page.position.head == 5)
-            // What was read is paid for, whatever is cut off.
+            // All entries that were read are paid for, even if some of them are cut off.
             let read = limit == 0 ? 5 : limit
             #expect(reply.cost == ReadCost(entries: read, bytes: 1_000 * read))
         }
         let cost = try await reply(.history(pair, before: nil, limit: 2), for: 2).cost
         #expect(cost == ReadCost(entries: 3, bytes: 3_000))
-        // Whom a change reaches is told to who pays: the reader and the other one.
+        // The reply tells the payer whom the change reaches: the reader and the other account.
         let reached = InboxReply(answer: .done, cost: nil, reach: ChangeReach(entries: 2, devices: 0))
         #expect(try await reply(.markRead(pair, upTo: 1), for: 2) == reached)
         await messenger.shutdown()
@@ -150,7 +150,7 @@ import Testing
         func page(after place: ConversationPlace?, limit: Int, maxBytes: Int) async throws -> ConversationPage {
             let reply = try await reply(.conversations(after: place, limit: limit), for: 1, maxBytes: maxBytes)
             guard case .conversations(let page) = reply.answer else { throw HermesError(.internalError, "not a page") }
-            // What was read is paid for, whatever is cut off.
+            // All entries that were read are paid for, even if some of them are cut off.
             let left = places.filter { place == nil || $0 > place ?? $0 }.count
             #expect(reply.cost?.entries == min(left, limit))
             return page
@@ -199,7 +199,7 @@ import Testing
         guard case .history(let page) = reply.answer else { throw HermesError(.internalError, "not history") }
         #expect(page.messages.map(\.conversationSeq) == [1] && !page.hasMore)
         #expect(reply.cost == ReadCost(entries: 1 + 40 / ReadCost.passedPerEntry, bytes: 3))
-        // A page that has a message may end before them.
+        // A page that has a message may end before the expired messages.
         try await send("new", to: pair)
         let first = try await history(.history(pair, before: nil, limit: 9), for: 2)
         #expect(first.messages.map(\.conversationSeq) == [42] && first.hasMore)
@@ -259,7 +259,7 @@ import Testing
         let release = store.holdReads()
         let results = Collector<HermesError.Code?>()
         let me = try user(1)
-        // One runs, an eighth of the room may wait, and two are too many.
+        // One request runs, an eighth of the room may wait, and two requests are too many.
         for _ in 0..<13 {
             messenger.inbox.answer(request, for: me) { result in
                 if case .failure(let error) = result { results.add(error.code) } else { results.add(nil) }

@@ -8,7 +8,7 @@ import Testing
 @Suite("The stored bytes of inbox events, which outlive versions")
 struct StoredEventTests {
     static let vectors: [(event: InboxEvent, kind: Int64, hex: String)] = {
-        // Fixed numbers, all of them valid.
+        // These are fixed numbers, and all of them are valid.
         guard let ann = UserID(1), let bob = UserID(0x0102_0304), let group = GroupID(rawValue: 7) else { return [] }
         let direct = ConversationID.direct(between: bob, and: ann)
         let summary = GroupSummary(

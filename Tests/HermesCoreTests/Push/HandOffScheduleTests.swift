@@ -71,7 +71,7 @@ import Testing
         schedule.committed(try key(1), upTo: 1, due: .zero)
         schedule.postponed(try key(1), until: .seconds(90), now: .zero)
         #expect(schedule.takeDue(now: .zero, limit: 10) == [try key(1)], "nobody looked yet")
-        // What comes meanwhile does not bring it back earlier, nor twice.
+        // A commit that comes meanwhile does not bring the key back earlier, and does not bring it back twice.
         schedule.committed(try key(1), upTo: 2, due: .seconds(1))
         schedule.postponed(try key(1), until: .seconds(10), now: .zero)
         #expect(schedule.attempts(of: try key(1)) == 0 && schedule.nextDue == .seconds(10))
@@ -142,8 +142,8 @@ import Testing
         var isBlocked: [Bool] = []
         for key in taken[1...] { isBlocked.append(schedule.blocked(key)) }
         #expect(isBlocked == [true, true, false])
-        // The two that are blocked have the half. The service may be in order, so the third one is derived again as
-        // soon as it has room.
+        // The two blocked keys use their half of the room. The service may work again, so the third key is derived
+        // again as soon as there is room for it.
         #expect(schedule.count == 2 && schedule.hasDropped && !schedule.hasRoomAfterOverflow)
         schedule.unblocked(2)
         #expect(schedule.hasRoomAfterOverflow)

@@ -21,7 +21,7 @@ import Testing
         shares.release(first)
         shares.delivered("good")
         #expect(shares.total == 0)
-        // Two to each stranger's service, eight to all of them, whoever asks.
+        // Each stranger's service gets two places, and all of them together get eight, whichever account asks.
         var strangers = 0
         for user in users {
             for name in ["a", "b", "c", "d", "e"] where place(shares.take(name, of: user, now: .zero)) != nil {
@@ -29,7 +29,7 @@ import Testing
             }
         }
         #expect(strangers == 8)
-        // One account gets its share, and the service that delivers the rest.
+        // One account gets only its share. The service that delivers gets the rest.
         var own = 0
         while place(shares.take("good", of: users[19], now: .zero)) != nil { own += 1 }
         #expect(own == 4)
@@ -37,7 +37,7 @@ import Testing
             #expect(user != users[19])
             own += 1
         }
-        // Not the last quarter.
+        // The last quarter stays free.
         #expect(shares.total == 30 && own == 22)
     }
 
@@ -52,9 +52,9 @@ import Testing
         for user in users {
             for name in ["a", "b", "c", "d"] { while place(shares.take(name, of: user, now: .zero)) != nil {} }
         }
-        // The fourth found three quarters taken.
+        // When the fourth service came, three quarters were already taken.
         #expect(shares.total == 768 + 16)
-        // Nor do those that have not delivered take all of the rest.
+        // Services that have not delivered do not get all of the rest, either.
         let more = try (101...200).map { try #require(UserID(rawValue: $0)) }
         for (number, user) in more.enumerated() {
             while place(shares.take("new \(number)", of: user, now: .zero)) != nil {}
@@ -72,7 +72,7 @@ import Testing
         let user = try #require(UserID(rawValue: 1))
         let taken = try #require(place(shares.take("slow", of: user, now: .zero)))
         shares.failed("slow", now: .seconds(20), random: 1)
-        // It was under way before the pause.
+        // This request was under way before the pause.
         shares.failed("slow", now: .seconds(21), random: 1)
         shares.release(taken)
         guard case .paused(.seconds(22)) = shares.take("slow", of: user, now: .seconds(21)) else {

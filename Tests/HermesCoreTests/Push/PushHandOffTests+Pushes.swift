@@ -6,7 +6,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Many pushes of a back end, and messages that nobody fetches for a long time.
+/// Many pushes of a back end, and messages that no device fetches for a long time.
 extension PushHandOffTests {
     @Test
     func `of many pushes without a collapse key, a device that is away gets the newest 20, and the badge counts all`()
@@ -17,7 +17,7 @@ extension PushHandOffTests {
             let push = try world.messenger.pushes.make(PushContent(title: "\(number)"))
             _ = try await world.messenger.pushes.send(push, to: .users([user(2)]))
         }
-        // The observer is called after the completion: a second commit comes after it.
+        // The observer is called after the completion. A second commit comes after the call of the observer.
         try await world.markRead(upTo: 1, by: 3, with: 3)
         await world.wait(.zero)
         #expect(world.sender.sent.map(\.notification.reference.inboxSeq) == Array(6...25 as ClosedRange<UInt64>))
@@ -39,7 +39,7 @@ extension PushHandOffTests {
         try await world.send("one")
         await world.messenger.shutdown()
         world = try await World(world.store, ahead: .seconds(25 * 3600))
-        // From now on the clock is confirmed.
+        // From now on, the clock is confirmed.
         world.time.advance(by: .seconds(600))
         try await world.handOff.recover()
         for _ in 1...3 { await world.wait(.seconds(10)) }

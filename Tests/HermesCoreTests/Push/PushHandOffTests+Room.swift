@@ -14,7 +14,7 @@ extension PushHandOffTests {
     /// The owner of a device whose service works.
     private static let other: Int32 = 34
 
-    /// A world whose schedule has room for half of the devices that APNs fails for.
+    /// Returns a world whose schedule has room for half of the devices for which APNs fails.
     private func smallWorld(_ store: MemoryStore) async throws -> World {
         let world = try await World(store)
         world.handOff.state.withLock { $0.schedule = HandOffSchedule(capacity: 16) }
@@ -97,7 +97,7 @@ extension PushHandOffTests {
         )
         try await world.send("one")
         let key = HandOffKey(try user(2), try device("phone"))
-        // One more than an account may have places.
+        // There is one round more than the number of places that an account may have.
         for _ in 0...HostShares.Limits().perUser {
             let now = world.time.uptime()
             handOff.state.withLock { $0.schedule.committed(key, upTo: 1, due: now) }

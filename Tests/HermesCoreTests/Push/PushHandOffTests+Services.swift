@@ -72,14 +72,14 @@ extension PushHandOffTests {
         let batch = world.handOff.takeBatch()
         async let looked: Void = world.handOff.look(at: batch)
         #expect(await world.sender.next()?.notification.body == "one")
-        // The device gets another token, as if its app had changed hands, while the service takes its time.
+        // While the slow service works, the device gets another token, as if the device had a new owner.
         try await world.setToken(text: "bb")
         world.time.advance(by: .seconds(3))
         world.sender.release()
         await looked
         #expect(world.sender.sent.map(\.notification.body) == ["one"])
         await world.wait(.seconds(20))
-        // Nothing more for the old token, and a new token begins with what comes after it.
+        // The old token gets no more notifications, and the new token gets only notifications of later messages.
         #expect(world.sender.sent.map(\.notification.body) == ["one"])
         try await world.send("three")
         await world.wait(.seconds(20))
@@ -89,7 +89,7 @@ extension PushHandOffTests {
         await world.messenger.shutdown()
     }
 
-    /// What makes a message not worth a notification any more.
+    /// A change after which a message needs no notification any more.
     enum Change: Sendable, CaseIterable {
         case recalled, read, acknowledged
     }
@@ -186,7 +186,7 @@ extension PushHandOffTests {
         try await world.messenger.pushTokens.set(PushToken(stored: .apns, text: "cc", appID: ""), of: principal(3))
         let time = world.time
         world.sender.beforeAnswers { time.advance(by: .seconds(3)) }
-        // The conversation with the oldest entry has the newest, too.
+        // The conversation with the oldest entry also has the newest entry.
         try await world.send("one")
         try await world.send("two", from: 3)
         try await world.send("three")

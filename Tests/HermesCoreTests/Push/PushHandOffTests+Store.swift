@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// A store that cannot record what push services have answered.
+/// A store that cannot record the answers of push services.
 extension PushHandOffTests {
     @Test
     func `what a service has accepted is sent once, however long the disk is full; so are its events`() async throws {

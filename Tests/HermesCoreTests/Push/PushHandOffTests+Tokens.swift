@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// A store in which something happens once, after the devices with tokens were read and before the reader has them.
+/// A store that calls a function once: after it has read the devices with tokens, and before the reader gets them.
 private final class InterruptedStore: PushTokenStore {
     private struct State {
         var interruption: (@Sendable () async -> Void)?
@@ -126,7 +126,7 @@ extension PushHandOffTests {
             let description = DeviceDescription(id: person.device)
             _ = try await store.open(description, of: person.user, token: nil, now: time.now())
             try await tokens.set(PushToken(stored: .apns, text: "token\(number)", appID: ""), of: person)
-            // The service does not hear of this.
+            // The token service is not told about this revocation.
             try await store.revoke(.device(person.device, of: person.user), now: time.now())
             #expect(tokens.devices(of: [person.user])[person.user, default: []].count <= 3)
             time.advance(by: .seconds(2))

@@ -9,7 +9,7 @@ import Testing
 @testable import HermesCore
 
 @Suite("Hand-off to push services", .inTurns, .timeLimit(.minutes(1))) struct PushHandOffTests {
-    /// Takes notifications and answers what a test says.
+    /// A sender that records notifications, and gives the answers that a test has set.
     final class FakeSender: PushSender {
         private struct State {
             var sent: [PushDelivery] = []
@@ -25,24 +25,24 @@ import Testing
 
         var sent: [PushDelivery] { state.withLock { $0.sent } }
 
-        /// The next answers; afterwards everything is delivered.
+        /// Sets the next answers. After these, every notification is delivered.
         func answer(_ outcomes: PushSendOutcome...) { state.withLock { $0.answers = outcomes } }
 
-        /// What a service answers to everything; nil: what ``answer(_:)`` says.
+        /// Sets the answer of a service to all notifications; nil if the answers of ``answer(_:)`` apply.
         func answer(_ outcome: PushSendOutcome?, by service: PushToken.Service) {
             state.withLock { $0.failures[service] = outcome }
         }
 
-        /// The next notification that is to be sent.
+        /// Returns the next notification that must be sent.
         func next() async -> PushDelivery? {
             for await delivery in begun { return delivery }
             return nil
         }
 
-        /// Lets these notifications wait for an answer until ``release()``.
+        /// Makes these notifications wait for an answer until ``release()`` is called.
         func hold(_ holds: @escaping @Sendable (PushDelivery) -> Bool) { state.withLock { $0.holds = holds } }
 
-        /// Runs before each answer, for example to let time pass.
+        /// Sets a function that runs before each answer, for example to let time pass.
         func beforeAnswers(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.answering = body } }
 
         /// Answers the notifications that wait.
@@ -83,7 +83,7 @@ import Testing
         let outbox: WebhookOutbox
         let handOff: PushHandOff
 
-        /// Accounts 1 to 3; the second has a token on its device "phone".
+        /// Creates the accounts 1 to 3. The second account has a token on its device "phone".
         ///
         /// - Parameter ahead: how far the wall clock is ahead at the start.
         init(
@@ -133,7 +133,8 @@ import Testing
             _ = try await withCheckedContinuation { continuation in
                 messenger.messages.send(draft, from: from) { continuation.resume(returning: $0) }
             }.get()
-            // The observer is called behind the completion, on the committer's thread: a second commit comes after it.
+            // The observer is called after the completion, on the committer's thread. A second commit comes after the
+            // call.
             try await barrier()
         }
 
@@ -148,7 +149,7 @@ import Testing
             _ = try await messenger.inbox.answer(.markRead(.direct(between: me, and: me), upTo: 1), for: me)
         }
 
-        /// Lets time pass and looks at what is due.
+        /// Lets time pass, and looks at the devices that are due.
         func wait(_ duration: Duration) async {
             time.advance(by: duration)
             while true {
@@ -158,7 +159,7 @@ import Testing
             }
         }
 
-        /// Lets time pass, 10 s after 10 s, and looks at what is due, as ``PushHandOff/run()`` does.
+        /// Lets time pass in steps of 10 s, and looks at the devices that are due, as ``PushHandOff/run()`` does.
         func work(_ rounds: Int) async throws {
             for _ in 0..<rounds {
                 if handOff.mustRecover { try await handOff.recover() }
@@ -214,7 +215,7 @@ import Testing
         events.want([.online])
         world.messenger.devices.detach(attachment)
         world.messenger.devices.attach(attachment)
-        // The push and the deadline are told on their own.
+        // The push and the deadline are reported independently of each other.
         let kinds = seen.withLock { $0.map(\.kind) }
         #expect(kinds.count == 4 && kinds.first == .messageAccepted && kinds.last == .online)
         #expect(Set(kinds.dropFirst().dropLast()) == [.pushResult, .messageUndelivered])
@@ -252,7 +253,7 @@ import Testing
     func `each entry has its own deadline, for a connected device and for the webhook`() async throws {
         let world = try await World()
         world.messenger.devices.attach(RecordingAttachment(try principal(2)))
-        // Older ones are under way all the time, as over a slow connection.
+        // Older messages are always under way, as over a slow connection.
         for number in 1...30 {
             try await world.send("\(number)")
             if number > 2 { world.messenger.inbox.acknowledge(try principal(2), upTo: UInt64(number) - 2) }
@@ -260,7 +261,7 @@ import Testing
         }
         #expect(world.sender.sent.isEmpty)
         #expect(try await world.events().isEmpty)
-        // 29 is 1 s older than 30.
+        // Message 29 is 1 s older than message 30.
         await world.wait(.seconds(8))
         #expect(world.sender.sent.map(\.notification.body) == ["29"])
         await world.wait(.seconds(1))
@@ -330,7 +331,7 @@ import Testing
         #expect(try await world.pushedUpTo() == [0])
         await world.wait(.seconds(29))
         #expect(world.sender.sent.count == 1)
-        // The pause of the service is over by then, and the wait of the device.
+        // By then, the pause of the service and the wait of the device are over.
         for _ in 0..<5 { await world.wait(.seconds(5)) }
         #expect(world.sender.sent.count == 2)
         #expect(Set(world.sender.sent.map(\.notification.id)).count == 1)
@@ -418,7 +419,7 @@ import Testing
         try await world.setToken()
         try await world.send("pushed")
         await world.wait(.zero)
-        // Killed here: committed and not looked at.
+        // The process is killed here. The message is committed, but nothing has looked at its device.
         try await world.send("lost to the process")
         await world.messenger.shutdown()
         world = try await World(store)

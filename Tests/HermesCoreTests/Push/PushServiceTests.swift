@@ -85,7 +85,7 @@ struct PushServiceTests {
         let world = try await World(accounts: 1_203)
         let push = try world.messenger.pushes.make(PushContent(title: "a"))
         #expect(try await world.messenger.pushes.send(push, to: .everyone) == nil)
-        // The last account is reached by the last step.
+        // The last step reaches the last account.
         try await world.waitForPush(to: 1_203)
         world.store.fail(1)
         let second = try world.messenger.pushes.make(PushContent(title: "b"))
@@ -156,7 +156,7 @@ struct PushServiceTests {
         #expect(try await later.pushes.begin(claim) == .before([9]))
         #expect(try await later.pushes.answer(to: claim) == [9])
         #expect(try await world.store.position(of: user(1)).head == 1)
-        // From now on the clock is confirmed.
+        // From now on, the clock is confirmed.
         world.time.advance(by: .seconds(600))
         #expect(try await later.pushes.answer(to: claim) == nil)
         await later.shutdown()

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Push tokens")
 struct PushTokenTests {
-    // 65 bytes with 4 as the first one, and 16 bytes.
+    // The key has 65 bytes, of which the first is 4. The secret has 16 bytes.
     private static let key = "B" + String(repeating: "A", count: 86)
     private static let secret = String(repeating: "A", count: 22)
 

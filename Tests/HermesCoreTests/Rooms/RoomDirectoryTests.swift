@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct RoomDirectoryTests {
-    /// Topics that change, and a clock.
+    /// Topics with counts that change, and a clock.
     private final class World: Sendable {
         struct State {
             var now = Duration.zero
@@ -22,7 +22,7 @@ import Testing
             RoomDirectory(
                 uptime: { [self] in state.withLock { $0.now } },
                 counts: { [self] in
-                    // Others ask meanwhile.
+                    // Other callers ask meanwhile.
                     for _ in 0..<10 { await Task.yield() }
                     return state.withLock { state in
                         state.searches += 1

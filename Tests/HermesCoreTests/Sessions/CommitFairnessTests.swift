@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Nobody's publications wait for another's flood.
+/// A client's publications do not wait for the flood of another client.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct CommitFairnessTests {
     private let store = FakeSessionStore()
     private let flooder = CommitSource(host: "10.0.0.1")
@@ -33,7 +33,7 @@ import Testing
         for number in 0..<1000 { sessions.retain(try publication("f/\(number)"), source: flooder) }
         let results = Collector<Result<Void, HermesError>>()
         sessions.publish(try publication("mine"), targets: [], retains: true, source: other) { results.add($0) }
-        // The one under way, and the next.
+        // These are the commit that is under way, and the next commit.
         store.letThrough(2)
         _ = try await results.next(1).first?.get()
         #expect(store.commits.count <= 3)
@@ -48,7 +48,8 @@ import Testing
         store.close()
         store.cut(to: 20)
         for number in 0..<1000 { sessions.retain(try publication("f/\(number)"), source: flooder) }
-        // At most one for itself, twenty for the first batch, and some of the next.
+        // These are at most one commit of a single operation, twenty commits of the first batch, and some of the next
+        // batch.
         store.letThrough(24)
         while store.commits.count < 24 { await Task.yield() }
         let results = Collector<Result<Void, HermesError>>()
@@ -72,7 +73,7 @@ import Testing
         for number in 0..<200 {
             sessions.retain(try publication("f/\(number)"), source: flooder) { results.add($0) }
         }
-        // At once: its share is 100 beside what is under way.
+        // They are refused at once. The share of the source is 100, in addition to the operations that are under way.
         let refused = await results.next(90)
         #expect(refused.allSatisfy { if case .failure(let error) = $0 { error.code == .overloaded } else { false } })
         #expect(sessions.statistics.commits.waiting <= 110)
@@ -105,7 +106,7 @@ import Testing
         for result in await results.next(4) { try result.get() }
         await sessions.shutdown()
         #expect(store.commits.allSatisfy { $0.count <= 2 })
-        // Each once, in order.
+        // Each publication is stored once, in order.
         let retained = store.commits.joined().compactMap { operation -> String? in
             guard case .retain(let publication) = operation else { return nil }
             return publication.topic.rawValue

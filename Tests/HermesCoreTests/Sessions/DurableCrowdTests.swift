@@ -6,7 +6,7 @@ import Testing
 
 @testable import HermesCore
 
-/// What an owner with many kept sessions costs others once its queues are full.
+/// The cost that an owner with many kept sessions causes for others when its queues are full.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableCrowdTests {
     private let store: FakeSessionStore
     private let sessions: DurableSessions
@@ -18,7 +18,7 @@ import Testing
         sessions = DurableSessions(store: store, time: ManualTime())
     }
 
-    /// Absent sessions of an account.
+    /// Creates absent sessions of an account.
     private func join(_ owner: String, _ count: Int, filter: String) async throws -> [DurableSessionID] {
         var joined: [DurableSessionID] = []
         for number in 0..<count {
@@ -34,7 +34,7 @@ import Testing
         return joined
     }
 
-    /// The queues that each publication of these commits was for.
+    /// Returns the number of queues that each publication of these commits was for.
     private func queuesTried(since start: Int) -> [Int] {
         store.commits.dropFirst(start).joined().compactMap { operation in
             guard case .publish(_, let targets, _, _) = operation else { return nil }
@@ -51,7 +51,7 @@ import Testing
         #expect(try await sessions.waiting(bob).count == 6)
         #expect(sessions.statistics.dropped == 150 + 4 * 300)
         #expect(sessions.queueStatistics.refused == 150 + 4 * 300)
-        // What goes makes room for as much.
+        // Each acknowledged publication makes room for another one.
         sessions.acknowledged(crowd[0], [1])
         sessions.acknowledged(crowd[1], [1])
         start = store.commits.count

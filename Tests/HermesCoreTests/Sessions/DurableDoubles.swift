@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesCore
 
-/// A connection that notes what it is told.
+/// A connection that records the calls that it gets.
 final class RecordingConnection: DurableAttachment {
     private let state = Mutex(
         (replaced: 0, batches: [[QueuedPublication]](), ends: [AttachmentEnd](), head: UInt64(0), sentUpTo: UInt64(0))
@@ -48,7 +48,7 @@ final class RecordingConnection: DurableAttachment {
 
     func advanced(to head: UInt64) { state.withLock { $0.head = max($0.head, head) } }
 
-    /// The end of what other nodes have queued.
+    /// The newest seq that other nodes have queued, according to the last call.
     var head: UInt64 { state.withLock { $0.head } }
 
     var sentUpTo: UInt64 {
@@ -75,15 +75,15 @@ final class FakeSessionStore: SessionStore {
 
     var commits: [[SessionOperation]] { log.withLock { $0 } }
 
-    /// Waits until an operation like this was to be committed.
+    /// Waits until the store was asked to commit such an operation.
     func untilCommitted(_ isIt: (SessionOperation) -> Bool) async {
         while !commits.joined().contains(where: isIt) { await Task.yield() }
     }
 
-    /// The next commits fail, or those after some that do not.
+    /// Makes the next `count` commits fail, after `first` commits that succeed.
     func fail(_ count: Int, after first: Int = 0) { failures.withLock { $0 = (first, count) } }
 
-    /// Whether retained publications cannot be read.
+    /// Whether the store fails to read retained publications.
     var failsToReadRetained: Bool {
         get { retainedFails.withLock { $0 } }
         set { retainedFails.withLock { $0 = newValue } }
@@ -93,7 +93,7 @@ final class FakeSessionStore: SessionStore {
         if failsToReadRetained { throw HermesError(.storageUnavailable, "broken") }
     }
 
-    /// From now on each commit waits for a ``letThrough(_:)``.
+    /// From now on, each commit waits for a call of ``letThrough(_:)``.
     func close() { gate.withLock { $0 = DispatchSemaphore(value: 0) } }
 
     func letThrough(_ count: Int = 1) {
@@ -101,14 +101,14 @@ final class FakeSessionStore: SessionStore {
         for _ in 0..<count { gate?.signal() }
     }
 
-    /// Waits until a commit waits for a ``letThrough(_:)``.
+    /// Waits until a commit waits for a call of ``letThrough(_:)``.
     func untilHeldUp() async { while heldUp.load(ordering: .relaxed) == 0 { await Task.yield() } }
 
     var queues: QueueBudget { base.queues }
 
     private let most = Mutex(Int.max)
 
-    /// From now on a transaction takes no more operations than these.
+    /// From now on, a transaction has at most this number of operations.
     func cut(to count: Int) { most.withLock { $0 = count } }
 
     func commit(
@@ -202,7 +202,7 @@ extension DurableSessions {
         }
     }
 
-    /// Publishes to whoever is subscribed.
+    /// Publishes to all subscribers.
     func published(
         _ text: String,
         to topic: String,
@@ -238,7 +238,7 @@ extension DurableSessions {
         try await asking { self.queued(of: id, after: seq, limit: limit, completion: $0) }
     }
 
-    /// "seq:payload" of all that waits.
+    /// Returns "seq:payload" for all waiting publications.
     func waiting(_ id: DurableSessionID, after seq: UInt64 = 0) async throws -> [String] {
         try await page(of: id, after: seq).publications.map(\.summary)
     }

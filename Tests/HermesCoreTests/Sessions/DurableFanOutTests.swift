@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Publications to very many kept sessions: they are stored in parts, so that nobody waits for all of them.
+/// Publications to very many kept sessions. They are stored in parts, so that other clients do not wait for all parts.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableFanOutTests {
     private let store: FakeSessionStore
     private let flooder = CommitSource(host: "10.0.0.1")
@@ -15,7 +15,7 @@ import Testing
     private static let many = 1_300
     private static let parts = (many + DurableFanOut.partRows - 1) / DurableFanOut.partRows
 
-    /// Absent sessions, each of an owner of its own unless it is given.
+    /// Creates absent sessions. Each session has a separate owner, unless an owner is given.
     private func absent(_ count: Int, filter: String, owner: String? = nil) throws -> [DurableSessionID] {
         var ids: [DurableSessionID] = []
         let base = store.base
@@ -52,7 +52,7 @@ import Testing
         )
     }
 
-    /// What waits in the queues, and in how many of them.
+    /// Returns the different contents of the queues, each with the number of queues that have this content.
     private func queues(_ ids: [DurableSessionID]) async throws -> [[String]: Int] {
         var found: [[String]: Int] = [:]
         for id in ids {
@@ -62,7 +62,7 @@ import Testing
         return found
     }
 
-    /// The number of targets of each part, and how many operations were committed with it.
+    /// Returns the number of targets of each part, and the number of operations that were committed together with it.
     private func parts(since start: Int = 0) -> [(targets: Int, beside: Int)] {
         store.commits.dropFirst(start).compactMap { commit in
             let targets = commit.compactMap { operation -> Int? in
@@ -93,7 +93,7 @@ import Testing
         sessions.publish(try publication("mine"), targets: [], retains: true, source: other) { _ in
             results.add("mine")
         }
-        // The part that is under way, and the batch of the next.
+        // These are the part that is under way, and the batch with the next part.
         store.letThrough(2)
         #expect(await results.next(1) == ["mine"])
         #expect(store.commits.prefix(2).flatMap { $0 }.count <= 3)
@@ -147,7 +147,7 @@ import Testing
             #expect(opening.received.isEmpty)
             #expect(sessions.isPartlyStored(publisher, 7))
         }
-        // It may fail again, too.
+        // The repeated publication may also fail.
         store.fail(1, after: 1)
         if stored == 1 { #expect(await code { try await publish("x") } == .storageUnavailable) }
         store.fail(0)
@@ -195,7 +195,7 @@ import Testing
         #expect(try await fixture.queues(crowd) == [["1:x"]: 1_000, []: Self.many - 1_000])
         #expect(try await fixture.queues(team) == [["1:x"]: 1, []: 2])
         #expect(sessions.statistics.dropped == UInt64(Self.many - 1_000))
-        // Its queues are full: now it costs nobody anything.
+        // The queues of the crowd are full, so the crowd adds no cost to the next publication.
         #expect(sessions.reach(of: try publication("x"), to: targets) == 1)
         let start = store.commits.count
         try await sessions.published("y", to: "t")
@@ -246,7 +246,7 @@ import Testing
     @Test func `filters before a failure are there, and those behind it count for nobody`() async throws {
         let sessions = try await started()
         let id = try await sessions.attached("a").opening.id
-        // One comes again and again.
+        // One filter occurs again and again.
         let filters = (0..<1_000).map { $0 % 3 == 0 ? "f/0" : "f/\($0)" }
         let list = filters.map { DurableSubscription(filter: $0, options: SubscriptionOptions(qos: .atLeastOnce)) }
         let expected = Set(filters.prefix(512)).count
@@ -285,7 +285,7 @@ import Testing
         #expect(sizes.dropLast().allSatisfy { $0 == CommittedRows.most })
         let all = sizes.reduce(0, +)
         #expect(all == 2_302)
-        // Each row once, in order.
+        // Each row occurs once, in order.
         var rows: [Int: [Int]] = [:]
         for part in slices.joined() { rows[part.operation, default: []] += Array(part.range) }
         #expect(rows == [0: [], 1: Array(0..<2_000), 2: [], 3: Array(0..<300)])

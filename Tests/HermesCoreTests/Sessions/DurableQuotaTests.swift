@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Kept sessions and their filters are bounded in total, and nobody takes all of them.
+/// Kept sessions and their filters are limited in total, and no owner can use up the limit.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableQuotaTests {
     private let store = FakeSessionStore()
     private let time = ManualTime()
@@ -56,7 +56,7 @@ import Testing
                 _ = try await attach(sessions, "ann\(number)", from: "10.0.0.1", owner: .subject("ann"))
             }
         }
-        // Addresses have half of all at most, and an account as much as it leaves.
+        // All addresses together have at most half of the limit. An account has at most as much as it leaves free.
         #expect(sessions.statistics.sessions == 17)
         _ = try await attach(sessions, "phone", from: "10.0.0.1", owner: .subject("bob"))
         for number in 3..<20 {
@@ -78,7 +78,7 @@ import Testing
         try await later.load()
         #expect(await refusal { _ = try await attach(later, "c", from: "2001:db8::3") } == .quotaExceeded)
         _ = try await attach(later, "c", from: "2001:db8:0:1::3")
-        // One that ends makes room.
+        // A session that ends makes room.
         let (opening, connection) = try await attach(later, "a", from: "2001:db8::1")
         later.detach(opening.id, connection, sentUpTo: 0, expiry: .zero)
         while later.statistics.sessions > 2 { await Task.yield() }
@@ -112,7 +112,7 @@ import Testing
         let long = String(repeating: "f", count: 3_800)
         try await sessions.subscribed(one.id, long, once)
         #expect(sessions.statistics.filters == 8)
-        // The same again needs no room.
+        // The same filter again needs no room.
         try await sessions.subscribed(one.id, long, once)
         #expect(sessions.statistics.filters == 8)
         let other = String(repeating: "g", count: 900)
@@ -148,13 +148,13 @@ import Testing
         let list = texts.map { DurableSubscription(filter: $0, options: once) }
         try await asking { done in sessions.subscribe(one.id, list) { done($0.result) } }
         let topic = try #require(TopicName("f/1/x"))
-        // Of these some leave the index at once, and some later.
+        // The filters of some of these topics leave the index at once, and the others leave later.
         let topics = try (0..<40).map { try #require(TopicName("f/\($0)/x")) }
         for (number, topic) in topics.enumerated() {
             #expect(sessions.targets(of: topic).count == (number == 1 ? 2 : 1))
         }
         let generation = sessions.generation
-        // Its removal waits.
+        // The removal of the session waits.
         store.close()
         sessions.detach(one.id, connection, sentUpTo: 0, expiry: .zero)
         for topic in topics { #expect(sessions.targets(of: topic).isEmpty) }

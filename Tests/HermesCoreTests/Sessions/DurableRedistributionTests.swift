@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesCore
 
-/// Which absent members' messages go to other members, and who is chosen again.
+/// Tests which absent members' messages go to other members, and which members are chosen again.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableRedistributionTests {
     private let store = FakeSessionStore()
     private let time = ManualTime()
@@ -29,10 +29,10 @@ import Testing
         try await sessions.subscribed(one.id, Self.share, once)
         for number in 1...3 { try await sessions.published("\(number)", to: "t") }
         sessions.detach(one.id, connection, sentUpTo: 0, expiry: .seconds(86_400))
-        // Behind the end of the connection.
+        // This attachment is completed after the end of the connection is committed.
         _ = try await sessions.attached("somebody else")
         time.advance(by: .seconds(60))
-        // It is due, but no other member is connected.
+        // The session is due for redistribution, but no other member is connected.
         sessions.expire(now: time.now())
         time.jump(by: .seconds(-3_600))
         let (other, _) = try await sessions.attached("another")
@@ -52,7 +52,7 @@ import Testing
         time.advance(by: .milliseconds(1))
         sessions.detach(one.id, connection, sentUpTo: 0, expiry: .seconds(86_400))
         sessions.redistribute(now: beginning)
-        // Commits behind those of the pass.
+        // These commits come after those of the pass.
         for number in 1...3 { _ = try await sessions.attached("somebody \(number)") }
         #expect(sessions.statistics.handedOver == 0)
         time.advance(by: .seconds(60))
@@ -74,7 +74,7 @@ import Testing
         _ = try store.base.commit(ids.map { .subscribe($0, [subscription]) }, now: time.now())
         _ = try store.base.commit(ids.map { .close($0, sentUpTo: 0, expiresAt: nil) }, now: time.now())
         try await sessions.load()
-        // One for each.
+        // Each session gets one publication.
         for number in 0..<count { try await sessions.published("\(number)", to: "t") }
         let (other, _) = try await sessions.attached("other")
         try await sessions.subscribed(other.id, Self.share, once)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesCore
 
-/// What it costs to find the kept sessions of a topic and of a shared subscription, where they are many.
+/// The cost of finding the kept sessions of a topic and of a shared subscription, if there are many.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableRouteTests {
     private static let many = 800
     private let load = DurableLoad(owner: .subject("ann"))
@@ -82,7 +82,7 @@ import Testing
         #expect(try work("home/0") >= Self.many / 8)
         for number in 1..<50 { #expect(try (1..<20).contains(work("home/\(number)"))) }
         #expect(try work("home/1") == 0)
-        // Somebody else's filter.
+        // This is a filter of another client, and does not match these topics.
         let before = sessions.generation
         let other = try await sessions.attached("other")
         try await sessions.subscribed(other.opening.id, "x/1", SubscriptionOptions(qos: .atLeastOnce))
@@ -107,8 +107,8 @@ import Testing
         for filter in 1...4 { keep(tooMany + filter, [UInt64(filter), 1]) }
         for filter in 1...4 { #expect(found([UInt64(filter), 1]) == tooMany + filter) }
         #expect(found([0, 1]) == 1)
-        // The newer route of a filter replaces its older one; the fifth filter replaces the one that was not found for
-        // the longest time.
+        // A newer route of a filter replaces its older route. The route of the fifth filter replaces the route that was
+        // found least recently.
         keep(tooMany, [1, 2])
         #expect(found([1, 1]) == nil && found([1, 2]) == tooMany && found([2, 1]) == tooMany + 2)
         keep(tooMany, [5, 1])
@@ -135,7 +135,7 @@ import Testing
         keep(96, 0)
         for number in 1...6 { keep(5_000_000, number) }
         for _ in 0..<2 { for number in 0...6 { #expect(isKnown(number) && isFound(number)) } }
-        // It takes the room of the two that were not found for the longest time.
+        // The new route replaces the two routes that were found least recently.
         keep(4 * DurableRoutes.maxBytes - 4 * 5_100_000, 7)
         for number in 1...2 { #expect(!isKnown(number) && !isFound(number)) }
         for number in [0, 3, 4, 5, 6, 7] { #expect(isKnown(number) && isFound(number)) }

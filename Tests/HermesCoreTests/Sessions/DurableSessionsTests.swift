@@ -17,7 +17,7 @@ import Testing
 
     init() { sessions = DurableSessions(store: store, time: time) }
 
-    /// The same store after the process was killed.
+    /// Returns the sessions of a new process with the same store, as if the old process had been killed.
     private func restarted() async throws -> DurableSessions {
         let sessions = DurableSessions(store: store, time: time)
         try await sessions.load()
@@ -143,7 +143,7 @@ import Testing
         let opened = first.compactMap { try? $0.get() }
         #expect(opened.count == 1)
         attach(last)
-        // The last one waits until the connection that has the session leaves.
+        // The last connection waits until the connection that has the session leaves.
         attach(earlier)
         let refused = await results.next(1)
         for case .failure(let error) in first + refused { #expect(error.code == .replaced) }
@@ -153,7 +153,7 @@ import Testing
         sessions.detach(id, later, sentUpTo: 0, expiry: expiry)
         let won = try #require(await results.next(1).first).get()
         sessions.detach(won.id, last, sentUpTo: 0, expiry: expiry)
-        // Nobody has the session now.
+        // No connection has the session now.
         attach(earlier)
         _ = try #require(await results.next(1).first).get()
     }
@@ -173,7 +173,7 @@ import Testing
         #expect(sessions.targets(of: try #require(TopicName("t"))).isEmpty)
         #expect(!sessions.hasSubscriptions)
         sessions.detach(again.id, second, sentUpTo: 0, expiry: .seconds(1))
-        // A session that ends with its connection ends the durable one, too.
+        // A session that ends with its connection also ends the durable session.
         let (transient, third) = try await sessions.attached("a", clean: true, expiry: .zero)
         #expect(!transient.isDurable)
         #expect(try await store.sessions().isEmpty)
@@ -203,7 +203,7 @@ import Testing
         #expect(await ended.next(1).map(\.clientID) == ["a"])
         store.letThrough(1_000)
         while try await !store.sessions().isEmpty { await Task.yield() }
-        // The next that ends is the next: not the same one again.
+        // The next session that ends is reported next. The first session is not reported again.
         let (other, second) = try await sessions.attached("b")
         sessions.detach(other.id, second, sentUpTo: 0, expiry: .seconds(60))
         while sessions.statistics.online > 0 { await Task.yield() }
@@ -230,9 +230,9 @@ import Testing
         #expect(await ended.next(1).first?.clientID == "short")
         #expect(sessions.generation != generation)
         #expect(sessions.targets(of: topic).count == 2)
-        // Committed with the removal that fails, or after it.
+        // This operation is committed together with the removal that fails, or after it.
         _ = await code { try await asking { sessions.released(online.id, 1, completion: $0) } }
-        // The next round removes it. Somebody who comes before begins anew.
+        // The next round removes the session. A client that connects before that gets a new session.
         sessions.expire(now: time.now())
         #expect(try await !sessions.attached("short").opening.isPresent)
         #expect(Set(try await store.sessions().map(\.key.clientID)) == ["short", "long", "online"])
@@ -265,11 +265,11 @@ import Testing
         #expect(again.received == [7])
         #expect(try await later.waiting(again.id) == ["2:two", "3:three"])
         #expect(try await later.attached("offline").opening.sentUpTo == 1)
-        // Nobody came for the others in their time.
+        // The clients of the other sessions do not come back before the sessions expire.
         let last = try await restarted()
         time.advance(by: .seconds(61))
         last.expire(now: time.now())
-        // They are read for what others could have before they are removed.
+        // Before the sessions are removed, their queues are read for messages that other members could get.
         while try await !store.sessions().isEmpty { await Task.yield() }
         await last.shutdown()
     }
@@ -282,7 +282,7 @@ import Testing
         let (new, other) = try await later.attached("new", expiry: .seconds(30))
         later.detach(new.id, other, sentUpTo: 0, expiry: .seconds(30))
         time.advance(by: .seconds(7_200))
-        // A session can end once the store knows that its connection is gone.
+        // A session can expire only after the store has recorded the end of its connection.
         while try await store.sessions().contains(where: { $0.id == new.id }) {
             try Task.checkCancellation()
             later.expire(now: time.now(), isClockConfirmed: false)
@@ -311,7 +311,7 @@ import Testing
         store.fail(1)
         #expect(await code { _ = try await sessions.attached("b") } == .storageUnavailable)
         #expect(try await !sessions.attached("b").opening.isPresent)
-        // What was acknowledged while the store failed is not forgotten.
+        // Acknowledgements that arrive while the store fails are not forgotten.
         store.fail(1)
         sessions.acknowledged(opening.id, [1])
         #expect(await code { try await sessions.published("lost", to: "t") } == .storageUnavailable)
@@ -327,7 +327,7 @@ import Testing
         for number in 1...4 { try await sessions.published("\(number)", to: "t") }
         sessions.acknowledged(opening.id, [1])
         try await sessions.published("5", to: "t")
-        // Counted when the publisher has its answer: certainly before the next one has.
+        // A dropped publication is certainly counted before the next publication is completed.
         #expect(sessions.statistics.dropped == 2)
         #expect(try await sessions.waiting(opening.id) == ["2:2", "3:5"])
     }

@@ -12,7 +12,7 @@ import Testing
     private let time = ManualTime()
     private let once = SubscriptionOptions(qos: .atLeastOnce)
 
-    /// A session that is subscribed to a share of `t`.
+    /// Creates a session with a shared subscription to `t`.
     private func member(
         _ name: String,
         of sessions: DurableSessions
@@ -22,7 +22,7 @@ import Testing
         return (opening.id, connection)
     }
 
-    /// An absent member, which gets something only if no connected one can take it.
+    /// Creates an absent member. It gets a publication only if no connected member can accept it.
     private func absentMember(_ name: String, of sessions: DurableSessions) async throws -> DurableSessionID {
         let (id, connection) = try await member(name, of: sessions)
         sessions.detach(id, connection, sentUpTo: 0, expiry: .seconds(600))
@@ -33,14 +33,14 @@ import Testing
         try await sessions.page(of: id).publications.map { String(buffer: $0.publication.payload) }
     }
 
-    /// Makes the committer wait within a commit, so that the next operations wait, too, and come into the same commit.
+    /// Makes the committer wait within a commit, so that the next operations also wait, and are committed together.
     private func holdUp(_ sessions: DurableSessions, _ store: FakeSessionStore, by id: DurableSessionID) async {
         store.close()
         sessions.receivedReleased(id, 1) { _ in }
         await store.untilHeldUp()
     }
 
-    /// Publishes to whoever is subscribed to `t`, without waiting for the commit.
+    /// Publishes to all subscribers of `t`, without waiting for the commit.
     private func publish(
         _ text: String,
         qos: QoS = .atLeastOnce,
@@ -74,7 +74,7 @@ import Testing
         let store = FakeSessionStore()
         let sessions = DurableSessions(store: store, time: time)
         let other = try await absentMember("another", of: sessions)
-        // Nothing shared was ever in its queue.
+        // The queue of this member never contained a shared publication.
         let (one, connection) = try await member("one", of: sessions)
         await holdUp(sessions, store, by: other)
         let published = Collector<Bool>()
@@ -91,7 +91,7 @@ import Testing
         store.letThrough(100)
         #expect(await published.next(1) == [true])
         if !startsClean { comeBack() }
-        // Its old session is removed first.
+        // The old session is removed first.
         #expect(await attached.next(1) == [true])
         #expect(try await texts(other, of: sessions) == ["1"])
         let isTogether = store.commits.contains { commit in
@@ -109,7 +109,7 @@ import Testing
         var sessions = DurableSessions(store: store, time: time)
         let (one, connection) = try await member("one", of: sessions)
         sessions.detach(one, connection, sentUpTo: 0, expiry: .seconds(600))
-        // Behind the end of the connection.
+        // This attachment is completed after the end of the connection is committed.
         let other = try await member("another", of: sessions).id
         if restarts {
             await sessions.shutdown()
@@ -130,7 +130,7 @@ import Testing
         let other = try await absentMember("another", of: sessions)
         let (one, _) = try await member("one", of: sessions)
         let publisher = try await sessions.attached("publisher").opening.id
-        // Its queue is full by its bytes, which is known only when a publication is stored.
+        // The queue of the member reaches its limit of bytes. This is known only when a publication is stored.
         try await sessions.published(String(repeating: "x", count: 1_000), to: "t")
         #expect(try await texts(one, of: sessions).count == 1)
         await holdUp(sessions, store, by: publisher)

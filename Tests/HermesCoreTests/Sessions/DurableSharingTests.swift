@@ -19,7 +19,7 @@ import Testing
 
     init() { sessions = DurableSessions(store: store, time: time) }
 
-    /// A member that is connected.
+    /// Creates a connected member.
     private func member(
         _ name: String,
         _ options: SubscriptionOptions,
@@ -54,7 +54,7 @@ import Testing
 
     enum Ending: CaseIterable, Sendable { case detached, cleanStart, cleanSession, expired, removed }
 
-    /// Ends a session that is connected, one way or the other; returns when the store knows.
+    /// Ends a connected session in one of several ways. Returns when the store has recorded the end.
     private func end(
         _ name: String,
         _ id: DurableSessionID,
@@ -70,14 +70,14 @@ import Testing
             _ = try await sessions.attached(name, clean: true, expiry: ending == .cleanStart ? .seconds(60) : .zero)
         case .expired:
             sessions.detach(id, connection, sentUpTo: 1, expiry: .seconds(60))
-            // Behind the end of the connection.
+            // This attachment is completed after the end of the connection is committed.
             _ = try await sessions.attached("somebody else")
             time.advance(by: .seconds(60))
             sessions.expire(now: time.now())
             _ = try await sessions.attached(name)
         case .removed:
             sessions.detach(id, connection, sentUpTo: 1, expiry: .seconds(60))
-            // An administrator, perhaps while the end of the connection is on its way into the store.
+            // An administrator ends the session, perhaps while the end of the connection is on its way into the store.
             sessions.endAll(of: .subject("ann"))
             _ = try await sessions.attached(name)
         }
@@ -116,7 +116,7 @@ import Testing
         try await sessions.subscribed(other, Self.share, once)
         store.close()
         let deletion = Task { try await messenger.deleteAccount(ann) }
-        // Long enough for one that does not wait.
+        // This is long enough for a deletion that does not wait.
         for _ in 0..<10_000 { await Task.yield() }
         store.letThrough(100)
         try await deletion.value
@@ -131,7 +131,7 @@ import Testing
         try await sessions.published("1", to: "t")
         let (other, _) = try await member("another", once)
         sessions.detach(one, connection, sentUpTo: 0, expiry: .seconds(60))
-        // Behind the end of the connection.
+        // This attachment is completed after the end of the connection is committed.
         _ = try await sessions.attached("somebody else")
         store.close()
         store.fail(1)
@@ -154,7 +154,7 @@ import Testing
         #expect(await otherConnection.deliveries.next(1).joined().map(\.seq) == [1, 2, 3, 4, 5])
         #expect(sessions.statistics.handedOver == 5)
         #expect(sessions.statistics.dropped == 0)
-        // In the commit that removed the session.
+        // The messages moved in the commit that removed the session.
         let ends = store.commits.joined().count {
             if case .move(let move) = $0 { move.endsBehind != nil } else { false }
         }
@@ -165,7 +165,7 @@ import Testing
         let (one, connection) = try await member("one", exactly)
         for number in 1...3 { try await sessions.published("\(number)", to: "t", qos: .exactlyOnce) }
         let (other, _) = try await member("another", exactly)
-        // One was sent.
+        // One message was sent.
         try await end("one", one, connection, .detached)
         #expect(try await texts(other) == ["2", "3"])
     }
@@ -178,7 +178,7 @@ import Testing
         sessions.detach(one, connection, sentUpTo: 0, expiry: .zero)
         await store.untilCommitted({ if case .move = $0 { true } else { false } })
         #expect(try await texts(other) == [])
-        // Whoever comes while it fails is refused; housekeeping tries again.
+        // A client that connects while the removal fails is refused. The housekeeping tries the removal again.
         while (try? await sessions.attached("one", clean: true, expiry: .zero)) == nil {
             sessions.expire(now: time.now())
         }
@@ -189,7 +189,7 @@ import Testing
         let (one, connection) = try await member("one", once)
         try await sessions.published("1", to: "t")
         sessions.detach(one, connection, sentUpTo: 0, expiry: .seconds(60))
-        // As with the account that it is of.
+        // The store removes the session, as it does when it deletes the session's account.
         _ = try await sessions.attached("somebody else")
         _ = try store.base.commit([.remove(one)], now: time.now())
         sessions.endAll(of: .subject("ann"))
@@ -204,7 +204,7 @@ import Testing
         let (other, _) = try await member("another", once)
         sessions.detach(one, connection, sentUpTo: 0, expiry: .zero)
         _ = try await sessions.attached("one", clean: true, expiry: .zero)
-        // The publisher had looked who there is before.
+        // The publisher looked up the members before the session ended.
         let publication = StoredPublication(
             topic: topic,
             payload: ByteBuffer(string: "late"),
@@ -234,7 +234,7 @@ import Testing
         let sessions = DurableSessions(store: store, time: time)
         let (one, _) = try await member("one", once, of: sessions)
         let (publisher, _) = try await sessions.attached("publisher")
-        // Its queue is full by its bytes, which is known only when a publication is stored.
+        // The queue of the member reaches its limit of bytes. This is known only when a publication is stored.
         try await sessions.published(String(repeating: "x", count: 1_000), to: "t")
         let (other, _) = try await member("another", once, of: sessions)
         let (third, _) = try await sessions.attached("third")
@@ -242,7 +242,7 @@ import Testing
         for _ in 0..<2 { try await sessions.published(text, to: "t") }
         try await sessions.subscribed(third.id, "t", once)
         #expect(try await texts(other, of: sessions).count == 2)
-        // It is chosen first, because fewer wait for it.
+        // The first member is chosen first, because fewer publications wait for it.
         store.fail(1, after: 1)
         await #expect(throws: HermesError.self) {
             try await sessions.published(text, to: "t", qos: .exactlyOnce, from: publisher.id, receivedID: 5)
@@ -251,7 +251,7 @@ import Testing
         #expect(try await texts(other, of: sessions).count == 2)
         await sessions.shutdown()
 
-        // Nothing of it is only in memory.
+        // All of this state is in the store.
         let later = DurableSessions(store: store, time: time)
         try await later.load()
         let (again, _) = try await later.attached("publisher")
@@ -279,7 +279,7 @@ import Testing
         #expect(sessions.statistics.dropped == 1)
         time.advance(by: .seconds(2))
         #expect(try await sessions.purge(now: time.now(), limit: 100) == 3)
-        // Too late: it is not there any more, and frees no second place.
+        // This acknowledgement is too late. The publication is no longer in the queue, so no second place becomes free.
         sessions.acknowledged(one, [1])
         for number in 4...7 { try await sessions.published("\(number)", to: "t") }
         #expect(try await texts(one, of: sessions) == ["4", "5", "6"])
@@ -303,7 +303,7 @@ import Testing
     @Test func `what waits for an absent member goes to the others in time`() async throws {
         let (one, connection) = try await member("one", once)
         for number in 1...4 { try await sessions.published("\(number)", to: "t") }
-        // One was sent, and may be acknowledged later.
+        // One message was sent, and may be acknowledged later.
         sessions.detach(one, connection, sentUpTo: 1, expiry: .seconds(600))
         let (other, otherConnection) = try await member("another", once)
         time.advance(by: .seconds(59))
@@ -314,7 +314,7 @@ import Testing
         #expect(await otherConnection.deliveries.next(1).joined().map(\.seq) == [1, 2, 3])
         #expect(try await texts(other) == ["2", "3", "4"])
         #expect(try await texts(one) == ["1"])
-        // Nobody is there any more: it waits for whoever comes first.
+        // No member is connected any more, so the message waits for the first member that connects.
         sessions.detach(other, otherConnection, sentUpTo: 3, expiry: .seconds(600))
         try await sessions.published("5", to: "t")
         time.advance(by: .seconds(60))
@@ -369,7 +369,7 @@ import Testing
         for number in 1...4 { try await sessions.published("\(number)", to: "t") }
         #expect(try await texts(denied) == [])
         #expect(try await texts(allowed) == ["1", "2", "3", "4"])
-        // Nor does it inherit anything.
+        // This member does not get messages from a session that ends, either.
         sessions.detach(allowed, connection, sentUpTo: 0, expiry: .zero)
         _ = try await sessions.attached("allowed", clean: true, expiry: .zero)
         #expect(try await texts(denied) == [])
@@ -394,7 +394,7 @@ import Testing
         try await sessions.published("2", to: "t")
         let (before, after) = (try #require(ids["ann"]), try #require(ids["anna"]))
         #expect(try await texts(before).count == 1)
-        // Another connection may have come under the new name before.
+        // Another connection may already have logged in under the new name.
         sessions.end(user, "ann", .accountRenamed, .all)
         for number in 3...6 { try await sessions.published("\(number)", to: "t") }
         #expect(try await texts(before).count == 1)
@@ -456,7 +456,7 @@ import Testing
         return held
     }
 
-    /// As a publisher does: live and stored.
+    /// Publishes as a publisher does: through the live path and through the store.
     private func publish(_ text: String, qos: QoS = .atLeastOnce, _ loops: ManualLoops) async throws {
         let topic = try #require(TopicName("t"))
         let targets = sessions.targets(of: topic)
@@ -480,11 +480,11 @@ import Testing
         #expect(try await texts(kept).count == 3)
         let all = clean.flatMap(\.received) + (try await texts(kept))
         #expect(all.sorted() == (0..<9).map(String.init))
-        // Who is away gets nothing while others are there.
+        // A member that is away gets nothing while other members are connected.
         sessions.detach(kept, connection, sentUpTo: 3, expiry: .seconds(600))
         try await publish("away", loops)
         #expect(clean.flatMap(\.received).contains("away"))
-        // Nobody is left but the one that is away: what the others had not acknowledged is its.
+        // Only the member that is away is left. It gets the publications that the other members have not acknowledged.
         for (index, held) in held.enumerated() {
             let shard = loops.shard(index)
             loops[index].run { shard.unsubscribe(held, givingBack: clean[index].unacknowledged) }

@@ -7,14 +7,14 @@ import Testing
 
 @testable import HermesCore
 
-/// Publications that fail after some have got them.
+/// Publications that fail after some subscribers have got them.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct PublicationReachTests {
     private let time = ManualTime()
     private let once = SubscriptionOptions(qos: .atLeastOnce)
 
-    /// Publishes with QoS 1 to whoever is subscribed to `t`; this must fail.
+    /// Publishes with QoS 1 to all subscribers of `t`. The publication must fail.
     ///
-    /// - Returns: whether some have it although it has failed.
+    /// - Returns: whether some subscribers have the publication although it has failed.
     private func failsPartly(_ sessions: DurableSessions) async throws -> Bool {
         let topic = try #require(TopicName("t"))
         let publication = StoredPublication(
@@ -53,7 +53,7 @@ import Testing
         sessions.detach(absent.id, connection, sentUpTo: 0, expiry: .seconds(600))
         let one = try await sessions.attached("one").opening.id
         try await sessions.subscribed(one, "$share/team/t", once)
-        // Its queue is full by its bytes, which is known only when a publication is stored.
+        // The queue of the member reaches its limit of bytes. This is known only when a publication is stored.
         try await sessions.published(String(repeating: "x", count: 1_000), to: "t")
         if hasOthers {
             let other = try await sessions.attached("another").opening.id

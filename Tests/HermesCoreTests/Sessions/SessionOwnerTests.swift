@@ -55,7 +55,7 @@ import Testing
             }
             sessions.end(ann, "ann", .accountDeleted, .all)
             #expect(connection.ends.last == .accountDeleted)
-            // The connection has not heard of it yet.
+            // The connection detaches as if it had not been told about the deletion yet.
             sessions.detach(opening.id, connection, sentUpTo: 0, expiry: nil)
             try await sessions.ended(.account(ann))
             #expect(sessions.statistics.sessions == 0)
@@ -82,7 +82,7 @@ import Testing
         let key = SessionKey(owner: .account(ann), clientID: "a")
         #expect(await freed.next(1) == [FreedName(user: ann, name: "ann", sessions: [key])])
         #expect(sessions.statistics.sessions == 2)
-        // Disabled, the account takes along whoever is there by its name.
+        // When the account is disabled, the connections that logged in under its name also end.
         sessions.end(ann, "ann", .accountDisabled, .all)
         #expect(connections.map(\.ends.last) == [.accountDisabled, .accountDisabled])
         #expect(sessions.statistics.sessions == 2)

@@ -27,7 +27,7 @@ import Testing
             #expect(try name("\(number)", by: account) == "\(number)")
         }
         #expect(try name("more", by: 100) == DeliveryHistory.other && name("3", by: 100) == "3")
-        // What a client reports last is in the history, too.
+        // The last report of a client is also in the history.
         let sums = statistics.versions(.hour, now: Self.start)
         #expect(sums.reduce(0) { $0 + $1.counts[.within1s] } == 66)
     }
@@ -69,20 +69,20 @@ import Testing
             priors.settled(at: .seconds(seconds), in: "cellular", by: try user(Int32(number + 1)))
         }
         #expect(priors.interval(in: "cellular") == nil)
-        // Who votes again has one vote.
+        // A client that votes again still has only one vote.
         for _ in 0..<70 { priors.settled(at: .seconds(300), in: "cellular", by: try user(1)) }
         #expect(priors.interval(in: "cellular") == nil)
         priors.settled(at: .seconds(310), in: "cellular", by: try user(5))
         #expect(priors.interval(in: "cellular") == .seconds(280))
         #expect(priors.interval(in: "wifi") == nil)
-        // Nonsense is not believed, and no label is no network.
+        // Implausible intervals are ignored, and an empty label is not a network.
         for number in 1...10 as ClosedRange<Int32> {
             priors.settled(at: .seconds(100_000), in: "wifi", by: try user(number))
             priors.settled(at: .seconds(1), in: "wifi", by: try user(number))
             priors.settled(at: .seconds(100), in: "", by: try user(number))
         }
         #expect(priors.interval(in: "wifi") == nil && priors.interval(in: "") == nil && priors.count == 1)
-        // What is new counts: the last 64.
+        // Only the newest 64 votes count.
         for number in 1...64 as ClosedRange<Int32> {
             priors.settled(at: .seconds(60), in: "cellular", by: try user(number))
         }

@@ -44,7 +44,7 @@ import Testing
         #expect(groups.map { $0.counts[.never] } == [2, 0, 0] && groups.map { $0.counts[.reports] } == [1, 1, 1])
         #expect(within1s(history, .day, at: 7_200) == [1, 12])
         #expect(within1s(history, .hour, at: 7_200) == [7])
-        // A day after the first two only the third counts; after 30 days nothing.
+        // A day after the first two reports, only the third report counts. After 30 days, no report counts.
         #expect(within1s(history, .day, at: 86_400 + 3_600) == [7])
         #expect(within1s(history, .month, at: 2 * 86_400) == [1, 12])
         #expect(within1s(history, .month, at: 31 * 86_400) == [])
@@ -99,7 +99,7 @@ import Testing
         var history = DeliveryHistory(maxGroups: 3)
         for _ in 0..<3 { history.add(try Self.report("1"), now: Self.start) }
         history.add(try Self.report("2", within1s: 10), now: Self.start)
-        // There is room for one new name in ten seconds.
+        // There is room for one new name every ten seconds.
         history.add(try Self.report("3", within1s: 100), now: Self.at(10))
         history.add(try Self.report("4", within1s: 1_000), now: Self.at(11))
         func sums(_ seconds: Int) -> [String] {
@@ -113,7 +113,7 @@ import Testing
                 .other, .init(appVersion: "1", network: "wifi"), .init(appVersion: "4", network: "wifi"),
             ]
         )
-        // What calls itself other is one of them.
+        // A client that reports the name "other" is counted under the others.
         history.add(try Self.report("other", "other"), now: Self.at(20))
         #expect(sums(20) == ["1 3", "4 1000", "other 1111"])
     }
@@ -134,7 +134,7 @@ import Testing
         let all = history.groups(.month, now: Self.at(4_000))
         #expect(all.count <= DeliveryHistory.maxGroups)
         #expect(all.reduce(0) { $0 + $1.counts[.reports] } == 6_400, "none is lost")
-        // 5,000 reports of a million fill a count of 32 bits.
+        // 5,000 reports of a million each exceed a count of 32 bits.
         for _ in 0..<5_000 {
             history.add(
                 try ClientReport(appVersion: "1", networks: [.init(label: "", counts: counts)]),
@@ -169,7 +169,7 @@ import Testing
         for version in ["1", "2"] {
             history.add(try Self.report(version, within1s: 5, heartbeat: .seconds(700)), now: Self.at(30))
         }
-        // The last figure is cut out: 4 bytes in each ring's one row, of each group.
+        // The last figure is cut out. It has 4 bytes for each group, in the single row of each ring.
         let columns = ReportRing.Row.columns
         var bytes = history.bytes
         var place = 6

@@ -6,7 +6,7 @@ import HermesCore
 import Synchronization
 import Testing
 
-/// A clock that stands until it is moved.
+/// A clock that stands still until it is moved.
 final class ManualTime: TimeSource {
     private let elapsed = Mutex(Duration.zero)
     private let jumped = Mutex(Duration.zero)
@@ -15,7 +15,7 @@ final class ManualTime: TimeSource {
         Timestamp(rawValue: 1_800_000_000_000).advanced(by: uptime() + jumped.withLock { $0 })
     }
 
-    /// Of the wall clock alone.
+    /// Moves only the wall clock.
     func jump(by duration: Duration) { jumped.withLock { $0 += duration } }
 
     func uptime() -> Duration { elapsed.withLock { $0 } }
@@ -23,7 +23,7 @@ final class ManualTime: TimeSource {
     func advance(by duration: Duration) { elapsed.withLock { $0 += duration } }
 }
 
-/// An attachment that notes what it is told.
+/// An attachment that records the calls that it gets.
 final class RecordingAttachment: HermesCore.Attachment {
     let principal: Principal
     let order = AttachmentOrder.next()
@@ -75,7 +75,7 @@ final class FakeStore: MessageStore {
     /// The committed operations, including failed ones.
     var batches: [[WriteOperation]] { state.withLock { $0.batches } }
 
-    /// The next commits fail.
+    /// Makes the next `count` commits fail.
     func fail(_ count: Int) { state.withLock { $0.failures = count } }
 
     private let most = Mutex(Int.max)
@@ -84,7 +84,7 @@ final class FakeStore: MessageStore {
     /// Calls `body` once, after the first operation of the next transaction.
     func whileTaking(_ body: @escaping @Sendable () -> Void) { taking.withLock { $0 = body } }
 
-    /// From now on a transaction takes no more operations than these.
+    /// From now on, a transaction has at most this number of operations.
     func cut(to count: Int) { most.withLock { $0 = count } }
 
     func commit(
@@ -103,7 +103,7 @@ final class FakeStore: MessageStore {
         return try commit(operations, now: now)
     }
 
-    /// From now on each commit waits for a `letThrough`.
+    /// From now on, each commit waits for a call of `letThrough`.
     func close() { gate.withLock { $0 = DispatchSemaphore(value: 0) } }
 
     func letThrough(_ count: Int = 1) {
@@ -138,7 +138,7 @@ final class FakeStore: MessageStore {
         return try await base.entries(of: user, after: seq, limit: limit)
     }
 
-    /// Holds up all reads until the result is called.
+    /// Holds up all reads until the returned function is called.
     func holdReads() -> @Sendable () -> Void {
         let (held, release) = AsyncStream<Void>.makeStream()
         heldReads.withLock { $0 = Task { for await _ in held {} } }
@@ -164,7 +164,7 @@ final class FakeStore: MessageStore {
         )
     }
 
-    /// The most messages that a read of history leaves out.
+    /// The largest number of messages that a read of history leaves out.
     let maxPassed = Mutex(Int.max)
 
     func conversations(
@@ -185,7 +185,7 @@ final class FakeStore: MessageStore {
     func backup(to path: String) async throws(HermesError) -> Int? { 0 }
 }
 
-/// Collects results that come by completion, in the order they come.
+/// Collects the results that completions get, in the order in which they arrive.
 final class Collector<Value: Sendable>: Sendable {
     private let stream: AsyncStream<Value>
     private let continuation: AsyncStream<Value>.Continuation
@@ -212,7 +212,7 @@ func principal(_ number: Int32, _ deviceName: String = "phone") throws -> Princi
     try Principal(user: user(number), nickName: NickName("user\(number)"), device: device(deviceName))
 }
 
-/// Creates the accounts 1 … count, each with the device `phone`.
+/// Creates the accounts from 1 to `count`, each with the device `phone`.
 func addAccounts(_ count: Int32, to store: MemoryStore) async throws {
     for number in 1...count {
         let new = NewAccount(nickName: try NickName("user\(number)"), password: PasswordHash(phc: ""))
@@ -232,9 +232,10 @@ func code(_ body: () async throws -> Void) async -> HermesError.Code? {
 }
 
 extension Messenger {
-    /// A messenger over one store in memory.
+    /// Creates a messenger over one store in memory.
     ///
-    /// - Parameter messages: the store of the messages, if that is another one, such as a ``FakeStore`` over `store`.
+    /// - Parameter messages: the store of the messages, if it is a different store, such as a ``FakeStore`` over
+    ///   `store`.
     convenience init(
         _ store: MemoryStore,
         messages: (any MessageStore)? = nil,

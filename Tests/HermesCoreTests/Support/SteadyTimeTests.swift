@@ -70,7 +70,7 @@ struct SteadyTimeTests {
         time.jump(by: .zero - Self.day)
         #expect(steady.now() == time.now())
         steady.look()
-        // From here on the time before is a jump ahead.
+        // From here on, the earlier time is a jump ahead.
         time.jump(by: Self.day)
         #expect(steady.now() == time.now().advanced(by: .zero - Self.day))
     }
@@ -96,7 +96,7 @@ struct SteadyTimeTests {
         #expect(recorded.count == 3 && steady.now() == time.now())
         let jump = try #require(recorded.last)
         #expect(jump.length == Self.day)
-        // From the start of the clock that was behind, whether it jumped back or the process began with it.
+        // The times begin when the clock fell behind, whether it jumped back or the process started with this clock.
         #expect(jump.times.lowerBound == start.advanced(by: .seconds(-3_602)))
         #expect(jump.times.upperBound == start.advanced(by: .seconds(603 + 60)))
     }
@@ -131,7 +131,7 @@ struct SteadyTimeTests {
             }
         }
         await look(seconds: 10)
-        // In two steps, and the clock is wrong for a moment in between.
+        // The clock is set in two steps, and is wrong for a moment in between.
         let start = time.now()
         time.jump(by: .zero - Self.day)
         await look(seconds: 300)
@@ -185,7 +185,7 @@ struct SteadyTimeTests {
             let corrected = jumps.corrected(stored, storedAt: stored)
             #expect(jumps.correction(of: corrected) == .zero, "\(minute)")
         }
-        // A clock that was behind twice.
+        // This clock was behind twice.
         let second = start.advanced(by: .seconds(3 * 7_200))
         jumps.add(ClockJump(since: start, end: second, length: .seconds(10 * 3_600)))
         let stored = start.advanced(by: .seconds(90 * 60))

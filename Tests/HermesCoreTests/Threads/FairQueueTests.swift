@@ -6,7 +6,7 @@ import Testing
 @testable import HermesCore
 
 extension FairQueue {
-    /// Removes a whole batch.
+    /// Removes and returns a whole batch.
     fileprivate mutating func take(maxCount: Int, maxBytes: Int) -> [Item] {
         defer { endBatch() }
         var taken: [Item] = []
@@ -49,7 +49,7 @@ extension FairQueue {
         #expect(queue.waiting(of: flooder).bytes == 1_010)
         #expect(queue.take(maxCount: 9, maxBytes: .max).sorted() == ["long", "o4"])
         #expect(queue.take(maxCount: 9, maxBytes: .max) == ["f1"])
-        // Where nothing else waits, it is alone, and is there again.
+        // If nothing else waits, the long item is taken at once, and is alone in its batch.
         queue.putBack("long", bytes: 1_000, cost: 50, of: flooder)
         #expect(queue.take(maxCount: 9, maxBytes: .max) == ["long"])
         #expect(queue.isEmpty)
@@ -68,10 +68,10 @@ extension FairQueue {
         for number in 0..<40 { queue.append(number, bytes: 100_000, of: flood) }
         #expect(queue.take(maxCount: 1_000, maxBytes: 1 << 20) == Array(0..<11))
         for number in 100..<103 { queue.append(number, bytes: 500, of: other) }
-        // A 16th of 1.6 MB is one of them.
+        // A 16th of 1.6 MB is the size of one item of the flood.
         #expect(queue.take(maxCount: 1_000, maxBytes: 1_600_000).sorted() == [11, 100, 101, 102])
         queue.append(103, bytes: 500, of: other)
-        // One that is larger than its part has its turn all the same.
+        // An item that is larger than the part of its source still has its turn.
         #expect(queue.take(maxCount: 1_000, maxBytes: 160_000).sorted() == [12, 103])
         #expect(queue.take(maxCount: 1_000, maxBytes: .max) == Array(13..<40))
         #expect(queue.isEmpty)
@@ -115,20 +115,20 @@ extension FairQueue {
     @Test func `a batch is awaited by whoever has nothing else under way, if its turn comes soon`() {
         var queue = FairQueue<String>()
         for number in 0..<9 { queue.append("f\(number)", bytes: 10, of: flooder) }
-        // Its first was quiet.
+        // The flooder had nothing under way when it added its first item.
         #expect(queue.next(maxCount: 99, maxBytes: .max) == "f0" && queue.isBatchAwaited)
         queue.endBatch()
         #expect(queue.next(maxCount: 99, maxBytes: .max) == "f1" && !queue.isBatchAwaited)
         queue.append("o0", bytes: 10, of: other)
         queue.append("o1", bytes: 10, of: other)
-        // Two sources wait, and only one item is taken.
+        // Two sources wait, and only one item is in the batch.
         #expect(!queue.isBatchAwaited)
         #expect(queue.next(maxCount: 99, maxBytes: .max) == "f2" && queue.isBatchAwaited)
         #expect(queue.next(maxCount: 99, maxBytes: .max) == "o0" && queue.isBatchAwaited)
         queue.endBatch()
         #expect(queue.next(maxCount: 99, maxBytes: .max) == "f3")
         #expect(queue.next(maxCount: 99, maxBytes: .max) == "o1" && !queue.isBatchAwaited)
-        // It has something in the batch.
+        // This source already has an item in the batch.
         queue.append("o2", bytes: 10, of: other)
         #expect(!queue.isBatchAwaited)
         queue.endBatch()

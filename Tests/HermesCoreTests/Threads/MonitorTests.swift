@@ -8,7 +8,7 @@ import Testing
 @testable import HermesCore
 
 @Suite struct MonitorTests {
-    /// Runs a wait on a thread of its own.
+    /// Runs a wait on a separate thread.
     private func result<Value: Sendable>(of wait: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(returning: wait()) }
@@ -26,7 +26,7 @@ import Testing
             }
         }
         #expect(end >= deadline)
-        // Once at the beginning and once at the end; a wait may also end without a cause.
+        // The condition is checked once at the beginning and once at the end. A wait may also end without a cause.
         #expect(monitor.withLock { $0 } < 10)
     }
 

@@ -6,7 +6,8 @@ import HermesCore
 import NIOCore
 import Testing
 
-/// The allocations of the hot path. Runs where they can be counted: Linux with glibc, without sanitizers.
+/// The allocations of the hot path. The tests run only where allocations can be counted: on Linux with glibc, without
+/// sanitizers.
 @Suite(.enabled(if: hermes_allocation_count() > 0)) struct AllocationTests {
     private final class Subscriber: TopicSubscriber {
         var count = 0
@@ -45,7 +46,8 @@ import Testing
         let few = try allocations(subscribers: 10, filters: filters)
         let many = try allocations(subscribers: 10_000, filters: filters)
         #expect(many <= few)
-        // What a publication itself may need where code is not optimised; none in a release build.
+        // The publication itself may need these allocations in a build without optimization. It needs none in a release
+        // build.
         #expect(many <= 100 * 20, "\(many) for 100 publications")
     }
 
@@ -68,7 +70,7 @@ import Testing
         let many = (0..<2_000).flatMap { ["+/\($0)/#", "a/+/\($0)/+"] }
         let large = try allocations(matching: "a/7" + String(repeating: "/x", count: 32_000), among: many)
         #expect(large <= small)
-        // What a call needs where code is not optimised; none in a release build.
+        // A call needs these allocations in a build without optimization. It needs none in a release build.
         #expect(small <= 100 * 10, "\(small) for 100 matches")
     }
 }

@@ -32,8 +32,8 @@ import Testing
         #expect(DecidedShares.all.contains(key))
     }
 
-    /// Each connected group of a topic asks for each publication: somebody's many groups may not cost each of them
-    /// their number.
+    /// Each connected group of a topic looks for its key in the shares of each publication. So the cost of such a
+    /// search must not grow with the number of somebody's groups.
     @Test func `a question costs the same, however many are decided`() throws {
         let unknown = try group(-1).key
         func time(_ shares: DecidedShares) -> Duration {
@@ -44,7 +44,7 @@ import Testing
         let few = try #require(try shares(9))
         let many = try #require(try shares(20_000))
         let pairs = (0..<5).map { _ in (time(few), time(many)) }
-        // It was a thousand times as long.
+        // A comparison with each key would take a thousand times as long.
         #expect(pairs.contains { $1 < $0 * 50 }, "\(pairs)")
     }
 }

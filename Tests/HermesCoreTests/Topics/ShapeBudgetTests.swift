@@ -9,7 +9,7 @@ struct ShapeBudgetTests {
     private let owner = CommitSource(host: "10.0.0.1")
     private let other = CommitSource(host: "10.0.0.2")
 
-    /// A filter of levels `a`, with `+` where the number has a bit.
+    /// Returns a filter whose levels are `a`, with `+` at the places where the number has a bit.
     private func filter(_ bits: Int, levels: Int = 12) -> String {
         (0..<levels).map { bits >> $0 & 1 == 0 ? "a" : "+" }.joined(separator: "/")
     }
@@ -38,7 +38,7 @@ struct ShapeBudgetTests {
         second.giveBack(shape)
         #expect(budget.levels == levels)
         second.giveBack(shape)
-        // More often than it was taken: nothing happens.
+        // The shape is given back more often than it was taken, and nothing happens.
         second.giveBack(shape)
         #expect(budget.levels == 0)
     }
@@ -51,7 +51,7 @@ struct ShapeBudgetTests {
         var index = DurableIndex(shapes: budget)
         let subscription = DurableSubscription(filter: text, options: SubscriptionOptions(qos: .atLeastOnce))
         index.insert(DurableSessionID(rawValue: 1), subscription, payer: other)
-        // Again, with another payer: the filter is there.
+        // The same filter is added again, with another payer.
         index.insert(DurableSessionID(rawValue: 2), subscription, payer: owner)
         lease.giveBack(TopicShape(of: text))
         #expect(budget.levels == 4, "the kept session has it")
@@ -76,7 +76,7 @@ struct ShapeBudgetTests {
             for filter in [plain, shared] { index.remove(id, filter) }
         }
         #expect(index.payerCount == 1 && budget.levels == 3)
-        // One session has the filter twice, and gives back each of the two once.
+        // One session has the filter twice, and each of the two is given back only once.
         index.insert(first, subscription(shared), payer: other)
         #expect(index.payerCount == 2)
         index.remove(first, plain)
@@ -102,7 +102,7 @@ struct ShapeBudgetTests {
         #expect(refused > 3_900 && budget.levels <= 600)
         let topic = try #require(TopicName(filter(0)))
         let steps = tree.forEachMatch(of: topic) { _ in }
-        // The others have a path of 12 levels at most for none, one or two of them with a `+`.
+        // Each shape that is not costly has a path of at most 12 levels. None, one or two of these levels are `+`.
         #expect(steps <= 600 + 1 + 12 * 13 / 2 + 12 * (12 * 11 / 2))
     }
 
@@ -139,7 +139,7 @@ struct ShapeBudgetTests {
         #expect(taken >= 2 && budget.levels <= 60)
         let newcomer = ShapeLease(budget, of: .account(try user(1)))
         #expect(newcomer.take(TopicShape(of: "+/+/+")))
-        // Those of an earlier connection come with room or without.
+        // The shapes of an earlier connection are added, whether there is room for them or not.
         let late = ShapeLease(budget, of: owner)
         for bits in 100..<200 { late.add(TopicShape(of: filter(bits))) }
         #expect(budget.levels > 120)
@@ -170,7 +170,7 @@ struct ShapeBudgetTests {
         #expect(budget.levels == 2_048)
         let account = takeAll(of: .account(try user(1)))
         #expect(budget.levels == 4_096)
-        // The server has no share, so that only the total limits it.
+        // The server has no share, so only the total limits it.
         let server = takeAll(of: .server)
         #expect(budget.levels == 16_384)
         withExtendedLifetime([address, account, server]) {}

@@ -9,7 +9,7 @@ import Testing
 @testable import HermesCore
 
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct SharedGroupTests {
-    /// Has what it got with QoS 1 or 2 in hand until it acknowledges.
+    /// A member that keeps publications with QoS 1 or 2 until it acknowledges them.
     private final class Member: SharedMember {
         let load = SharedLoad()
         var received: [String] = []
@@ -115,7 +115,7 @@ import Testing
         let other = try #require(TopicName("trigger"))
         let held = loops[0].run { shard.subscribe(trigger, to: other) }
         trigger.onDelivery = { _ in
-            // The second member is to get the publication after this delivery.
+            // The second member would get the publication after this delivery.
             shard.unsubscribe(first, givingBack: [publication(1, qos: .atLeastOnce)])
             shard.unsubscribe(second, givingBack: [])
         }
@@ -146,7 +146,7 @@ import Testing
         for number in 0..<100 {
             loops[0].run { _ = shard.publish(publication(number, qos: .atLeastOnce)) }
             loops.settle()
-            // Two are quick, two never answer.
+            // Two members are quick, and two never answer.
             members[0].acknowledge()
             members[3].acknowledge()
         }
@@ -168,7 +168,7 @@ import Testing
         let shard = loops.shard(0)
         loops[0].run { _ = shard.publish(publication(0, qos: .atLeastOnce)) }
         #expect(idle.received.isEmpty == (count > 64))
-        // One rotation.
+        // This is one rotation of the members.
         loops[0].run { for number in 1..<count { _ = shard.publish(publication(number, qos: .atLeastOnce)) } }
         #expect(!idle.received.isEmpty)
         #expect(members.reduce(0) { $0 + $1.received.count } == count)
@@ -217,7 +217,7 @@ import Testing
         let groups = shards[0].sharedGroups
         let key = SharedGroups.key(group: "workers", filter: filter)
         #expect(groups.members(of: key)?.seats.count == 2)
-        // The first one's shard stays the group's home.
+        // The shard of the first member stays the home of the group.
         loops[0].run { shards[0].unsubscribe(firstHeld) }
         loops.settle()
         loops[1].run { #expect(shards[1].publish(publication(1, qos: .atMostOnce)).matchedAnywhere) }
@@ -265,7 +265,7 @@ import Testing
             for number in 2..<4 { _ = shard.publish(publication(number, qos: .atMostOnce)) }
             #expect(clean.received + durable.received == ["2", "3"])
         }
-        // Without a keeper no kept member gets what a clean one gives back.
+        // Without a keeper, a kept member does not get the publications that a clean member gives back.
         let (other, otherHeld) = join(loops, 0)
         loops[0].run {
             shard.unsubscribe(otherHeld, givingBack: [publication(4, qos: .atLeastOnce)])
@@ -294,7 +294,7 @@ import Testing
         let done = Collector<Int>()
         let counts = Collector<Int>()
         let total = 2_000
-        // Counted on each loop; the sum is what was published.
+        // The publications are counted on each loop. The sum must be the number of all publications.
         for (index, loop) in loops.enumerated() {
             loop.queue.async { [filter] in
                 let member = Member()

@@ -6,13 +6,13 @@ import HermesCore
 import NIOCore
 import Synchronization
 
-/// Loops that run on the test's own thread when they are told to.
+/// Loops that run on the test's own thread, and only when the test runs them.
 final class ManualLoops {
     final class Loop: Sendable {
         fileprivate let queue = Mutex<[@Sendable () -> Void]>([])
         fileprivate let isRunning = Mutex(false)
         fileprivate let scheduled = Mutex(0)
-        /// The number of looks at the time that find some left; nil: all do.
+        /// The number of checks of the time that find time left; nil if all checks do.
         let looksWithTime = Mutex<Int?>(nil)
 
         var handle: LoopHandle {
@@ -32,7 +32,7 @@ final class ManualLoops {
             )
         }
 
-        /// How often something was scheduled so far.
+        /// The number of times that work was scheduled so far.
         var scheduleCount: Int { scheduled.withLock { $0 } }
 
         /// Runs `body` as if on the loop.
@@ -42,7 +42,7 @@ final class ManualLoops {
             return try body()
         }
 
-        /// Runs what is scheduled, once.
+        /// Runs the scheduled work once.
         func tick() {
             let work = queue.withLock { queue in
                 defer { queue = [] }
@@ -72,7 +72,7 @@ final class ManualLoops {
     }
 }
 
-/// A loop with a thread of its own.
+/// A loop with its own thread.
 struct QueueLoop {
     private static let key = DispatchSpecificKey<Int>()
     let queue: DispatchQueue
@@ -89,12 +89,12 @@ struct QueueLoop {
     }
 }
 
-/// Notes the payload of what it gets.
+/// A subscriber that records the payloads of the publications that it gets.
 final class RecordingSubscriber: TopicSubscriber {
     var received: [String] = []
     /// The options of the subscriptions that the deliveries were for.
     var options: [SubscriptionOptions] = []
-    /// The options for the subscriber's own publications; nil: those are left out.
+    /// The options for the subscriber's own publications; nil if these are left out.
     var ownOptions: [SubscriptionOptions?] = []
     var onDelivery: ((Delivery) -> Void)?
 

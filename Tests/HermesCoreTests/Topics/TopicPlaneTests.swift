@@ -91,11 +91,11 @@ import Testing
         loops[1].tick()
         let first = subscribers[99].0
         #expect(first.received == ["first"])
-        // Publications to few subscribers pass by.
+        // Publications to few subscribers do not wait.
         #expect(quiet.received == ["quiet"])
         loops[1].tick()
         #expect(first.received.count > 1 && first.received.count < 2_000, "\(first.received.count)")
-        // What comes meanwhile comes behind.
+        // A publication that arrives meanwhile is delivered after the waiting publications.
         loops[0].run { _ = shard.publish(publication("late")) }
         loops.settle()
         let all = (1_000..<2_000).map(String.init)
@@ -159,7 +159,7 @@ import Testing
             let tickets = texts.map { shard.publish(publication($0)).ticket }
             #expect(tickets.allSatisfy { $0.map(shard.isWaiting) ?? false })
         }
-        // Publishers on other loops are slowed down; what they publish to the crowd is dropped, and nothing else.
+        // Publishers on other loops are slowed down. Only their publications to the crowd are dropped.
         let second = RecordingSubscriber()
         loops[0].run { _ = shard.subscribe(second, to: quiet) }
         #expect(loops[1].run { other.publish(publication("other")).isCongested })
@@ -167,7 +167,7 @@ import Testing
         for _ in 0..<3 { for loop in loops.loops { loop.tick() } }
         #expect(loops.plane.backlog.dropped == 1)
         #expect(second.received == ["q"])
-        // All together are more than the loop copies before it writes output.
+        // All publications together have more bytes than the loop copies before it writes output.
         for _ in 0..<2 {
             loops[0].run { shard.wroteOutputForCrowds() }
             loops.settle()
@@ -191,9 +191,9 @@ import Testing
         }
         let dropped = loops.plane.backlog.dropped
         #expect(dropped > 1_000 && dropped < 5_000)
-        // The HTTP API says so.
+        // So the plane does not accept publications from other threads, such as those of the HTTP API.
         #expect(loops.plane.isCongested && !loops.plane.publish(publication("late")))
-        // Even publishers that wait have a bound.
+        // There is a limit even for publishers that wait.
         loops[0].run { for number in 0..<100_000 { _ = shard.publish(publication("\(number)")) } }
         #expect(loops.plane.backlog.dropped > dropped + 60_000)
         while !shard.crowded.isEmpty {
@@ -204,7 +204,7 @@ import Testing
         #expect(!loops.plane.isCongested)
     }
 
-    /// As a viewer's leave does whose connection ends while it gets something.
+    /// An example of such a publication is the leave event of a viewer whose connection ends during a delivery.
     @Test(arguments: [false, true])
     func `what is published during a delivery to a crowd comes behind what waits`(isBehind: Bool) throws {
         let loops = ManualLoops(1)
@@ -241,7 +241,7 @@ import Testing
         let loops = ManualLoops(1)
         let subscribers = (0..<1_000).map { _ in subscribe(loops, 0).0 }
         let shard = loops.shard(0)
-        // Each is a megabyte and more for the crowd.
+        // Each publication is more than a megabyte for the whole crowd.
         let text = String(repeating: "x", count: 1_024)
         let outcomes = loops[0].run {
             shard.wroteOutputForCrowds()
@@ -312,7 +312,8 @@ import Testing
         let publisher = loops.shard(0)
         for round in 0..<10 {
             let (subscriber, held) = subscribe(loops, 1)
-            // The publisher's loop has not had a turn since; the message is published as if upon the confirmation.
+            // The publisher's loop has not had a turn since the subscription. The publication comes directly after the
+            // confirmation.
             loops[0].run { _ = publisher.publish(publication("\(round)")) }
             loops.settle()
             #expect(subscriber.received == ["\(round)"])
@@ -345,7 +346,7 @@ import Testing
         #expect(loops.plane.backlog.dropped > 900)
         loops.settle()
         #expect(there.received.count + loops.plane.backlog.dropped == 1000)
-        // It has caught up: everything passes again.
+        // The other loop has caught up, so all publications are delivered again.
         loops[0].run { _ = shard.publish(publication("last")) }
         loops.settle()
         #expect(there.received.last == "last")
@@ -404,7 +405,7 @@ import Testing
         #expect(counts() == (isMatching ? [0, 1, 2] : [0, 0, 0]))
         loops[2].run {
             shards[2].unsubscribe(held[1])
-            // Nothing is counted twice.
+            // A repeated call is not counted again.
             shards[2].unsubscribe(held[1])
         }
         #expect(counts() == (isMatching ? [0, 1, 1] : [0, 0, 0]))

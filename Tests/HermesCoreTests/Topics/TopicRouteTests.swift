@@ -16,7 +16,7 @@ import Testing
         Publication(topic: topic, payload: ByteBuffer(string: text), kind: .plain)
     }
 
-    /// Who subscribed to what, kept beside the plane.
+    /// A model of all subscriptions, which is kept separately from the plane.
     private final class Model {
         struct Client {
             let loop: Int
@@ -29,12 +29,12 @@ import Testing
 
         init(_ count: Int, loops: Int) { clients = (0..<count).map { Client(loop: $0 % loops) } }
 
-        /// Returns the options under which a client must get a topic; nil: it must not.
+        /// Returns the options under which a client must get a publication to a topic; nil if it must not get it.
         func expected(_ client: Client, _ topic: TopicName) -> SubscriptionOptions? {
             Self.union(client.options.filter { $0.key.matches(topic) }.map(\.value))
         }
 
-        /// Returns the options under which a client must get its own publications; nil: it must not.
+        /// Returns the options under which a client must get its own publications; nil if it must not get them.
         func expectedOwn(_ client: Client, _ topic: TopicName) -> SubscriptionOptions? {
             Self.union(client.options.filter { $0.key.matches(topic) && !$0.value.noLocal }.map(\.value))
         }
@@ -193,7 +193,8 @@ import Testing
             }
             #expect(shard.topics.count < 20, "long names count for more")
             #expect(subscriber.received.count == 2_100)
-            // The route was dropped from the table since; whoever holds it reaches those who come later.
+            // The route was dropped from the table meanwhile. A publisher that still has the route also reaches later
+            // subscribers.
             let late = RecordingSubscriber()
             _ = shard.subscribe(late, to: hot.topic)
             _ = shard.publish(publication("again", to: hot.topic), via: hot)

@@ -12,7 +12,7 @@ struct TopicShapesTests {
         for filter in ["a/+/c", "b/+/d", "b/+", "a/b", "x", "$share/g/+/+/#", "+/b", "a/#", "a/b/#", "b/#", "#", "+"] {
             #expect(shapes.take(TopicShape(of: filter), limit: 6) == true)
         }
-        // x/+, +/x, x/#, x/y/#, # and +, of which the last is like +/x.
+        // The shapes are those of x/+, +/x, x/#, x/y/# and #. The filter + has the same shape as +/x.
         #expect(shapes.count == 5)
         #expect(shapes.take(TopicShape(of: "+/+"), limit: 6) == true)
         #expect(shapes.take(TopicShape(of: "+/#"), limit: 6) == false)
@@ -42,7 +42,7 @@ struct TopicShapesTests {
             guard shapes.take(TopicShape(of: filter), limit: 128) else { continue }
             if try #require(TopicFilter(filter)).matches(topic) { matching += 1 }
         }
-        // And the one without wildcards.
+        // The count includes the filter without wildcards.
         #expect(matching == 129)
     }
 

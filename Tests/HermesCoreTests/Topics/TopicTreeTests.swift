@@ -113,7 +113,7 @@ import Testing
     }
 }
 
-/// The same random numbers in every run.
+/// A generator of the same random numbers in every run.
 struct TreeRandom: RandomNumberGenerator {
     var state: UInt64
 

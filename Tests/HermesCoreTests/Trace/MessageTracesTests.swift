@@ -40,13 +40,13 @@ import Testing
         return try #require(await receipts.next(1).first).get()
     }
 
-    /// - Parameter age: since its commit.
+    /// - Parameter age: the time since the commit of the entry.
     private func entry(_ seq: UInt64, age: Duration = .zero) throws -> InboxEntry {
         let event = ContactEvent(kind: .requested, user: try user(1), nickName: "ann", message: "")
         return InboxEntry(seq: seq, committedAt: time.now().advanced(by: .zero - age), event: .contact(event))
     }
 
-    /// Entries that were read from the store, as a device gets them that was away.
+    /// Records deliveries of entries that were read from the store, as for a device that was away.
     private func delivered(_ seqs: ClosedRange<UInt64>, to principal: Principal, by gateway: String) throws {
         traces.delivered(try seqs.map { try entry($0) }[...], behind: .max, to: principal, by: gateway)
     }
@@ -118,7 +118,7 @@ import Testing
             time.advance(by: .milliseconds(1))
             traces.acknowledged(phone.user, phone.device, upTo: seq)
         }
-        // A device that this entry was not delivered to acknowledges others.
+        // A device that did not get this entry acknowledges other entries.
         traces.acknowledged(laptop.user, try device("tablet"), upTo: 9)
         func found(_ clientID: String) throws -> [String] {
             try #require(traces.find(clientID).first).steps.map {

@@ -9,7 +9,7 @@ import Testing
 @testable import HermesCore
 
 @Suite("Outbox of webhooks", .inTurns, .timeLimit(.minutes(1))) struct WebhookOutboxTests {
-    /// A store whose next appends fail as a test says.
+    /// A store whose next appends fail with the errors that a test has set.
     private final class FailingStore: WebhookStore {
         private struct State {
             var failures: [HermesError.Code] = []
@@ -25,7 +25,7 @@ import Testing
         /// The number of events of each append, and its marks.
         var appends: [(count: Int, marks: [UserID: UInt64])] { state.withLock { $0.appends } }
 
-        /// Runs before each append.
+        /// Sets a function that runs before each append.
         func beforeAppends(_ body: @escaping @Sendable () -> Void) { state.withLock { $0.appending = body } }
 
         func appendWebhooks(
@@ -101,7 +101,7 @@ import Testing
         outbox.note(.online(try user(1)))
         while try await stored().isEmpty { try await Task.sleep(for: .milliseconds(5)) }
         #expect(outbox.statistics.dropped == 0)
-        // While it waits for the store, too.
+        // The outbox also ends if it is cancelled while it waits for the store.
         store.fail(.storageUnavailable)
         let (tries, tried) = AsyncStream<Void>.makeStream()
         store.beforeAppends { tried.yield() }
@@ -119,7 +119,7 @@ import Testing
         let owner = try user(1)
         for _ in 0..<20_000 { outbox.note(.online(owner)) }
         store.fail(.storageUnavailable)
-        // They come while the first ones are being stored.
+        // These events come while the first events are being stored.
         store.beforeAppends { for _ in 0..<200 { outbox.note(.offline(owner)) } }
         await outbox.flush()
         store.beforeAppends {}

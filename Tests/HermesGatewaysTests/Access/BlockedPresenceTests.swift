@@ -20,7 +20,7 @@ struct BlockedPresenceTests {
             _ = try await phone.logIn("ann")
             try await server.contact(.block, by: annUID, bobUID)
 
-            /// Asks in every way there is.
+            /// Asks for the presence with every request that returns it.
             func seen() async throws -> [String: Bool] {
                 let account = try await desk.ask(2, .account(.with { $0.get.uid = bobUID })).account.isOnline
                 let watched = try await desk.ask(3, .presence(.with { $0.watchUids = [bobUID] })).presence.presences
@@ -68,7 +68,8 @@ struct BlockedPresenceTests {
             #expect(!gone.isOnline)
             #expect(gone.lastSeenMs == 0)
 
-            // Nothing of bob's comings and goings; a third one's are told, in the same order of events.
+            // Ann gets no event when bob disconnects and connects again. Carl's later event shows that bob's events did
+            // not come before it.
             let carl = try await server.delimited()
             let carlUID = try await carl.register("carl").uid
             try await ann.ask(3, .presence(.with { $0.watchUids = [bobUID, carlUID] }))

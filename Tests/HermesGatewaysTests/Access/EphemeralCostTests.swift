@@ -10,13 +10,14 @@ import Testing
 
 @testable import HermesGateways
 
-/// Whoever sends an ephemeral event pays for the devices that get it.
+/// The sender of an ephemeral event pays for the devices that get it.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct EphemeralCostTests {
-    /// Few enough that an event of many devices is felt for seconds, and the login and an event of one device are not.
+    /// With this limit, an event for many devices throttles its sender for seconds. A login and an event for one device
+    /// do not throttle.
     private static let unitsPerSecond = 300
     private static let devices = 400
 
-    /// A device that takes what comes.
+    /// A device that accepts all events.
     private final class SilentDevice: HermesCore.Attachment {
         let principal: Principal
         let order = AttachmentOrder.next()
@@ -116,7 +117,7 @@ import Testing
                 #expect(try await server.throttledCount() == 0)
                 try await Self.connect(Self.devices, devicesOf: bobUID, to: server)
                 try await ask(4)
-                // The answer to a request for a link goes before the event.
+                // The answer to a request for a link is sent before the event.
                 while try await server.throttledCount() == 0 { try Task.checkCancellation() }
                 try await ann.wire.close()
                 while try await server.throttledCount() > 0 { try Task.checkCancellation() }

@@ -10,9 +10,9 @@ import Testing
 
 @testable import HermesGateways
 
-/// Whoever asks for a list pays for the rows that are read for it, not for those that it shows.
+/// A client that requests a list pays for the rows that are read, not for the rows that are shown.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ListCostTests {
-    /// Few enough that a list with these rows is felt for seconds, and a list without is not.
+    /// With this limit, a list with these rows throttles the client for seconds. A list without them does not throttle.
     private static let unitsPerSecond = 120
     private static let rows = 600
 
@@ -22,7 +22,7 @@ import Testing
         return settings
     }
 
-    /// Has an account block others, without a request.
+    /// Makes an account block other accounts, without a request.
     private static func block(by uid: UInt32, _ store: MemoryStore, _ server: GatewayHarness) async throws {
         let principal = try await server.principal(uid)
         for number in 0..<rows {

@@ -10,11 +10,13 @@ import Testing
 
 @testable import HermesGateways
 
-/// Whoever changes something that others are told of pays for all of them, in every protocol: one table, asked over each.
+/// A client pays for all recipients of the events that its request causes. One table of requests is tested over every
+/// protocol.
 @Suite(.inTurns, .timeLimit(.minutes(2))) struct ReachCostTests {
     typealias Request = InboxRequestRulesTests.Request
 
-    /// Few enough that a change for many is felt for seconds, and one for a few is not.
+    /// With this limit, a change for many members throttles the client for seconds. A change for a few members does not
+    /// throttle.
     private static let unitsPerSecond = 120
     private static let many = 450
     private static let few = 2
@@ -27,7 +29,8 @@ import Testing
         return settings
     }
 
-    /// What there is to be told, and how ann (1) causes it in a group with others; bob (2) is one of them.
+    /// The changes that cause events, and ann's (1) requests for them in a group with other members. One of the members
+    /// is bob (2).
     private static let changes: [(name: String, request: @Sendable (World, [UserID]) async throws -> Request)] = [
         ("create", { _, others in .group(.create(name: "group", members: others)) }),
         ("change", { .group(.change(try await $0.group(of: $1), GroupChange(name: "another"))) }),
@@ -59,7 +62,7 @@ import Testing
     private struct World {
         let server: GatewayHarness
 
-        /// A group of ann and others.
+        /// Creates a group of ann and others.
         func group(of others: [UserID], ownedBy owner: UInt32 = 1) async throws -> GroupID {
             let principal = try await server.principal(owner)
             let ann = try await server.principal(1).user
@@ -67,7 +70,7 @@ import Testing
             return try await server.messenger.groups.apply(.create(name: "group", members: members), by: principal).id
         }
 
-        /// A message of ann's.
+        /// Sends a message of ann.
         func message(to group: GroupID) async throws -> MessageID {
             let content = try MessageText.content("text")
             let draft = MessageDraft(conversation: .group(group), clientID: nil, content: content)
@@ -77,7 +80,7 @@ import Testing
             }.get().messageID
         }
 
-        /// New connections of ann's, one for each protocol.
+        /// Opens a new connection of ann over a protocol.
         func asker(_ protocolName: String) async throws -> any InboxRequestRulesTests.Asker {
             switch protocolName {
             case "delimited":
@@ -93,7 +96,7 @@ import Testing
             }
         }
 
-        /// Whether the connection that has asked must wait because of what it caused.
+        /// Whether the client's connection is throttled because of the cost of its requests.
         func isThrottled() async throws -> Bool { try await server.throttledCount() > 0 }
 
         /// Ends the connections, so that each change begins with a full budget.
@@ -136,7 +139,7 @@ import Testing
 }
 
 extension Hermes_V1_GroupRequest {
-    /// As a client asks for it.
+    /// Creates the request that a client sends for a command.
     init(_ command: GroupCommand) {
         self.init()
         switch command {
@@ -162,7 +165,7 @@ extension Hermes_V1_GroupRequest {
 }
 
 extension IMPB_Group_cmd {
-    /// As a client asks for it.
+    /// Creates the request that a client sends for a command.
     init(_ command: GroupCommand) throws {
         self.init()
         switch command {

@@ -19,10 +19,10 @@ struct RoomAccessTests {
         deny anonymous readwrite room/members
         """
 
-    /// Rooms, and bob's rights in them: to enter, and to send.
+    /// The rooms, and bob's rights to enter them and to send to them.
     static let rooms: [(room: String, enters: Bool, talks: Bool)] = [
         ("open", true, true), ("quiet", true, false), ("closed", false, false), ("members", true, true),
-        // Nobody but MQTT's clients can say something without being there.
+        // Only MQTT clients can send to a room without being in it.
         ("blind", false, true),
     ]
 
@@ -54,7 +54,7 @@ struct RoomAccessTests {
             }
             let isHeard = row.talks && (row.enters || kind == .mqtt)
             #expect(heard == (isHeard ? ["from bob", "end"] : ["end"]))
-            // Who may not say anything comes and goes unseen; ann's own came before.
+            // If bob may not send, nobody sees that he joins or leaves. Ann's own events came before.
             if !isHeard { #expect(cameAndWent == 0) }
             if row.enters { #expect(try await bob.hears("end")) }
         }
@@ -79,7 +79,7 @@ struct RoomAccessTests {
         }
     }
 
-    /// The connections of MQTT end when their account is renamed.
+    /// MQTT is not in the list, because its connections end when their account is renamed.
     @Test(arguments: [RoomProtocol.delimited, .liveRoom])
     func `the rules for the new name of an account hold at once`(_ kind: RoomProtocol) async throws {
         let rules = "deny user eve read room/lobby\ndeny user eve write room/quiet"
@@ -90,7 +90,7 @@ struct RoomAccessTests {
             let registration = try await server.delimited()
             let session = try await registration.register("bob", device: "first")
             let bob = try await kind.connect(to: server, token: session.token)
-            // The rules for the former name are in use.
+            // The rules for the old name apply.
             #expect(try await bob.enter("quiet"))
             try await bob.say("before", in: "quiet")
             #expect(try await bob.enter("lobby"))
@@ -113,13 +113,13 @@ struct RoomAccessTests {
             let registration = try await server.delimited()
             let token = try await registration.register("bob", device: "first").token
             let viewer = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
-            // The server has accepted the viewer, who would be inside by now.
+            // When the server has accepted the viewer, the viewer would be in the room if the rules allowed it.
             while try await server.openCount() < 2 { try Task.checkCancellation() }
             let ann = try await server.delimited()
             _ = try await ann.register("ann")
             #expect(try await !ann.ask(2, .room(.entering("lobby"))).hasError)
             #expect(try await !ann.ask(3, .room(.saying("not for strangers", in: "lobby"))).hasError)
-            // Nobody hears the first, not even the viewer.
+            // Nobody gets the first text, not even the viewer.
             try await viewer.send(
                 try LiveRoomTestFrames.text("unheard"),
                 try LiveRoomTestFrames.enter(token: token),
@@ -157,7 +157,7 @@ enum RoomProtocol: CaseIterable {
     case mqtt
     case nativeOverMQTT
 
-    /// Bob, connected.
+    /// Connects bob.
     func connect(to server: GatewayHarness, token: String) async throws -> any RoomGuest {
         switch self {
         case .delimited:
@@ -189,21 +189,21 @@ enum RoomProtocol: CaseIterable {
     }
 }
 
-/// Somebody in a room, whatever it speaks. For one task at a time.
+/// A client in a room, over any protocol. Only one task at a time may use it.
 protocol RoomGuest: AnyObject {
-    /// - Returns: whether it is in.
+    /// - Returns: whether the client is in the room.
     func enter(_ room: String) async throws -> Bool
-    /// Returns once the server has dealt with it.
+    /// Sends a text to a room. Returns after the server has handled it.
     func say(_ text: String, in room: String) async throws
-    /// Whether the text is among what comes until nothing more comes.
+    /// Whether the client gets the text among all texts that were published before.
     func hears(_ text: String) async throws -> Bool
     func isToldThatItIsOut() async throws -> Bool
 }
 
-/// Somebody who speaks the native protocol, whatever carries it.
+/// A client of the native protocol, over any carrier.
 private protocol NativeGuest: RoomGuest {
     var heard: [String] { get }
-    /// Keeps what is said meanwhile.
+    /// Sends a request, and keeps the texts that arrive before its answer.
     func ask(_ id: UInt64, _ request: Hermes_V1_RoomRequest) async throws -> Hermes_V1_Result
 }
 
@@ -213,7 +213,7 @@ extension NativeGuest {
     func say(_ text: String, in room: String) async throws { _ = try await ask(6, .saying(text, in: room)) }
 
     func hears(_ text: String) async throws -> Bool {
-        // Whatever was published before is written before the answer to this.
+        // The server writes all earlier publications before the answer to this request.
         _ = try await ask(7, .with { $0.room = "nowhere" })
         return heard.contains(text)
     }
@@ -266,7 +266,8 @@ private final class LiveRoomGuest: RoomGuest {
         self.plane = plane
     }
 
-    /// Nothing is answered. A room of one's own tells what was dealt with: what is said there comes back.
+    /// The protocol has no answers. So the viewer enters an empty room and sends a mark. When the mark comes back, the
+    /// server has handled everything before it.
     private func goOutside() async throws {
         let mark = LiveRoomTestFrames.raw(999)
         try await viewer.send(try LiveRoomTestFrames.enter(room: "outside", token: token), mark)

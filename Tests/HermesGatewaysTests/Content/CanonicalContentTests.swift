@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// What a content may hold, in whichever form it arrives.
+/// The rules for a content, in every form in which it can arrive.
 @Suite struct CanonicalContentTests {
     @Test(arguments: [(StreamSafeText.maxRun, true), (StreamSafeText.maxRun + 1, false)])
     func `bytes that hold too many combining marks in a row are refused in JSON, as they are in a binary packet`(

@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// A message's content is parsed once, not once for each who gets it.
+/// A message's content is parsed once, not once for each recipient.
 @Suite struct CanonicalReadingTests {
     private func bytes(_ text: String) throws -> [UInt8] {
         var content = Hermes_V1_Content()
@@ -31,7 +31,7 @@ import Testing
         return InboxEntry(seq: 9, committedAt: message.sentAt, event: .message(message))
     }
 
-    /// What each translation makes of an entry for a reader.
+    /// The texts of an entry in each protocol, for a reader.
     private func texts(_ entry: InboxEntry, _ reader: Principal) throws -> [String] {
         guard case .message(let message) = entry.event else { return [] }
         var texts = [Hermes_V1_Event(entry, reader: reader).message.content.text]
@@ -82,7 +82,7 @@ import Testing
         #expect(MessageText.json(of: content).contains("planted"))
     }
 
-    /// A content of each kind, and one without a kind. Each text in them has the word "secret".
+    /// A content of each kind, and a content without a kind. Each text in them contains the word "secret".
     private static func secrets() -> [Hermes_V1_Content] {
         var contents = Array(repeating: Hermes_V1_Content(), count: 8)
         contents[0].text = "a secret text"

@@ -160,7 +160,7 @@ struct DelimitedConversationTests {
                 change(&signal)
                 return HermesError.Code(rawValue: try await ann.ask(id, .signal(signal)).error.code)
             }
-            // Bob does not know Ann: a signal that is short enough is refused for this alone.
+            // Ann is not a contact of Bob. This is the only reason why a short signal is refused.
             #expect(try await code { $0.data = Data(count: 16_384) } == .forbidden)
             #expect(try await code { $0.data = Data(count: 16_385) } == .tooLarge)
             let host = String(repeating: "x", count: 17_000)
@@ -190,7 +190,7 @@ struct DelimitedConversationTests {
 
     @Test func `rooms reach everyone in them`() async throws {
         try await GatewayHarness.with { server in
-            // Four connections, so that both event loops have some.
+            // There are four connections, so that both event loops have connections.
             var viewers: [DelimitedTestClient] = []
             for name in ["a", "b", "c", "d"] {
                 let viewer = try await server.delimited()

@@ -66,7 +66,7 @@ struct DelimitedGatewayTests {
             #expect(echoed.message.clientID == "c1")
             #expect(echoed.message.conversation.uid == bobSession.uid)
 
-            // The sending device gets no echo: the next entry it sees is Bob's answer.
+            // The sending device does not get its own message. The next entry that it gets is Bob's answer.
             try await bob.send("hi", to: annSession.uid, id: 8)
             let answer = try await ann.event()
             #expect(answer.seq == 2)
@@ -95,7 +95,7 @@ struct DelimitedGatewayTests {
             try await back.acknowledge(200)
             try await back.wire.close()
 
-            // What the client knows counts more than what the server has recorded.
+            // The client's cursor takes precedence over the server's record.
             let third = try await server.delimited()
             _ = try await third.authenticate("bob", device: "one", epoch: bobSession.epoch, acknowledged: 250)
             #expect(try await third.event().seq == 251)
@@ -113,14 +113,15 @@ struct DelimitedGatewayTests {
             for number in 1...5 { try await ann.send("\(number)", to: bobSession.uid, id: UInt64(number)) }
             for number in 1...5 { _ = try await ann.receipt(UInt64(number)) }
 
-            // As after a power cut: the device has entries 1 to 8 of an inbox that is gone, and the store 5 others.
+            // This is the state after a power cut. The device has entries 1 to 8 of a lost inbox, and the store has 5
+            // other entries.
             let back = try await server.delimited()
             let session = try await back.authenticate("bob", device: "one", epoch: bobSession.epoch, acknowledged: 8)
             #expect(session.inboxReset)
             #expect(session.headSeq == 5)
             #expect(session.acknowledgedSeq == 0)
             for number in 1...5 { #expect(try await back.event().seq == UInt64(number)) }
-            // Nor is anything acknowledged that the inbox never had.
+            // An acknowledgement of entries that the inbox never had also has no effect.
             try await back.acknowledge(8)
             try await back.wire.close()
             let again = try await server.delimited()
@@ -139,7 +140,7 @@ struct DelimitedGatewayTests {
             _ = try await second.authenticate("ann", device: "phone")
             #expect(try await first.kicked().reason == .replaced)
             #expect(try await first.wire.next() == nil)
-            // The newer one is not disturbed by the end of the older.
+            // The end of the older connection does not affect the newer connection.
             try await second.send("note to myself", to: 1, id: 3)
             _ = try await second.receipt(3)
         }
@@ -177,7 +178,7 @@ struct DelimitedGatewayTests {
             #expect(second.error.code == HermesError.Code.alreadyAuthenticated.rawValue)
             let empty = try await client.ask(8, .send(.with { $0.to.uid = 1 }))
             #expect(empty.error.code == HermesError.Code.invalidArgument.rawValue)
-            // No answer is wanted, but a failure is told.
+            // The client asks for no answer, but a failure is still reported.
             try await client.send("hello", to: 4_000, id: 0)
             #expect(try await client.result(0).error.code == HermesError.Code.notFound.rawValue)
         }
@@ -187,7 +188,8 @@ struct DelimitedGatewayTests {
         try await GatewayHarness.with { server in
             let ann = try await server.delimited()
             let uid = try await ann.register("ann").uid
-            // A length of 2^32 and more, one above the limit for strangers, bytes that are no packet.
+            // The cases are a length of 2^32 or more, a length above the limit before a login, and bytes that are not a
+            // packet.
             for bytes: [UInt8] in [[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF], [0x81, 0x80, 0x40], [3, 0xFF, 0xFF, 0xFF]] {
                 let hostile = try await server.delimited()
                 try await hostile.wire.send(ByteBuffer(bytes: bytes))
@@ -223,7 +225,7 @@ struct DelimitedGatewayTests {
             let third = try await server.delimited()
             #expect(try await third.wire.next() == nil)
             try await second.wire.close()
-            // Its place is free again once the server has seen the end.
+            // The place of the second connection is free after the server has noticed its end.
             var session: Hermes_V1_Session?
             while session == nil {
                 guard let next = try? await server.delimited() else { continue }

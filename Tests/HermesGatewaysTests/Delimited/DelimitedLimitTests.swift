@@ -9,15 +9,15 @@ import HermesWire
 import SwiftProtobuf
 import Testing
 
-/// The lengths that the comments of `Proto/hermes/v1` give for what clients send.
+/// The limits that the comments of `Proto/hermes/v1` state for the fields of clients' packets.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct DelimitedLimitTests {
     /// A field with a limit.
     struct Field: Sendable, CustomTestStringConvertible {
         let name: String
-        /// In bytes.
+        /// The limit in bytes.
         let limit: Int
-        /// The request of ann whose field has so many bytes; bob is somebody else.
+        /// Ann's request whose field has `length` bytes. `bob` is the uid of another account.
         let body: @Sendable (_ length: Int, _ bob: UInt32) -> Hermes_V1_Packet.OneOf_Body
 
         var testDescription: String { name }
@@ -55,7 +55,7 @@ struct DelimitedLimitTests {
 
     static let fields =
         [
-            // A content is at most 64 KiB in all, with the tags and lengths of its fields.
+            // A content has at most 64 KiB in total, including the tags and lengths of its fields.
             content("text", 65_536 - 4) { $0.text = $1 },
             content("Image.url", 4_096) { $0.image.url = $1 },
             content("Sound.source_url", 4_096) { $0.sound.sourceURL = $1 },

@@ -68,7 +68,7 @@ struct DelimitedSocialTests {
             #expect(try await !ann.ask(3, .typing(typing)).hasError)
             #expect(try await carl.ephemeral().typing.uid == annUID)
             #expect(try await !carl.ask(2, .typing(typing)).hasError)
-            // The first that comes.
+            // Carl's event is the first that bob gets.
             #expect(try await bob.ephemeral().typing.uid == carlUID)
         }
     }
@@ -96,7 +96,7 @@ struct DelimitedSocialTests {
             #expect(try await bob.ephemeral().signal.signal.sessionID == "before")
 
             #expect(try await !bob.contact(2, .block(.with { $0.uid = annUID })).hasError)
-            // As if bob did not look.
+            // Ann cannot distinguish this from a bob who does not look.
             #expect(try await !ann.ask(5, .typing(typing)).hasError)
             #expect(try await ann.ask(6, .signal(signal("blocked"))).error.code == forbidden)
             #expect(try await !bob.contact(3, .unblock(.with { $0.uid = annUID })).hasError)
@@ -196,7 +196,7 @@ struct DelimitedSocialTests {
             let atBob = try await bob.event().message
             #expect(atBob.content.text == "one")
             #expect(atBob.fromUid == annUID)
-            // What it sent itself is not written back to a device.
+            // A device does not get the messages that it has sent itself.
             #expect(try await ann.event().message.content.text == "two")
 
             let again = try await Peer("carl", device: "one", at: server)
@@ -225,7 +225,7 @@ struct DelimitedSocialTests {
             let history = try await again.ask(7, .history(.with { $0.conversation.groupID = group.id })).history
             #expect(history.messages.map(\.recalled) == [true, false])
 
-            // Who may not send does not type either.
+            // A member who may not send messages may not send typing events either.
             let mute = Hermes_V1_ChangeGroup.with {
                 $0.groupID = group.id
                 $0.muted = true
@@ -307,13 +307,13 @@ struct DelimitedSocialTests {
     }
 }
 
-/// Keeps what comes while an answer is awaited: whether an event comes before or after it is open.
+/// A client that keeps the events that arrive before an answer, because an event may come before or after the answer.
 private final class Peer {
     private let client: DelimitedTestClient
     private var kept: [Hermes_V1_Packet] = []
     let session: Hermes_V1_Session
 
-    /// A new account.
+    /// Registers a new account.
     init(registering name: String, at server: GatewayHarness) async throws {
         client = try await server.delimited()
         session = try await client.register(name)
@@ -342,7 +342,7 @@ private final class Peer {
         }
     }
 
-    /// The next inbox entry, in order.
+    /// Returns the next inbox entry, in order.
     func event() async throws -> Hermes_V1_Event {
         try await next { if case .event = $0.body { true } else { false } }.event
     }

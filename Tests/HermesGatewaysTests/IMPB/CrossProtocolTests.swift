@@ -60,7 +60,7 @@ struct CrossProtocolTests {
             #expect(location.latitude == 48.5)
             #expect(location.longitude == 9.25)
 
-            // A type without a published body comes out as it went in.
+            // The content of a type without a published body stays unchanged.
             message.type = .video
             message.content = .init([1, 2, 3, 250])
             message.to = Int32(annUID)
@@ -116,7 +116,7 @@ struct CrossProtocolTests {
             let drawing = try await tablet.message()
             #expect(drawing.ext.map(\.value) == ["custom", "65507"])
 
-            // The longest that fits is carried whole.
+            // The longest text that fits is delivered completely.
             let fitting = String(repeating: "x", count: 65_000)
             try await bob.send(fitting, to: annUID, id: 8)
             #expect(try await tablet.message().text == fitting)
@@ -137,7 +137,7 @@ struct CrossProtocolTests {
             let refused = try await bob.ask(3, .send(send))
             #expect(refused.error.code == HermesError.Code.invalidArgument.rawValue)
 
-            // Stored by a server before it refused them.
+            // A message like this may have been stored by an earlier version of the server.
             let ann = try #require(UserID(annUID))
             let sender = Principal(
                 user: try #require(UserID(bobUID)),

@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// What is sent to everyone over IMPB: by those who may, within its limits, and under its author's name.
+/// Broadcasts over IMPB: the right to send them, their limits, and their author.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct IMPBBroadcastTests {
     private static func text(_ text: String, from: Int32 = 0) throws -> IMPB_C2C_msg {
         var content = IMPB_msg_text_content()
@@ -27,7 +27,7 @@ import Testing
         try await client.write(.message, seq, base)
     }
 
-    /// The next frame of type 3, which is a broadcast.
+    /// Returns the next frame, which must be a broadcast of type 3.
     private static func next(of client: IMPBTestClient) async throws -> IMPB_C2C_msg {
         while true {
             let frame = try await client.next()
@@ -45,7 +45,7 @@ import Testing
             let (ann, eve) = (try await server.impb(), try await server.impb())
             let annUID = try await ann.register("ann").uid
             _ = try await eve.register("eve")
-            // Before the login nobody may, and nobody gets any.
+            // Before the login, a client may not send broadcasts and does not get any.
             try await Self.send(try Self.text("stranger"), by: eve, seq: 3)
             #expect(try await eve.reply(3).error.code == HermesError.Code.notAuthenticated.rawValue)
             let silent = try await server.impb()
@@ -53,7 +53,7 @@ import Testing
             _ = try await eve.logIn("eve")
             try await Self.send(try Self.text("eve's"), by: eve, seq: 4)
             #expect(try await eve.reply(4).error.code == HermesError.Code.forbidden.rawValue)
-            // Refused without being parsed.
+            // The body is refused without being parsed.
             var broken = IMPB_base_msg()
             broken.type = .broadcast
             broken.body = protobufBytes([0xFF])
@@ -69,7 +69,7 @@ import Testing
             }
             try await silent.wire.send(IMPBFrame(seq: 9, type: .ping))
             #expect(try await silent.next().type == .ping)
-            // Nothing of it is stored.
+            // No broadcast is stored.
             let user = try #require(UserID(annUID))
             #expect(try await server.messenger.messages.position(of: user).head == 0)
 
@@ -106,7 +106,7 @@ import Testing
             try await Self.send(try Self.text("first"), by: ann, seq: 3)
             #expect(try await Self.next(of: ann).text == "first")
             #expect(try await Self.next(of: bob).text == "first")
-            // Now the other way round, on the same connections: what eve gets first is the second.
+            // Now the rules change on the same connections. The first broadcast that eve gets is the second one.
             server.environment.access.replace(
                 with: try TopicRules(parsing: allowed + "deny user bob read impb/broadcast")
             )
@@ -114,7 +114,8 @@ import Testing
             try await Self.send(try Self.text("second"), by: ann, seq: 4)
             #expect(try await Self.next(of: ann).text == "second")
             #expect(try await Self.next(of: eve).text == "second")
-            // It is past bob when bob is answered; the rules are asked at each delivery.
+            // The rules are checked at each delivery. When bob gets his pong, the broadcast would already have reached
+            // him.
             await server.turnsAreTaken()
             try await bob.wire.send(IMPBFrame(seq: 9, type: .ping))
             #expect(try await bob.next().type == .ping)
@@ -141,7 +142,7 @@ import Testing
             broken.content = protobufBytes([0x07])
             try await Self.send(broken, by: ann, seq: 4)
             #expect(try await ann.reply(4).error.code == HermesError.Code.invalidArgument.rawValue)
-            // Kinds without a canonical form pass as they are.
+            // Kinds without a canonical form stay unchanged.
             var video = try Self.text("")
             video.type = .video
             video.content = protobufBytes([1, 2, 3])

@@ -90,7 +90,7 @@ struct IMPBContentTests {
     func `a body of which nothing is known is refused`(_ type: IMPB_Content_type) throws {
         var message = IMPB_C2C_msg()
         message.type = type
-        // Field 13, a number: parses as any message, and says nothing.
+        // These bytes are field 13 with a number. They parse as any message, but have no known field.
         message.content = Data([0x68, 0x65])
         let error = #expect(throws: HermesError.self) { try IMPBContent.canonical(message).get() }
         #expect(error?.code == .invalidArgument)
@@ -105,7 +105,7 @@ struct IMPBContentTests {
         #expect(CanonicalContent.parsed(content).text == "hello")
     }
 
-    /// A text just below the length of a frame of its own does not fit beside an answer's other fields.
+    /// A text may fit into its own frame, but not into an answer together with the answer's other fields.
     @Test func `a message of any length fits into an answer with history`() throws {
         let reader = Principal(
             user: try #require(UserID(1)),

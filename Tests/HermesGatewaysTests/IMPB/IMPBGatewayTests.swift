@@ -33,7 +33,8 @@ struct IMPBGatewayTests {
             let bobUID = try await bob.register("bob").uid
             _ = try await bob.logIn("bob")
 
-            // The device that the registration made up is gone, or it would keep every message for a month.
+            // The device that the registration created was removed. Otherwise the server would keep every message for
+            // it for a month.
             let user = try #require(UserID(annUID))
             let devices = try await server.messenger.accounts.devices(of: user)
             #expect(devices.map(\.description.id.rawValue) == ["phone"])
@@ -91,7 +92,7 @@ struct IMPBGatewayTests {
             try await client.send("hello", to: 99, seq: 9)
             #expect(try await client.reply(9).error.type == .invalidParams)
 
-            // A wrong magic byte ends the connection, after an error.
+            // A wrong magic byte causes an error, and then the end of the connection.
             try await client.wire.send(ByteBuffer(bytes: [0x82, 0, 0, 0]))
             #expect(try await client.reply(0).isSuc == false)
             #expect(try await client.wire.next() == nil)
@@ -108,15 +109,15 @@ struct IMPBGatewayTests {
             _ = try await bob.logIn("bob")
             try await ann.send("hello", to: bobUID, seq: 3)
             let first = try await bob.message()
-            // It says nothing more: perhaps it never saw the message.
+            // The client sends nothing more, so it may never have received the message.
             try await bob.wire.close()
 
             let again = try await server.impb()
             _ = try await again.logIn("bob")
             #expect(try await again.message().messageID == first.messageID)
-            // It speaks: it has seen it.
+            // The client sends a packet, so it has received the message.
             try await again.ping()
-            // Acknowledgements are committed with whatever is committed next.
+            // Acknowledgements are committed together with the next commit.
             try await ann.send("note", to: annUID, seq: 5)
             #expect(try await ann.reply(5).isSuc)
             try await again.wire.close()
@@ -235,7 +236,7 @@ struct IMPBGatewayTests {
 
             var request = IMPB_p2pconnect_request()
             request.targetUid = bobUID
-            // A stranger learns nothing, not even whether somebody is there.
+            // A stranger gets no information, not even whether the user is online.
             #expect(try await ann.ask(3, .connectRequest, request).error.code == HermesError.Code.forbidden.rawValue)
             try await server.befriend(annUID, bobUID)
             let offline = try IMPB_p2pconnect_response(wire: await ann.ask(3, .connectRequest, request).respon)
@@ -265,11 +266,11 @@ struct IMPBGatewayTests {
             let ready = try await ann.notification(.p2PConnectReady)
             let address = try IMPB_p2p_connect_ready_notification(wire: ready.body)
             #expect(address.uid == bobUID)
-            // Both are seen with the same address, so the private one is the way.
+            // The server sees the same address for both, so they must use the private address.
             #expect(address.ip == "10.0.0.8")
             #expect(address.port == 4_000)
 
-            // Whom one blocks is no contact any more: no address, no word of who is there.
+            // A blocked account is no longer a contact. So it gets neither an address nor the presence.
             try await server.contact(.block, by: bobUID, annUID)
             #expect(try await ann.ask(6, .connectRequest, request).error.code == HermesError.Code.forbidden.rawValue)
             post.sponsorUid = bobUID

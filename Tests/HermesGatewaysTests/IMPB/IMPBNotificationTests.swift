@@ -9,9 +9,9 @@ import Testing
 
 @testable import HermesGateways
 
-/// The notifications that the published app knows: 2, messages wait; 3, a command.
+/// The notifications that the published app understands: 2 for waiting messages, and 3 for a command.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct IMPBNotificationTests {
-    /// Ann, logged in, and three messages that wait for bob.
+    /// Logs ann in, and sends three messages that wait for bob.
     private static func backlog(_ server: GatewayHarness) async throws -> (ann: IMPBTestClient, uids: [UInt32]) {
         let ann = try await server.impb()
         let annUID = try await ann.register("ann").uid
@@ -42,7 +42,8 @@ import Testing
             #expect(waiting.count == 3)
             #expect(waiting.headSeq == login.headSeq)
             for seq in 3...5 { #expect(try await again.message().text == "\(seq)") }
-            // It has them; that is committed with whatever is committed next. Then nothing waits any more.
+            // The ping shows that the client has the messages. This is committed together with the next commit. Then no
+            // messages wait.
             try await again.ping()
             try await ann.send("note", to: uids[0], seq: 6)
             #expect(try await ann.reply(6).isSuc)
@@ -62,7 +63,7 @@ import Testing
             let ann = try await server.impb()
             _ = try await ann.register("ann")
             _ = try await ann.logIn("ann")
-            // Empty fields, which a notification does not have.
+            // These are empty fields that a notification does not have.
             let body = ByteBuffer(bytes: (0..<4_000).flatMap { _ in [0x7A, 0] as [UInt8] })
             let start = ContinuousClock.now
             for seq in 10..<20 as Range<UInt32> {
@@ -82,7 +83,7 @@ import Testing
             #expect(notification.type == .offlineMsg)
             for _ in 3...5 { _ = try await again.message() }
             try await again.write(.notification, 1, notification)
-            // A pull acknowledges nothing either: its answer comes after the receipt was handled.
+            // A pull also acknowledges nothing. Its answer shows that the receipt was handled.
             #expect(try await again.ask(7, .pull, IMPB_pull_request()).isSuc)
             try await ann.send("note", to: uids[0], seq: 6)
             #expect(try await ann.reply(6).isSuc)

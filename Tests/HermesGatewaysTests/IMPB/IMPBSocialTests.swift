@@ -53,7 +53,7 @@ struct IMPBSocialTests {
                 #expect(try IMPB_user_info_res(wire: found.respon).userInfo.uid == bob.uid)
             }
 
-            // Digits are a uid, whoever has them as a name.
+            // Digits always mean a uid, even if an account has the digits as its name.
             _ = try await Peer("4242", at: server)
             let digits = IMPB_get_user_info_by_id.with { $0.targetID = "4242" }
             #expect(try await ann.friend(7, .userInfoByID, digits).error.code == HermesError.Code.notFound.rawValue)
@@ -221,13 +221,14 @@ struct IMPBSocialTests {
     }
 }
 
-/// Keeps what comes while an answer is awaited: whether a notification comes before or after it is open.
+/// A client that keeps the notifications that arrive before an answer, because a notification may come before or after
+/// the answer.
 private final class Peer {
     private let client: IMPBTestClient
     private var kept: [IMPBFrame] = []
     let uid: UInt32
 
-    /// - Parameter uid: of an account that is there already; nil: registers.
+    /// - Parameter uid: the uid of an existing account; nil registers a new account.
     init(_ name: String, device: String = "phone", uid: UInt32? = nil, at server: GatewayHarness) async throws {
         client = try await server.impb()
         if let uid { self.uid = uid } else { self.uid = try await client.register(name).uid }

@@ -13,7 +13,7 @@ import Testing
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct AcceptPauseTests {
     private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    /// A listener that fails to accept with this error, once.
+    /// A listener that fails once to accept a connection, with this error.
     private func listener(failingWith code: CInt) async throws -> any Channel {
         let listener = try await ServerBootstrap(group: NIOSingletons.posixEventLoopGroup)
             .pausingWithoutDescriptors(Self.logger)
@@ -32,7 +32,7 @@ import Testing
         #expect(try await !reads(listener))
         while try await !reads(listener) { try await Task.sleep(for: .milliseconds(10)) }
         #expect(ContinuousClock.now - before > .milliseconds(800))
-        // It accepts again.
+        // The listener accepts connections again.
         let client = try await ClientBootstrap(group: NIOSingletons.posixEventLoopGroup)
             .connect(to: #require(listener.localAddress)).get()
         try await client.close()

@@ -11,11 +11,11 @@ import Testing
 
 @testable import HermesGateways
 
-/// Budgets over connections: who pays for memory, and for what requests cause.
+/// Budgets across connections, for memory and for the cost of requests.
 @Suite(.inTurns) struct BudgetTests {
     typealias Session = ConnectionHandlerTests.RecordingConnection
 
-    /// Connections on one loop with a clock that stands still.
+    /// Connections on one event loop with a stopped clock.
     final class Fixture {
         let loop = EmbeddedEventLoop()
         let memory: MemoryBudget
@@ -56,7 +56,7 @@ import Testing
             return (session, channel)
         }
 
-        /// Lets the peer stop to read.
+        /// Makes the peer stop reading.
         func stop(_ channel: EmbeddedChannel) {
             channel.isWritable = false
             channel.pipeline.fireChannelWritabilityChanged()
@@ -96,7 +96,7 @@ import Testing
         #expect(fixture.memory.used == 0)
     }
 
-    /// Lets nothing through to the system, like one whose buffers for the peer are full.
+    /// Passes no output to the system, as if the system's buffers for the peer were full.
     private final class Dam: ChannelOutboundHandler {
         typealias OutboundIn = ByteBuffer
 
@@ -111,7 +111,7 @@ import Testing
         func flush(context: ChannelHandlerContext) { if isOpen { context.flush() } }
     }
 
-    /// Each write keeps a buffer of 512 bytes or more, of which NIO counts the bytes that are to be written.
+    /// Each write keeps a buffer of 512 bytes or more, but NIO counts only the bytes to write.
     @Test func `small output for a peer that does not read is collected in few buffers, and counted`() throws {
         let fixture = try Fixture()
         let (session, channel) = try fixture.connect()
@@ -123,7 +123,7 @@ import Testing
             sent.writeImmutableBuffer(frame)
             session.connection.write(.text, frame: frame)
             fixture.loop.run()
-            // At first nobody has looked.
+            // The first writes have not been counted yet.
             if number > 10 { #expect(session.connection.heldBytes >= sent.readableBytes) }
         }
         #expect(dam.writes < 20)
@@ -133,7 +133,7 @@ import Testing
         channel.flush()
         fixture.loop.run()
         #expect(session.connection.heldBytes == 0)
-        // As before: at once.
+        // Output is written at once again.
         session.connection.write(.text, frame: ByteBuffer(string: "last"))
         sent.writeString("last")
         fixture.loop.run()
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    /// Notes whose output goes out.
+    /// Records that a connection's output is written.
     private final class Noting: ChannelOutboundHandler {
         typealias OutboundIn = ByteBuffer
 
@@ -182,7 +182,7 @@ import Testing
         }
         let text = Publication(topic: topic, payload: ByteBuffer(string: "text"), kind: .plain)
         #expect(fixture.context.topics.publish(text).localCount == 101)
-        // To one of them, and to another client.
+        // One answer is for a viewer, and the other for another client.
         for number in [100, 101] { connections[number].write(.control, frame: ByteBuffer(string: "answer")) }
         fixture.loop.run()
         #expect(order == [100, 101] + (0..<100), "each once")
@@ -202,7 +202,7 @@ import Testing
         let subscriptions = viewers.map { topics.subscribe($0, to: topic) }
         let (publisher, publisherChannel) = try fixture.connect()
         fixture.loop.run()
-        // A turn has time for two looks at the clock.
+        // The simulated clock lets a turn read the time twice.
         var looks: UInt64 = 0
         fixture.context.replacedTurnClock = {
             looks += 1
@@ -215,7 +215,7 @@ import Testing
             publisher.connection.keepPace(with: outcome)
             return outcome.ticket
         }
-        // The loop has written output before.
+        // The loop has already written output.
         #expect(publish("x") == nil)
         fixture.loop.advanceTime(by: .milliseconds(10))
         let text = String(repeating: "x", count: 4_000)
@@ -243,7 +243,7 @@ import Testing
         for subscription in subscriptions { topics.unsubscribe(subscription) }
     }
 
-    /// Gets publications and has no connection, or one that does not read.
+    /// A subscriber that counts its publications and has no connection.
     private final class Silent: TopicSubscriber {
         var count = 0
 
@@ -256,7 +256,7 @@ import Testing
         let topics = fixture.context.topics
         let silent = (0..<100).map { _ in Silent() }
         let subscriptions = silent.map { topics.subscribe($0, to: topic) }
-        // The loop has written output before.
+        // The loop has already written output.
         let (session, _) = try fixture.connect()
         session.connection.write(.control, frame: ByteBuffer(string: "x"))
         fixture.loop.run()
@@ -278,7 +278,7 @@ import Testing
         withExtendedLifetime(large) {}
     }
 
-    /// Takes frames and does not send them, as TLS does while the peer does not read.
+    /// Holds frames without sending them, as TLS does while the peer does not read.
     private final class Holder: ChannelOutboundHandler {
         typealias OutboundIn = ByteBuffer
 
@@ -412,7 +412,7 @@ import Testing
         let fixture = try Fixture()
         let channels = try (0..<20).map { _ in try fixture.connect() }
         fixture.loop.run()
-        // A turn has time for two looks at the clock.
+        // The simulated clock lets a turn read the time twice.
         var looks: UInt64 = 0
         fixture.context.replacedTurnClock = {
             looks += 1
@@ -426,7 +426,7 @@ import Testing
         fixture.loop.run()
         let first = try written()
         #expect(first == (mayWait ? 2 : 20) * bytes)
-        // The others have their turns, between which the loop serves its connections.
+        // The other connections get their turns later. Between the turns, the loop serves its connections.
         var total = first
         for _ in 0..<40 {
             fixture.loop.advanceTime(by: TurnQueue.pause)
@@ -451,7 +451,7 @@ import Testing
             let taken = sessions.reduce(0) { $0 + $1.session.frames.count }
             #expect((isAccount ? 500 : 1_000) <= taken && taken < (isAccount ? 1_200 : 1_700))
             #expect(bystander.session.frames.count == 400)
-            // All of it is taken in the end.
+            // All frames are handled in the end.
             fixture.loop.advanceTime(by: .seconds(60))
             #expect(sessions.allSatisfy { $0.session.frames.count == 400 })
         }
@@ -466,7 +466,7 @@ import Testing
         let (busy, working) = try fixture.connect()
         for second in 0..<80 {
             if abuser.connection.isOpen { try abusing.writeInbound(ping(30)) }
-            // Bursts with rests between them.
+            // This connection sends bursts with pauses between them.
             if second % 40 == 0 { try working.writeInbound(ping(30)) }
             fixture.loop.advanceTime(by: .seconds(1))
         }

@@ -66,7 +66,7 @@ struct ConnectionCounterTests {
         let counter = ConnectionCounter(total: 1, perAddress: 1000)
         #expect(counter.add(.v4(1)) == nil)
         #expect(counter.add(.v4(2)) == .total)
-        // One address takes all it can get; another still gets a few.
+        // One address takes all the places that it can get. Another address still gets a few places.
         var places = try (0..<100).map { _ in try HTTPPlace(counter, .v4(1)) }
         #expect(throws: ConnectionCounter.Refusal.self) { try HTTPPlace(counter, .v4(1)) }
         for _ in 0..<8 { places.append(try HTTPPlace(counter, .v4(2))) }
@@ -96,7 +96,7 @@ struct ConnectionCounterTests {
         #expect(throws: ConnectionCounter.Refusal.self) { try second.becomeGateway(as: nil) }
         #expect((counter.open, counter.openHTTP) == (1, 1))
         first.giveBack()
-        // Behind a proxy, whose address has no limit; the client that it tells has one.
+        // The address of a proxy has no limit, but the client's address from the proxy has a limit.
         let third = try HTTPPlace(counter, .unknown)
         try third.becomeGateway(as: .v4(7))
         #expect(counter.add(.v4(7)) == .total)

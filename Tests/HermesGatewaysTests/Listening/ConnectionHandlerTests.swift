@@ -11,9 +11,9 @@ import Testing
 
 @testable import HermesGateways
 
-/// The handler on a channel without a socket, with a clock that stands still until told otherwise.
+/// The handler on a channel without a socket, with a clock that the test advances.
 @Suite(.inTurns) struct ConnectionHandlerTests {
-    /// Records what it is told.
+    /// Records its events.
     final class RecordingConnection: GatewayConnection {
         typealias Decoder = IMPBFrameDecoder
 
@@ -76,7 +76,7 @@ import Testing
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         }
 
-        /// Lets the peer read, or not.
+        /// Sets whether the peer reads.
         func setWritable(_ isWritable: Bool) {
             channel.isWritable = isWritable
             channel.pipeline.fireChannelWritabilityChanged()
@@ -110,7 +110,7 @@ import Testing
             isDone = true
         }
         #expect(slices == [0..<4] && !isDone)
-        // Another connection's turn comes between two slices.
+        // Another connection gets its turn between two slices.
         fixture.channel.eventLoop.assumeIsolated().execute {
             others = slices.count
             #expect(!isDone)
@@ -145,7 +145,7 @@ import Testing
         #expect(slices == 1 && !isDone)
     }
 
-    /// A hundred frames in one read, on a loop on which a look at the clock takes 10 ms.
+    /// Delivers a hundred frames in one read, on a loop whose clock advances 10 ms each time it is read.
     private func busy(_ fixture: Fixture) throws {
         var looks: Int64 = 0
         fixture.connection.loop.replacedTurnClock = {
@@ -193,7 +193,7 @@ import Testing
         #expect(fixture.session.isClosed)
     }
 
-    /// Parts of a message that never ends, without content; pongs.
+    /// The frames are empty parts of a message that never ends, and pongs.
     @Test(arguments: [0x00, 0x8A] as [UInt8]) func `WebSocket frames that no message needs are charged`(
         _ first: UInt8
     ) throws {
@@ -256,7 +256,7 @@ import Testing
         fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(2))
         #expect(fixture.session.farewells == ["not_authenticated"])
         #expect(try fixture.output() == ["bye"])
-        // The peer does not close: after some grace we do.
+        // The peer does not close the connection. After some time, the server closes it.
         fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
         #expect(fixture.session.isClosed)
         #expect(!fixture.channel.isActive)
@@ -344,7 +344,7 @@ import Testing
         fixture.connection.authenticated()
         fixture.setWritable(false)
         fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
-        // It takes something now and then.
+        // The peer reads some output from time to time.
         fixture.setWritable(true)
         fixture.setWritable(false)
         fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(4))
@@ -370,7 +370,8 @@ import Testing
     @Test func `what the server has not read yet is no silence`() throws {
         let fixture = try Fixture(idle: .seconds(10))
         fixture.connection.authenticated()
-        // Frames that are no sign of life would come here; the session touches nothing, as LiveRoom's.
+        // Frames that do not show that the peer is alive would be handled here. As in LiveRoom, the session does not
+        // reset the idle timer.
         for _ in 0..<30 {
             fixture.connection.inputIsBacklogged()
             fixture.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
@@ -457,7 +458,7 @@ import Testing
         _ = try fixture.channel.finish()
         #expect(fixture.session.isClosed)
         #expect(fixture.connection.loop.connectionCount == 0)
-        // Late messages from the core find nobody.
+        // Late messages from the core have no recipient.
         fixture.connection.loop.post(.ended(fixture.connection, .revoked))
         fixture.channel.embeddedEventLoop.run()
         #expect(fixture.session.farewells.isEmpty)

@@ -10,8 +10,8 @@ import Testing
 
 @testable import HermesGateways
 
-/// One message may be an event of thousands of devices: its encoding is shared, its delivery takes turns, and its sender
-/// pays.
+/// One message may cause events for thousands of devices. Its encoding is shared, its delivery takes turns, and its
+/// sender pays.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct EncodedEntriesTests {
     private func key(_ seq: UInt64, reader: Int32 = 1, form: String = "a") throws -> EncodedEntries.Key {
         try EncodedEntries.Key(reader: #require(UserID(reader)), seq: seq, form: form)
@@ -29,7 +29,7 @@ import Testing
         let first = frame(try key(1))
         for _ in 0..<50 { #expect(frame(try key(1)) == first) }
         #expect(made == 1)
-        // Others see something else.
+        // Other entries, readers and forms have other frames.
         #expect(frame(try key(2)) != first)
         #expect(frame(try key(1, reader: 2)) != first)
         #expect(frame(try key(1, form: "b")) != first)
@@ -49,7 +49,7 @@ import Testing
             }
             #expect(entries.bytes <= EncodedEntries.maxBytes)
         }
-        // The third drove out the first.
+        // The third frame replaced the first.
         #expect(made == [1, 2, 3, 1, 4])
         let tooLong = entries.frame(try key(9)) { $0.writeRepeatingByte(7, count: EncodedEntries.maxBytes) }
         #expect(tooLong.readableBytes == EncodedEntries.maxBytes && entries.bytes <= EncodedEntries.maxBytes)
@@ -69,7 +69,7 @@ import Testing
                 if done < count { loop.execute(other) } else { continuation.resume() }
             }
             loop.execute {
-                // Each look at the time finds 5 ms gone.
+                // The clock advances 5 ms each time it is read.
                 var time = NIODeadline.now()
                 context.replacedTurnClock = {
                     time = time + .milliseconds(5)
@@ -81,7 +81,7 @@ import Testing
         }
         try await group.shutdownGracefully()
         #expect(seen.withLock { $0 } == Array(0..<count))
-        // The loop did other things in between.
+        // The loop did other work in between.
         let stages = Set(others.withLock { $0 })
         #expect(stages.count > 10, "\(stages.sorted())")
     }

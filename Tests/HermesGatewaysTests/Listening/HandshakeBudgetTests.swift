@@ -21,7 +21,7 @@ struct HandshakeBudgetTests {
         #expect(taken(.v4(1), of: 1_000, at: .milliseconds(500)) == 1)
         #expect(taken(.v4(2), of: 1_000, at: .milliseconds(500)) == burst)
         #expect(taken(.v4(1), of: 1_000, at: .seconds(3_600)) == burst)
-        // Those who cannot be told apart are not limited together.
+        // Clients without a distinguishable address do not share a limit.
         for address in [Address.local, .unknown] { #expect(taken(address, of: 1_000, at: .zero) == 1_000) }
     }
 

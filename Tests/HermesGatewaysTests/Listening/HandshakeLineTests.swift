@@ -13,7 +13,7 @@ import Testing
     private let loop = EmbeddedEventLoop()
     private let lines = HandshakeLines()
 
-    /// Stands for TLS: notes what comes.
+    /// Takes the place of TLS, and records what arrives.
     private final class Recorder: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         var came: [String] = []

@@ -10,9 +10,10 @@ import Testing
 
 @testable import HermesGateways
 
-/// The rules of what is asked of the inbox hold in every protocol: one table, asked over each.
+/// The rules for requests about the inbox are the same in every protocol. One table of requests is tested over each
+/// protocol.
 @Suite(.inTurns, .timeLimit(.minutes(2))) struct InboxRequestRulesTests {
-    /// What the client names, right or wrong.
+    /// The conversation that the client names, which may be invalid.
     enum Named: Hashable, Sendable {
         case user(UInt32)
         case group(UInt32)
@@ -24,7 +25,7 @@ import Testing
         case history(Named, before: UInt64 = 0, limit: UInt32 = 0)
         case markRead(Named, upTo: UInt64)
         case recall(Named, String)
-        /// Only the native protocol asks for it.
+        /// Only the native protocol has this request.
         case conversations(after: Named? = nil, limit: UInt32 = 0)
         case group(GroupCommand)
     }
@@ -35,14 +36,14 @@ import Testing
         case messages(Int, more: Bool)
         /// The seqs of the entries that follow.
         case entries([UInt64])
-        /// Such as "user 2, unread 520 of 521".
+        /// A line for each conversation, such as "user 2, unread 520 of 521".
         case conversations([String], more: Bool)
     }
 
     enum Expected: Sendable {
         case refused(HermesError.Code)
         case done
-        /// So many; at least one of them where frames are short.
+        /// This number of messages. If the protocol has short frames, at least one message.
         case messages(Int, more: Bool)
         case noMessages
         case entries(ClosedRange<UInt64>)
@@ -70,14 +71,14 @@ import Testing
         /// Whether the protocol has a request for this.
         func has(_ request: Request) -> Bool
         func ask(_ request: Request) async throws -> Outcome
-        /// Sends slow requests and a ping at once.
+        /// Sends slow requests and a ping together.
         ///
-        /// - Returns: the numbers of the answers, in the order they came; 0 is the ping's.
+        /// - Returns: the numbers of the answers, in the order of arrival. The pong has the number 0.
         func askAtOnce(_ requests: [Request]) async throws -> [Int]
     }
 
-    /// What there is to ask for: ann (1) has 520 messages of bob (2), 20 long ones of cat (3), and one of dan (4), who
-    /// blocks her. She was added late to the group 1, and is no member of the group 2.
+    /// The data for the requests. Ann (1) has 520 messages from bob (2), 20 long messages from cat (3), and one message
+    /// from dan (4), who blocks her. She was added late to group 1, and is not a member of group 2.
     private struct World {
         let server: GatewayHarness
         let bobsMessage: MessageID
@@ -141,7 +142,7 @@ import Testing
 
         var table: [(Request, Expected)] {
             let unnamed: [Named] = [.nothing, .group(0), .group(1 << 31), .group(.max)]
-            // Uids that no account can have.
+            // These are uids that no account can have.
             let nobody: [Named] = [.user(0), .user(1 << 31), .user(.max)]
             let id = annsMessage.description
             var table: [(Request, Expected)] = []
@@ -157,16 +158,17 @@ import Testing
             }
             let unknown = MessageID(high: 1, low: 1).description
             let others: [(Request, Expected)] = [
-                // Who takes no part.
+                // Ann is not a member of these groups.
                 (.history(.group(2)), .refused(.forbidden)), (.markRead(.group(2), upTo: 1), .refused(.forbidden)),
                 (.recall(.group(2), foreign.description), .refused(.forbidden)),
                 (.history(.group(77)), .refused(.forbidden)), (.markRead(.group(77), upTo: 1), .refused(.forbidden)),
-                // Another's, an unknown one, and one of another conversation.
+                // The ids are of somebody else's message, of an unknown message, and of a message in another
+                // conversation.
                 (.recall(.user(2), bobsMessage.description), .refused(.forbidden)),
                 (.recall(.user(2), unknown), .refused(.notFound)), (.recall(.user(3), id), .refused(.notFound)),
                 (.markRead(.user(2), upTo: 0), .refused(.invalidArgument)),
                 (.markRead(.user(2), upTo: .max), .done), (.markRead(.user(4), upTo: 1), .done),
-                // As much as there is, and no more than anybody gets.
+                // Ann gets the existing messages, up to the general limit.
                 (.history(.user(2)), .messages(50, more: true)),
                 (.history(.user(2), limit: .max), .messages(500, more: true)),
                 (.history(.user(2), before: .max, limit: 2), .messages(2, more: true)),
@@ -174,19 +176,19 @@ import Testing
                 (.history(.user(2), before: 1), .noMessages), (.history(.user(99)), .noMessages),
                 (.history(.user(3), limit: 500), .messages(8, more: true)),
                 (.history(.user(4)), .messages(1, more: false)),
-                // Not what was written before she came.
+                // Ann does not get messages from before she joined.
                 (.history(.group(1), limit: 2), .messages(1, more: false)),
                 (.page(after: 0, limit: 3), .entries(1...3)), (.page(after: 0, limit: 0), .entries(1...200)),
                 (.page(after: 300, limit: .max), .entries(301...527)),
-                // Twice, to who has them.
+                // A page can be requested again.
                 (.page(after: 0, limit: 3), .entries(1...3)),
             ]
             return table + others + conversations(unnamed + nobody)
         }
 
-        /// The list of conversations, once ann has marked those with bob and dan as read.
+        /// The requests for the list of conversations, after ann has marked her conversations with bob and dan as read.
         private func conversations(_ unnamed: [Named]) -> [(Request, Expected)] {
-            // She joined the group before its fourth message.
+            // Ann joined the group before its fourth message.
             let all = [
                 "user 2, bob, unread 0 of 521", "user 3, cat, unread 20 of 20", "user 4, dan, unread 0 of 1",
                 "group 1, late, unread 1 of 4",
@@ -196,17 +198,17 @@ import Testing
                 (.conversations(limit: 3), .conversations(Array(all[..<3]), more: true)),
                 (.conversations(after: .user(2), limit: 2), .conversations(Array(all[1..<3]), more: true)),
                 (.conversations(after: .user(4)), .conversations(Array(all[3...]))),
-                // A place is a number: there need not be a conversation.
+                // A place is a number. There need not be a conversation with this number.
                 (.conversations(after: .user(99)), .conversations(Array(all[3...]))),
                 (.conversations(after: .user(1)), .conversations(all)),
                 (.conversations(after: .user(1 << 31 - 1)), .conversations(Array(all[3...]))),
-                // Not the group of others.
+                // A group of other accounts is not in the list.
                 (.conversations(after: .group(1)), .conversations([])),
                 (.conversations(after: .group(1 << 31 - 1)), .conversations([])),
             ]
         }
 
-        /// ann's clients.
+        /// Opens ann's clients.
         func askers() async throws -> [(name: String, asker: any Asker)] {
             let delimited = try await server.delimited()
             _ = try await delimited.authenticate("ann", device: "delimited")
@@ -344,7 +346,7 @@ extension InboxRequestRulesTests.Request {
     }
 }
 
-/// What packets of the native protocol say, whatever carries them.
+/// A client that uses packets of the native protocol, over any carrier.
 protocol PacketAsker: InboxRequestRulesTests.Asker {
     func send(_ packet: Hermes_V1_Packet) async throws
     func nextPacket() async throws -> Hermes_V1_Packet
@@ -412,7 +414,7 @@ final class DelimitedAsker: PacketAsker {
 
     func nextPacket() async throws -> Hermes_V1_Packet {
         guard let frame = try await client.wire.next() else { throw Unexpected("the server closed the connection") }
-        // A server's packet, which may have many parts.
+        // A packet from a server may have many parts.
         return try frame.packet(maxParts: nil)
     }
 }
@@ -519,7 +521,7 @@ final class IMPBAsker: InboxRequestRulesTests.Asker {
         }
     }
 
-    /// The seq of the next entry, which is the next frame.
+    /// Returns the seq of the next entry, which must be the next frame.
     private func nextSeq() async throws -> UInt64 {
         let frame = try await client.next()
         switch frame.type {

@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test func `the memory of very many events is given back after them`() throws {
-        /// The address of the queue's memory. All queues without memory of their own have the same.
+        /// The address of the queue's memory. All queues without allocated memory have the same address.
         func memory(_ late: LateEvents) throws -> UInt {
             try #require(MemoryLayout.size(ofValue: late.events) == MemoryLayout<UInt>.size)
             return unsafeBitCast(late.events, to: UInt.self)
@@ -76,7 +76,7 @@ import Testing
             let user = try #require(UserID(7))
             let device = try #require(DeviceID("phone"))
             let signal = EphemeralEvent.signal(from: user, device: device, payload: Array(repeating: 0, count: 16_384))
-            // On the loop, so that nothing is delivered meanwhile.
+            // This runs on the loop, so that nothing is delivered in the meantime.
             func post() async throws -> (posted: Int, sum: Int) {
                 try await loop.eventLoop.submit {
                     ((0..<3_000).count { _ in loop.post(signal, to: taker) }, loop.waiting.sum)

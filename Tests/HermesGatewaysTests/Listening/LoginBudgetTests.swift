@@ -11,7 +11,7 @@ import Testing
 
 /// The budget of all unauthenticated connections.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct LoginBudgetTests {
-    /// Notes who was ended.
+    /// Records which connections were ended.
     private final class Ends: Sendable {
         private let names = Mutex<[Int]>([])
         func add(_ name: Int) { names.withLock { $0.append(name) } }
@@ -31,11 +31,11 @@ import Testing
         #expect(budget.bytes == 100 && ends.take().isEmpty)
         #expect(budget.charge(1, to: shares[0]))
         #expect(budget.bytes == 61 && ends.take() == [1])
-        // It is over: what still comes of it counts no more.
+        // This connection has ended. Its further input does not count.
         #expect(!budget.charge(1_000, to: shares[1]))
         budget.release(shares[1])
         #expect(budget.bytes == 61 && ends.take().isEmpty)
-        // Itself, if it is the one.
+        // A connection is ended for its own input if it has sent the most.
         #expect(!budget.charge(90, to: shares[3]))
         #expect(budget.bytes == 41 && ends.take() == [3])
         budget.release(shares[0])
@@ -83,7 +83,7 @@ import Testing
             let first = try await MQTTTestClient.open(harness)
             try await first.wire.send(half)
             while harness.environment.loginBudget.bytes < 60_000 { await Task.yield() }
-            // The first has still sent most when it becomes too much.
+            // When the limit is exceeded, the first connection has still sent the most.
             let second = try await MQTTTestClient.open(harness)
             try await second.wire.send(try #require(whole.getSlice(at: 0, length: 41_000)))
             #expect(try await first.untilEnd().isEmpty)

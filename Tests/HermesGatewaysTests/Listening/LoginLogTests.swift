@@ -42,6 +42,21 @@ import Testing
         #expect(lines.all.last == next)
     }
 
+    @Test func `a client that returns with a refused certificate fills neither the log nor the lines of others`() {
+        let (lines, clock) = (LogRecorder(), ManualClock())
+        let logger = lines.logger(.info)
+        let log = LoginLog(time: clock)
+        for _ in 1...100 { log.certificateRefused("revoked", address: "192.0.2.1", to: logger) }
+        let first: Logger.Metadata = ["reason": "revoked", "address": "192.0.2.1"]
+        #expect(lines.all == [first])
+        log.handshakeFailed("no TLS", address: "192.0.2.2", to: logger)
+        #expect(lines.all.count == 2)
+        clock.advance(by: .seconds(1))
+        log.certificateRefused("revoked", address: nil, to: logger)
+        let next: Logger.Metadata = ["reason": "revoked", "skipped": "99"]
+        #expect(lines.all.last == next)
+    }
+
     @Test func `a token that a client shows as its name is not logged`() {
         let lines = LogRecorder()
         let tokens = ["hk_opensesame", "eyJhbGciOiJub25lIn0.e30.", AccessToken().text]

@@ -9,10 +9,10 @@ import Testing
 
 @testable import HermesGateways
 
-/// Two logins of one client under way at once: the one that began later stays, although the check of the other one
+/// Two simultaneous logins of one client. The login that began later stays, although the check of the earlier login
 /// takes longer.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct LoginOrderTests {
-    /// Runs `body` with an account whose password takes long to check; its token does not.
+    /// Runs `body` with an account whose password takes a long time to check, while its token does not.
     ///
     /// There is one event loop, so the first connection's login is read before the second connection is accepted.
     private static func with(

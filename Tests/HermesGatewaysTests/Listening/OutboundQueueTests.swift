@@ -99,7 +99,7 @@ struct OutboundQueueTests {
     }
 }
 
-/// Costs of the queue beyond its bytes.
+/// The costs of the queue apart from its bytes.
 @Suite struct OutboundQueueCostTests {
     @Test func `tiny frames are limited by their number`() {
         var queue = OutboundQueue()

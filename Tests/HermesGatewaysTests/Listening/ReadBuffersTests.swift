@@ -7,9 +7,9 @@ import Testing
 
 @testable import HermesGateways
 
-/// Read buffers belong to the loop, because no budget counts those of connections.
+/// Read buffers belong to the event loop, because no budget counts read buffers of connections.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ReadBuffersTests {
-    /// As NIO's channel: reads as many bytes as there are, and room for.
+    /// Reads like NIO's channel: as many bytes as are available and fit into the buffer.
     private struct Channel {
         private var pool: NIOPooledRecvBufferAllocator
 
@@ -17,7 +17,7 @@ import Testing
             pool = NIOPooledRecvBufferAllocator(capacity: 1, recvAllocator: buffers.allocator(isLong: isLong))
         }
 
-        /// - Returns: the buffer, and how many bytes are left.
+        /// - Returns: the buffer, and the number of remaining bytes.
         mutating func read(_ bytes: Int) -> (buffer: ByteBuffer, left: Int) {
             let (buffer, read) = pool.buffer(allocator: ByteBufferAllocator()) { buffer in
                 let count = min(bytes, buffer.writableBytes)
@@ -61,7 +61,7 @@ import Testing
             buffers.giveBack(read.buffer)
         }
         #expect(places.count == 1)
-        // As a publication to another loop.
+        // The slice is kept like a publication to another loop.
         var first = channels[0].read(500).buffer
         buffers.giveBack(first)
         let kept = first.readSlice(length: 500)

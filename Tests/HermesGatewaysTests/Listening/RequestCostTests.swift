@@ -5,7 +5,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// The prices of requests, as docs/security.md lists them.
+/// The costs of requests, as listed in docs/security.md.
 @Suite struct RequestCostTests {
     private static let prices: [(cost: RequestCost, units: Int)] = [
         (.packet, 1),

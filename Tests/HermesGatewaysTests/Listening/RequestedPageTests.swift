@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// A page that the peer asked for leaves in turns, so that nobody waits for all of it.
+/// A requested page is written in turns, so that other connections do not wait for the whole page.
 @Suite struct RequestedPageTests {
     private func page(of count: UInt64, for reader: Principal) throws -> InboxPage {
         let sender = try #require(UserID(9))
@@ -49,7 +49,7 @@ import Testing
         )
         var written: [UInt64] = []
         let link = InboxLink(principal: reader, connection: connection, messenger: messenger) { written.append($0.seq) }
-        // Each look at the time finds much of it gone.
+        // The clock advances 15 ms each time it is read.
         var time = NIODeadline.uptimeNanoseconds(1_000_000_000)
         connection.loop.replacedTurnClock = {
             time = time + .milliseconds(15)

@@ -12,9 +12,9 @@ import Testing
 
 @testable import HermesGateways
 
-/// Clients' certificates that were taken back, by lists that openssl makes.
+/// Revoked client certificates, with revocation lists from openssl.
 @Suite(.inTurns, .timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade)) struct RevocationTests {
-    /// An authority with its clients, in a directory of its own.
+    /// A certificate authority with its clients, in its own directory.
     private struct Authority {
         let directory: URL
 
@@ -50,8 +50,8 @@ import Testing
         func openssl(_ arguments: [String]) throws { try ChildProcess.run(TestCertificate.openssl, arguments) }
 
         /// - Parameters:
-        ///   - issuer: who signs the certificate.
-        ///   - isAuthority: whether it may sign others.
+        ///   - issuer: the name of the authority that signs the certificate.
+        ///   - isAuthority: whether the certificate may sign other certificates.
         func issue(_ name: String, by issuer: String = "ca", isAuthority: Bool = false) throws {
             try openssl(
                 ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=\(name)"]
@@ -66,7 +66,7 @@ import Testing
             )
         }
 
-        /// Replaces a certificate with one that ends in so many seconds.
+        /// Replaces a certificate with one that expires after `seconds` seconds.
         func shorten(_ name: String, to seconds: Double) throws {
             let end = DateFormatter()
             end.locale = Locale(identifier: "en_US_POSIX")
@@ -88,7 +88,7 @@ import Testing
             try openssl(["ca", "-config", path("ca.cnf"), "-gencrl", "-out", path("crl.pem")])
         }
 
-        /// - Parameter authorities: those that the client presents besides its own certificate.
+        /// - Parameter authorities: the authorities' certificates that the client presents in addition to its own.
         func client(_ name: String, _ authorities: [String] = [], of server: TestCertificate) throws -> TLSConfiguration
         {
             var tls = TLSConfiguration.makeClientConfiguration()
@@ -103,7 +103,7 @@ import Testing
         func remove() { try? FileManager.default.removeItem(at: directory) }
     }
 
-    /// A listener for the clients of an authority that are not on its list.
+    /// Runs a body with a listener that accepts the clients of an authority, except those on its revocation list.
     private func with(
         _ authority: Authority,
         _ files: TestCertificate,
@@ -148,7 +148,7 @@ import Testing
             #expect(await again.next() == nil)
             try await ann.send("there\n")
             #expect(await ann.next() == "there")
-            // A list of somebody else, and what is none, are told, and the one in use stays.
+            // A list of another authority and a file that is not a list cause errors. The list in use stays.
             for bad in [try Data(contentsOf: URL(fileURLWithPath: other.path("crl.pem"))), Data("nonsense".utf8)] {
                 try bad.write(to: URL(fileURLWithPath: authority.path("crl.pem")))
                 #expect(throws: RevokedCertificates.Unusable.self) { try listener.reloadCertificate() }
@@ -220,7 +220,7 @@ import Testing
             while await bob.next() != nil {}
             let again = try await LineClient.connect(to: listener, tls: authority.client("bob", of: files))
             #expect(await again.next() == nil)
-            // The old certificate serves the others.
+            // Other clients still use the old certificate.
             let ann = try await LineClient.connect(to: listener, tls: authority.client("ann", of: files))
             #expect(await ann.next() == "hello")
         }
@@ -248,7 +248,7 @@ import Testing
             try authority.revoke("bad")
             try listener.reloadCertificate()
             while await bob.next() != nil {}
-            // Whatever else it presents.
+            // Bob is refused, regardless of the other certificates that he presents.
             for authorities in [["bad"], ["good", "bad"], ["bad", "good"]] {
                 #expect(await (try connect("bob", authorities)).next() == nil)
             }
@@ -265,10 +265,10 @@ import Testing
         private let process: ChildProcess
         private let input = Pipe()
         private let output = Pipe()
-        /// Everything it prints, again with each part.
+        /// The complete output so far, after each new part.
         private let texts: AsyncStream<String>
 
-        /// - Parameter resuming: whether it shows the session of the last run.
+        /// - Parameter resuming: whether the client offers the session of the last run.
         init(_ version: String, port: Int, _ name: String, of authority: Authority, resuming: Bool) throws {
             let session = authority.path("session.\(version)")
             let (texts, continuation) = AsyncStream.makeStream(of: String.self)
@@ -281,10 +281,10 @@ import Testing
                 input: input.fileHandleForReading.fileDescriptor,
                 output: output.fileHandleForWriting.fileDescriptor
             )
-            // Only the program writes: its end is the end of the pipe.
+            // Only the program may keep the writing end open. So its end is the end of the pipe.
             try output.fileHandleForWriting.close()
             let handle = output.fileHandleForReading
-            // On a thread, because a handle's `readabilityHandler` may miss the end.
+            // A thread reads the output, because a handle's `readabilityHandler` may not report the end.
             Thread.detachNewThread {
                 var all = ""
                 while true {
@@ -296,7 +296,7 @@ import Testing
             }
         }
 
-        /// What it has printed once that contains a text, or the server has closed the connection.
+        /// Returns the output when it contains a text, or when the server has closed the connection.
         func printed(until text: String) async -> String {
             var last = ""
             for await all in texts {
@@ -335,7 +335,7 @@ import Testing
             #expect(greeting.contains("Reused, ") && greeting.contains("hello"))
             try authority.revoke("bob")
             try listener.reloadCertificate()
-            // Ends when the server closes.
+            // This ends when the server closes the connection.
             _ = await resumed.printed(until: "never printed")
             resumed.end()
             let again = try connect(resuming: true)
@@ -363,7 +363,7 @@ import Testing
         #expect(old.isFresh(in: box))
         try authority.revoke("carl")
         try box.reload()
-        // The connection that waits with its handshake would resume under the list of before.
+        // A connection whose handshake waits would resume with the old list.
         #expect(!old.isFresh(in: box) && VerifiedChain(box.current()).isFresh(in: box))
         try await with(authority, files) { listener in
             func connect(resuming: Bool) throws -> ResumingClient {
@@ -375,7 +375,7 @@ import Testing
             let resumed = try connect(resuming: true)
             #expect(await resumed.printed(until: "hello").contains("Reused, "))
             resumed.end()
-            // The key cannot be read, but the list can.
+            // The key cannot be read, but the revocation list can.
             try authority.writeList()
             try Data().write(to: URL(fileURLWithPath: files.settings.privateKeyPath))
             #expect(throws: (any Error).self) { try listener.reloadCertificate() }

@@ -12,7 +12,7 @@ import Testing
 @testable import HermesGateways
 
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct RoomRemovalTurnTests {
-    /// A connection that tells when it is examined.
+    /// A connection that reports when it is examined.
     private final class ExaminedConnection: ConnectionEvents {
         private let isMember: Bool
         private let examined: () -> Void
@@ -56,7 +56,7 @@ import Testing
                     connection.events = ExaminedConnection(isMember: number % 2 == 0) { examined.withLock { $0 += 1 } }
                     context.add(connection)
                 }
-                // Each look at the time finds 5 ms gone.
+                // The clock advances 5 ms each time it is read.
                 var time = NIODeadline.now()
                 context.replacedTurnClock = {
                     time = time + .milliseconds(5)

@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// A device that was away and comes back over a slow network.
+/// A device that reconnects over a slow network after an absence.
 @Suite(.inTurns, .timeLimit(.minutes(2))) struct SlowInboxTests {
     @Test func `it gets all that waits however much more than the queue holds`() async throws {
         var settings = GatewaySettings()
@@ -21,7 +21,7 @@ import Testing
             content.text = String(repeating: "x", count: 60_000)
             let bytes = MessageContent(bytes: try content.wireBytes())
             let conversation = ConversationID.direct(between: ann.principal.user, and: bob.principal.user)
-            // Far more than the sockets of both sides hold.
+            // This is far more than the socket buffers of both sides can hold.
             let count = 120
             for _ in 0..<count {
                 let draft = MessageDraft(conversation: conversation, clientID: nil, content: bytes)
@@ -41,7 +41,8 @@ import Testing
             login.authenticate.token = try #require(bob.token)
             login.authenticate.device.id = "phone"
             try await peer.send(bytes: login.delimitedBytes())
-            // Let the server write into the wall: a request on another connection is answered behind that.
+            // Let the server write until the socket buffers are full. A request on another connection is answered after
+            // that.
             for _ in 0..<20 {
                 let other = try await harness.connect(DelimitedFrameDecoder.self)
                 var ping = Hermes_V1_Packet()

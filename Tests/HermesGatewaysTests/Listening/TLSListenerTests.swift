@@ -22,13 +22,13 @@ struct TLSListenerTests {
 
             try files.renew()
             let second = try files.copy()
-            // Nothing changes before it is asked for.
+            // Nothing changes before the reload.
             let before = try await DelimitedTestClient.connect(port: listener.port, authority: first)
             _ = try await before.register("before")
             try listener.reloadCertificate()
             let after = try await DelimitedTestClient.connect(port: listener.port, authority: second)
             _ = try await after.register("after")
-            // Connections keep the certificate they began with.
+            // Connections keep the certificate with which they began.
             try await ann.send("note", to: uid, id: 2)
             _ = try await ann.receipt(2)
 
@@ -103,7 +103,7 @@ struct TLSListenerTests {
             try await client.wire.send(ByteBuffer(bytes: [3, 0xFF, 0xFF, 0xFF]))
             #expect(try await client.kicked().reason == .protocol)
             #expect(try await client.wire.next() == nil)
-            // Somebody who speaks no TLS disturbs nobody.
+            // A client without TLS does not affect other clients.
             let plain = try await DelimitedTestClient.connect(port: port)
             try await plain.wire.send(ByteBuffer(bytes: [1, 2, 3, 4, 5, 6]))
             #expect(try await plain.wire.next() == nil)

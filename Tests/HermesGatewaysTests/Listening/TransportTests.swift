@@ -12,7 +12,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// Transports: a proxy before the server, a Unix socket, client certificates.
+/// Transports: a proxy in front of the server, a Unix socket, and client certificates.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct TransportTests {
     private func with(
         _ settings: ListenerSettings,
@@ -43,7 +43,7 @@ import Testing
         return ProxyHeader.signature + [command, 0x11, 0, UInt8(block.count)] + block
     }
 
-    /// Headers that give no client: LOCAL, UNSPEC and a Unix socket.
+    /// Headers without the address of a client: LOCAL, UNSPEC and a Unix socket.
     private static let hiding: [[UInt8]] = [
         ProxyHeader.signature + [0x20, 0, 0, 0], ProxyHeader.signature + [0x21, 0, 0, 0],
         ProxyHeader.signature + [0x21, 0x31, 0, 216] + [UInt8](repeating: 0x61, count: 216),
@@ -56,7 +56,7 @@ import Testing
             let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
                 .connect(host: "127.0.0.1", port: listener.port)
                 .get()
-            // A line that is too long, and no end.
+            // The client sends a line that is too long and never ends.
             let block = ByteBuffer(repeating: UInt8(ascii: "x"), count: 1 << 20)
             var sent = 0
             while sent < 1_024 {
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test func `who never ends the header is closed in time`() async throws {
-        // Long enough for both to be there before the first is closed.
+        // The time is long enough that both clients connect before the first is closed.
         try await with(proxied, limits: ConnectionLimits(timeToAuthenticate: .seconds(1))) { listener, _ in
             let silent = try await LineClient.connect(to: listener)
             let slow = try await LineClient.connect(to: listener, first: Array(ProxyHeader.signature))
@@ -128,7 +128,7 @@ import Testing
             try await first.send("bye\n")
             while await first.next() != nil {}
             try? await first.channel.close().get()
-            // The count goes down when the server has seen the end, which the peer may see earlier.
+            // The count decreases when the server has noticed the end. The peer may notice it earlier.
             var third = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7]))
             while await third.next() != "hello" {
                 third = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7]))
@@ -149,7 +149,7 @@ import Testing
                 clients.append(client)
             }
             #expect(environment.counter.open == clients.count)
-            // Fails if the server has closed by then.
+            // The connection attempt fails if the server has already closed the connection.
             let beyond = try? await LineClient.connect(to: listener, first: Self.hiding[0])
             #expect(await beyond?.next() == nil)
         }
@@ -178,7 +178,7 @@ import Testing
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         let path = directory.appending(path: "m.sock").path
-        // A socket that nobody listens on: moved away before it was closed, which would have removed it.
+        // This is a socket without a listener. It is moved before its listener closes, because closing would remove it.
         let group = MultiThreadedEventLoopGroup.singleton
         let stale = try await ServerBootstrap(group: group).bind(unixDomainSocketPath: path + "2").get()
         try FileManager.default.moveItem(atPath: path + "2", toPath: path)
@@ -192,7 +192,7 @@ import Testing
             #expect(await client.next() == "hello")
             try await client.send("who\n")
             #expect(await client.next() == "local -")
-            // One that is in use is not taken away.
+            // A socket in use is not taken over.
             await #expect(throws: IOError.self) {
                 try await Listener.start(
                     LineGateway(environment: environment),
@@ -206,7 +206,7 @@ import Testing
             #expect(await client.next() == "again")
         }
         #expect(!FileManager.default.fileExists(atPath: path))
-        // What is no socket stays.
+        // A file that is not a socket stays.
         try Data("x".utf8).write(to: URL(fileURLWithPath: path))
         await #expect(throws: (any Error).self) { try await with(settings) { _, _ in } }
         #expect(FileManager.default.fileExists(atPath: path))
@@ -234,7 +234,7 @@ import Testing
 
     // MARK: Handshakes
 
-    /// A listener behind a proxy that allows an address one TLS handshake a second.
+    /// Runs a body with a listener behind a proxy. The listener allows one TLS handshake per second for each address.
     private func withOneHandshakePerSecond(_ body: (Listener, TestCertificate) async throws -> Void) async throws {
         let files = try TestCertificate()
         defer { files.remove() }
@@ -247,7 +247,7 @@ import Testing
     @Test(.enabled(if: TestCertificate.canBeMade))
     func `an address that begins too many TLS handshakes is closed before them, others are not`() async throws {
         try await withOneHandshakePerSecond { listener, files in
-            /// Whether the server speaks TLS with an address.
+            /// Whether the server completes a TLS handshake with an address.
             func isServed(_ address: [UInt8]) async -> Bool {
                 do {
                     let tls = try client(files, certificate: nil, key: nil)
@@ -255,7 +255,7 @@ import Testing
                     defer { client.channel.close(promise: nil) }
                     return await client.next() == "hello"
                 } catch {
-                    // Closed while it was connecting.
+                    // The server closed the connection during the connection attempt.
                     return false
                 }
             }
@@ -265,7 +265,7 @@ import Testing
             let returned = Int((ContinuousClock.now - start) / .seconds(1)) + 1
             #expect(served >= HandshakeBudget.burstSeconds && served <= HandshakeBudget.burstSeconds + returned)
             #expect(await isServed([192, 0, 2, 2]))
-            // Who waits gets in, however often it tried.
+            // A client that waits gets in, regardless of the number of earlier tries.
             while await !isServed([192, 0, 2, 1]) { await Task.yield() }
         }
     }

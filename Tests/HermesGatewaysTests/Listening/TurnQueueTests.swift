@@ -64,7 +64,7 @@ struct TurnQueueTests {
         let durations = try await loop.submit { () -> [TimeAmount] in
             var now = at(1_000)
             context.replacedTurnClock = { now }
-            // It has sent before.
+            // This connection has already sent.
             var busy = at(999)
             var found: [TimeAmount] = []
             for _ in 0..<20 {
@@ -89,7 +89,7 @@ struct TurnQueueTests {
         let ticks = Mutex<[UInt64]>([])
     }
 
-    /// The loop is never without a due task here: each turn causes one that takes longer than the pause.
+    /// The loop always has a due task here, because each turn causes a task that takes longer than the pause.
     @Test(.timeLimit(.minutes(1))) func `the loop looks at its sockets between two turns`() async throws {
         let ticks = LoopTicks()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: ticks)
@@ -108,7 +108,7 @@ struct TurnQueueTests {
                 context.inTurn(work)
             }
             loop.execute {
-                // A turn has time for one work.
+                // The simulated clock lets a turn do one piece of work.
                 var time = NIODeadline.now()
                 context.replacedTurnClock = {
                     time = time + .milliseconds(15)
@@ -137,7 +137,7 @@ struct TurnQueueTests {
         #expect(uncounted.map(\.endsAt) == [at(22), at(23)] && uncounted.allSatisfy(\.isNew))
     }
 
-    /// Each event causes the next one before the tick is over.
+    /// Each event causes the next event before the tick is over.
     @Test(.timeLimit(.minutes(1))) func `the loop looks at its sockets between events of other threads`() async throws {
         let ticks = LoopTicks()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: ticks)
@@ -151,7 +151,7 @@ struct TurnQueueTests {
                 context.post(.run(event))
             }
             loop.execute {
-                // There is time for one event.
+                // The simulated clock leaves time for one event.
                 var time = NIODeadline.now()
                 context.replacedTurnClock = {
                     time = time + .milliseconds(15)
@@ -166,7 +166,7 @@ struct TurnQueueTests {
         #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 < $1 }, "\(counts)")
     }
 
-    /// Tasks that come due while others run cannot have a time each.
+    /// Tasks that become due while others run cannot each get their own time.
     @Test(.timeLimit(.minutes(1))) func `reading has one time in a tick`() async throws {
         let ticks = LoopTicks()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1, metricsDelegate: ticks)
@@ -192,7 +192,7 @@ struct TurnQueueTests {
                 ask()
                 ask()
                 loop.execute {
-                    // The loop has not looked at its sockets.
+                    // The loop has not read its sockets in between.
                     ask()
                     continuation.resume()
                 }

@@ -14,7 +14,7 @@ struct WebSocketPingTests {
         let handler = WebSocketHandler(WebSocketInput()) { WebSocketMessage(bytes: $0.readableBytes) }
         try channel.pipeline.syncOperations.addHandler(handler)
         channel.isWritable = false
-        // A masked ping with the payload "hi"; the mask is 0.
+        // This is a masked ping with the payload "hi". The mask is 0.
         try channel.writeInbound(ByteBuffer(bytes: [0x89, 0x82, 0, 0, 0, 0, 0x68, 0x69]))
         #expect(try channel.readOutbound(as: ByteBuffer.self) == nil)
         channel.isWritable = true

@@ -11,7 +11,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// What is never stored: looked up in the store.
+/// Checks in the store that ephemeral events are never stored.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct EphemeralStorageTests {
     private typealias Frames = LiveRoomTestFrames
 
@@ -22,7 +22,7 @@ import Testing
         return .room(request)
     }
 
-    /// A client whose session is kept.
+    /// Connects a client with a durable session.
     private func mqtt(_ name: String, _ server: GatewayHarness) async throws -> MQTTTestClient {
         let client = try await MQTTTestClient.open(port: server.port("mqtt"))
         var connect = MQTTConnect(version: .v5, clientID: name)
@@ -99,7 +99,7 @@ import Testing
             #expect(try await bob.ephemeral().presence.uid == annUID)
             #expect(try await heads() == before)
 
-            // Unlike a message.
+            // In contrast, a message is stored.
             try await bob.send("hi", to: annUID, id: 5)
             _ = try await bob.receipt(5)
             #expect(try await heads()[0] == before[0] + 1)

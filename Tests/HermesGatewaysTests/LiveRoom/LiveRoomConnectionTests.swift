@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// Every state × every event of a viewer's session.
+/// Tests every event in every state of a viewer's session.
 @Suite struct LiveRoomSessionTests {
     typealias Frames = LiveRoomTestFrames
 
@@ -130,7 +130,7 @@ import Testing
         #expect(session.frameReceived(Frames.raw(type, [0xFF])) == .publish)
         var dropping = inside { $0.forwardsApplicationTypes = false }
         #expect(dropping.frameReceived(Frames.raw(type)) == .ignore(.applicationType))
-        // Whatever it is, the viewer's frames are dropped before the server's.
+        // For every type, frames from viewers are dropped before frames from the server.
         #expect(
             LiveRoomTranslation.publication(of: Frames.raw(type), to: lobby.topic, sender: nil).dropClass < .control
         )
@@ -168,7 +168,7 @@ import Testing
         let move = session.frameReceived(try Frames.enter(room: "stage"))
         #expect(move == .move(LiveRoomDeparture(room: lobby, announcement: join.body), to: stage))
         #expect(session.room == stage)
-        // The join was of the other room.
+        // The join belonged to the other room.
         #expect(session.viewerLost() == .leave(LiveRoomDeparture(room: stage, announcement: nil)))
     }
 

@@ -33,7 +33,7 @@ import Testing
             let viewer = try await Viewer.connect(port: harness.listener.port, tls: nil, receiveBuffer: receiveBuffer)
             let mark = Frames.raw(16, Array("viewer \(viewers.count)".utf8))
             try await viewer.send(mark)
-            // Everyone gets it, the new one too; then it is in.
+            // Everyone gets the mark, including the new viewer. This shows that the new viewer is in the room.
             for other in viewers + [viewer] { #expect(try await other.next() == mark) }
             viewers.append(viewer)
         }
@@ -96,7 +96,7 @@ import Testing
             for viewer in viewers { for frame in forged { #expect(try await viewer.next() == frame) } }
             for viewer in viewers + [entered] { #expect(try await viewer.next() == Frames.raw(6, [1])) }
 
-            // The server's own: a text of the user "system" for those who never entered.
+            // A notice from the server is a text of the user "system" for viewers that have not sent ENTER.
             let real = try RoomAnnouncement.notice("maintenance", to: .lobby, at: Timestamp(rawValue: 5))
             #expect(harness.environment.loops.topicPlane.publish(real))
             for viewer in viewers {
@@ -109,7 +109,7 @@ import Testing
             #expect(frame.type == .notice)
             #expect(try LiveRoom_SystemNotice(wire: frame.body).text == "maintenance")
 
-            // At the end, only who entered is told why.
+            // At the end, only the viewer that has sent ENTER gets the reason.
             async let drained: Void = harness.listener.drain(within: .seconds(5))
             #expect(try await entered.next()?.type == .kicked)
             for viewer in viewers + [entered] { #expect(try await viewer.next() == nil) }
@@ -167,7 +167,7 @@ import Testing
                 }
             }
             defer { beating.cancel() }
-            // Talking is no life.
+            // A text does not count as a heartbeat.
             let text = try Frames.text("hello")
             let talking = Task { [channel = viewers[0].channel] in
                 while !Task.isCancelled {
@@ -178,7 +178,7 @@ import Testing
             defer { talking.cancel() }
             while let frame = try await viewers[0].next() { #expect(frame == text) }
             talking.cancel()
-            // The other one is still there.
+            // The other viewer is still in the room.
             let last = Frames.raw(99)
             try await viewers[1].send(last)
             while let frame = try await viewers[1].next(), frame != last { #expect(frame == text) }
@@ -239,7 +239,7 @@ import Testing
             #expect(try await viewer.next() == text)
             let devices = harness.messenger.devices.attachedDevices(of: login.principal.user)
             #expect(devices.map(\.rawValue) == ["liveroom"])
-            // What comes for the account does not wait for a device that shows no inbox.
+            // Messages to the account do not wait for a device that does not show the inbox.
             try await viewer.close()
         }
     }
@@ -280,7 +280,7 @@ import Testing
                 let viewer = try await enter(number)
                 let mark = Frames.raw(20, Array("\(number)".utf8))
                 try await viewer.send(mark)
-                // Once everyone has it, no loop still holds it for who comes next.
+                // After everyone has the mark, no event loop still holds it for the next viewer.
                 viewers.append(viewer)
                 for viewer in viewers { #expect(try await viewer.next() == mark) }
             }
@@ -290,7 +290,7 @@ import Testing
             #expect(try LiveRoom_Kicked(wire: frame.body).code == HermesError.Code.deviceLimitReached.rawValue)
             #expect(try await refused.next() == nil)
 
-            // A viewer that is there already may come again, and one that goes makes room.
+            // A viewer that is already there may connect again, and a viewer that leaves makes room.
             let again = try await enter(0)
             let mark = Frames.raw(21)
             try await again.send(mark)
@@ -357,7 +357,7 @@ import Testing
             let viewers = try await viewers(3, in: harness, receiveBuffer: 16_384)
             try await viewers[2].channel.setOption(.autoRead, value: false).get()
             let text = try Frames.text(String(repeating: "x", count: 30_000))
-            // Far more than the sockets of both sides hold.
+            // This is far more than the socket buffers of both sides can hold.
             for _ in 0..<80 {
                 for _ in 0..<3 { viewers[0].channel.write(text.bytes, promise: nil) }
                 viewers[0].channel.flush()
@@ -368,7 +368,8 @@ import Testing
             }
             let last = Frames.raw(77)
             try await viewers[0].send(last)
-            // Once it reads again it gets what was not dropped, in whole frames, and then the present.
+            // When it reads again, it gets the frames that were not dropped, as whole frames, and then the newest
+            // frames.
             try await viewers[2].channel.setOption(.autoRead, value: true).get()
             viewers[2].channel.read()
             var received = 0

@@ -5,7 +5,7 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// Frames as viewers send them.
+/// Frames in the form that viewers send.
 enum LiveRoomTestFrames {
     static func nickName(_ name: String) throws -> NickName { try NickName(name) }
 

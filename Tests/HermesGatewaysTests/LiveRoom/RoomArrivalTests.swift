@@ -12,7 +12,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// What it costs that viewers come and go has a bound, whoever they are.
+/// The cost of joins and leaves in rooms is bounded, for all kinds of viewers.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct RoomArrivalTests {
     typealias Frames = LiveRoomTestFrames
 
@@ -24,7 +24,7 @@ import Testing
         for (rooms, viewers) in [(1_000, 10), (100, 100), (1, 10_000)] {
             let budget = ArrivalBudget(loops: 1)
             var frames = 0
-            // Ten times in ten seconds, each of 10,000 viewers leaves its room and comes again.
+            // Each of 10,000 viewers leaves its room and joins it again, ten times in ten seconds.
             for second in 0..<10 {
                 for room in try (0..<rooms).map(Self.room) {
                     for viewer in 0..<viewers
@@ -33,9 +33,9 @@ import Testing
                     }
                 }
             }
-            // One room gets half.
+            // A single room gets half of the budget.
             let most = (ArrivalBudget.burst + 9 * ArrivalBudget.rate) / (rooms == 1 ? 2 : 1)
-            // The last one of each second may exceed what is left.
+            // The last join of each second may exceed the rest of the budget.
             #expect(frames <= most + 10 * 2 * viewers, "\(rooms) rooms")
             #expect(frames >= min(10 * rooms * viewers * 2 * viewers, most) / 4 * 3 - 2 * viewers, "\(rooms) rooms")
         }
@@ -45,7 +45,7 @@ import Testing
         let (loops, full) = (4, 2_000)
         let budget = ArrivalBudget(loops: loops)
         var frames = Array(repeating: 0, count: loops)
-        // The viewers of each room are on one loop, except for a few.
+        // Almost all viewers of a room are on the same event loop.
         let audiences = (0..<loops).map { crowded in (0..<loops).map { $0 == crowded ? full : 3 } }
         for second in 0..<10 {
             for number in 0..<1_000 {
@@ -79,7 +79,7 @@ import Testing
         }
         #expect(!budget.tells([10_000], in: try Self.room(0), by: Self.address(-1), now: .zero))
         #expect(budget.tells([10_000], in: try Self.room(1), by: Self.address(-1), now: .zero))
-        // In several rooms: the last part is for those who have used nothing.
+        // Now the viewers are in several rooms. The last part of the budget is only for sources that have used nothing.
         for number in 0..<1_000 {
             _ = budget.tells([10_000], in: try Self.room(number % 9), by: Self.address(number % 10), now: .zero)
         }
@@ -215,7 +215,7 @@ import Testing
             try await exhaust()
             try await ann.ask(8, inLobby(.leave(.init())))
 
-            // LiveRoom: a further join beyond the bound changes nothing about the first one.
+            // In LiveRoom, another join above the bound does not affect the first join.
             let other = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
             try await other.send(
                 try Frames.join("eve"),
@@ -227,7 +227,8 @@ import Testing
             let last = try Frames.text("two", from: "eve")
             #expect(frames[2]?.type == .leave && frames[3] == last)
 
-            // The leave of eve's join, which nobody saw, is not told; nor is one without a join.
+            // Nobody saw eve's second join, so its leave is not announced. A leave without a join is not announced
+            // either.
             let third = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
             try await third.send(try Frames.text("three", from: "max"), try Frames.leave("max"))
             #expect(try await viewer.next() == Frames.text("three", from: "max"))

@@ -8,14 +8,14 @@ import Testing
 
 @testable import HermesGateways
 
-/// The one form of room events as payloads of their topics.
+/// The payloads of room events in their topics.
 @Suite("Payloads of room events") struct RoomPayloadsTests {
     typealias Frames = LiveRoomTestFrames
 
     private static let ann = RoomMember(level: 7, name: "ann", iconURL: "icon1")
     private static let yacht = RoomGift(name: "yacht", url: "http://example.invalid/yacht.gif", count: 99)
 
-    /// Each event with the frame that viewers get.
+    /// The events, each with the frame that viewers get.
     private static func vectors() throws -> [(RoomEvent.Content, LiveRoomFrame)] {
         var notice = LiveRoom_SystemNotice()
         notice.text = "closing"
@@ -119,7 +119,7 @@ import Testing
             default: nil
             }
         #expect(kind(fitting, "\(type)", RoomName.lobby.topic) == expected)
-        // Unknown fields are parts; an application's own bytes are not read.
+        // Unknown fields count as parts. The bytes of an application's type are not read.
         var padded = fitting
         for _ in 0..<100 { padded.writeBytes([0xF8, 0x07, 0x01]) }
         #expect(kind(padded, "\(type)", RoomName.lobby.topic) == expected)

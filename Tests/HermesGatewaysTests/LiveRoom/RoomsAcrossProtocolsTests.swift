@@ -61,7 +61,7 @@ import Testing
             #expect(try await viewer.next() == Frames.raw(65_535, [1, 2]))
             for _ in 0..<3 { #expect(try await ann.ephemeral().room.uid == session.uid) }
 
-            // What a viewer says that never entered is never the server's.
+            // A frame from a viewer that has not sent ENTER never looks like a frame from the server.
             for type: UInt16 in [4, 5, 15] {
                 try await viewer.send(Frames.raw(type, [7]))
                 #expect(try await viewer.next() == Frames.raw(type, [7]))
@@ -69,7 +69,7 @@ import Testing
                 #expect(custom.type == UInt32(type) && custom.data == Data([7]))
             }
 
-            // From LiveRoom to the native protocol, first as nobody, then as an account.
+            // From LiveRoom to the native protocol, first without an account, then with an account.
             try await viewer.send(try Frames.text("anonymous", from: "bob"))
             var event = try await ann.ephemeral().room
             #expect(event.text.text == "anonymous")
@@ -87,7 +87,7 @@ import Testing
             #expect(event.custom.type == 16)
             #expect(event.custom.data == Data([9]))
 
-            // Who is lost is announced, whichever protocol it spoke.
+            // A lost connection is announced, regardless of its protocol.
             for _ in 0..<3 { _ = try await viewer.next() }
             try await ann.wire.close()
             #expect(try await viewer.next() == Frames.leave("ann"))

@@ -23,13 +23,14 @@ import Testing
             let payload = String(repeating: "x", count: 64 * 1024)
             let memory = harness.environment.loops.memory
             var packets: [MQTTPacket] = []
-            // A peer that does not read is closed without a DISCONNECT. This one reads all that the window lets through.
+            // A peer that does not read is closed without a DISCONNECT. This peer reads everything that its window
+            // allows.
             for _ in 0..<MQTTSettings().maxInflight {
                 try await publisher.publish("t", payload, qos: .atLeastOnce)
                 packets.append(try await silent.next())
             }
             #expect(memory.reclaimedBytes == 0)
-            // More than the budget, beyond the window.
+            // These messages are above the window, and together exceed the budget.
             for _ in 0..<176 where memory.reclaimedBytes == 0 {
                 try await publisher.publish("t", payload, qos: .atLeastOnce)
             }
@@ -39,7 +40,7 @@ import Testing
                 guard case .disconnect(let packet)? = packets.last else { throw Unexpected("no DISCONNECT") }
                 #expect(packet.reason == .quotaExceeded)
             }
-            // The one who publishes is not the one who pays.
+            // The publisher does not pay for the subscriber's memory.
             #expect(try await publisher.untilPong().isEmpty)
         }
     }
@@ -73,7 +74,7 @@ import Testing
             let publisher = try await harness.mqtt("publisher", .v5)
             let other = try await harness.mqtt("other", .v5)
             let start = ContinuousClock.now
-            // 50 units each, and a second's worth at once.
+            // Each publication costs 50 units. The units of one second may be spent at once.
             for _ in 0..<50 { try await publisher.publish("crowd", "x", qos: .atLeastOnce) }
             #expect(try await other.untilPong().isEmpty)
             #expect(try await publisher.untilPong().isEmpty)
@@ -124,14 +125,15 @@ import Testing
             let payload = String(repeating: "x", count: 200_000)
             for number in 0..<20 { try await publisher.publish("r/\(number)", payload, retain: true) }
             let (client, bytes) = try await firstRetained(of: "r/#", in: harness)
-            // What was found beside the one that is on its way, and not all that there is.
+            // The memory has the messages that were found in addition to the sent message, but not all retained
+            // messages.
             #expect(bytes >= 200_000)
             #expect(bytes <= 500_000)
             _ = try await client.unsubscribe("r/#")
         }
     }
 
-    /// A client that takes one retained message and does not acknowledge it.
+    /// Connects a client that receives one retained message and does not acknowledge it.
     ///
     /// - Returns: the client, and the memory that its subscription takes.
     private func firstRetained(
@@ -172,10 +174,10 @@ import Testing
         }
     }
 
-    /// Packets that take long to parse and do nothing.
+    /// Packets that take a long time to parse and have no effect.
     private static let expensive: [(name: String, packet: MQTTPacket)] = {
         let many = MQTTProperties(Array(repeating: .userProperty("", ""), count: MQTTPacket.maxClientProperties))
-        // Empty fields, which the type does not have.
+        // These are empty fields that the type does not have.
         let fields = ByteBuffer(bytes: (0..<4_000).flatMap { _ in [0x7A, 0] as [UInt8] })
         let toRoom = MQTTPublish(
             topic: "room/lobby",

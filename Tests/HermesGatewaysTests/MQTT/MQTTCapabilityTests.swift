@@ -7,7 +7,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// A broker that is set to offer less than MQTT has: a lower QoS, no retained messages.
+/// A broker with settings that offer less than the full MQTT: a lower QoS, and no retained messages.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTCapabilityTests {
     private func settings(qos: MQTTQoS = .exactlyOnce, retain: Bool = true) -> GatewaySettings {
         var settings = GatewaySettings()
@@ -63,7 +63,7 @@ import Testing
             }
             try await client.publish("elsewhere", "x", qos: most)
             for count in [1, 3] {
-                // One by itself, and several that come together.
+                // One publication alone, and several that arrive together.
                 let publisher = try await harness.mqtt("publisher", version)
                 var bytes = ByteBuffer()
                 for number in 0..<count {
@@ -138,7 +138,7 @@ import Testing
                 throw Unexpected("no CONNACK")
             }
             #expect(refusal.reason == .badUserNameOrPassword)
-            // And one that is let in.
+            // The same broker accepts another client.
             let other = try await MQTTTestClient.open(harness, version)
             connect.userName = nil
             connect.password = nil

@@ -7,7 +7,7 @@ import HermesWire
 import NIOSSL
 import Testing
 
-/// Who an MQTT client is by its certificate.
+/// The identity of an MQTT client by its certificate.
 @Suite(.inTurns, .timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade)) struct MQTTCertificateTests {
     @Test(
         arguments: MQTTVersion.allCases,

@@ -101,7 +101,7 @@ import Testing
                 names.insert(try #require(name))
             }
             #expect(names.count == 3 && !names.contains(""))
-            // It is that client's: another connection under the name takes over.
+            // The identifier belongs to the client. Another connection with the identifier takes over.
             let (first, connack) = try await harness.client("", .v5, durable: true, clean: true)
             let name: String? = connack.properties.first {
                 if case .assignedClientIdentifier(let name) = $0 { name } else { nil }
@@ -173,7 +173,7 @@ import Testing
             let client = try await harness.client("silent", version, keepAlive: 1, will: will).client
             let began = ContinuousClock.now
             _ = try await client.untilEnd()
-            // One and a half times a second, and what a busy machine adds.
+            // The limit is one and a half times the keep alive of a second, plus the delay of a busy machine.
             #expect((.milliseconds(1_200)...(.seconds(15))).contains(ContinuousClock.now - began))
             #expect(try await watch.taken().text == "silent")
         }
@@ -234,7 +234,7 @@ import Testing
                 }
                 #expect(isThere == (isWanted == true))
             }
-            // What is told can be subscribed to and published on.
+            // A client can subscribe and publish to the returned topic.
             for (name, told) in [("a/b", "response/a/b"), ("a+b", nil), ("#", nil)] {
                 let asked: [MQTTProperty] = [.requestResponseInformation(true)]
                 let connack = try await harness.client(name, .v5, properties: asked).connack

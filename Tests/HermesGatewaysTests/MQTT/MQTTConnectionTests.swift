@@ -8,7 +8,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// Sessions that outlive connections, and wills, statement by statement.
+/// Sessions that last longer than connections, and wills, statement by statement.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTSessionTests {
     private func acknowledgement(_ packetID: UInt16) -> MQTTAcknowledgement { MQTTAcknowledgement(packetID: packetID) }
 
@@ -176,7 +176,7 @@ import Testing
             try await first.disconnect()
             try await publisher.publish("t", "short", properties: [.messageExpiryInterval(1)])
             try await publisher.publish("t", "long", properties: [.messageExpiryInterval(100)])
-            // Time itself is what the statements are about.
+            // The statements are about time, so the test has to wait.
             try await Task.sleep(for: .milliseconds(1_300))
             let second = try await harness.mqtt("one", .v5, durable: true)
             let publication = try await second.taken()
@@ -223,7 +223,7 @@ import Testing
             let sent = try await first.publication()
             #expect(sent.text == "sent")
             if !isPurged { try await first.drop() }
-            // Time itself is what the statement is about.
+            // The statement is about time, so the test has to wait.
             try await Task.sleep(for: .milliseconds(1_300))
             if isPurged {
                 let purged = try await harness.messenger.housekeeping(now: harness.messenger.time.now())
@@ -293,7 +293,7 @@ import Testing
             let watch = try await harness.mqtt("watch", version)
             _ = try await watch.subscribe("will")
             try await harness.mqtt("one", version, will: will("no")).disconnect()
-            // Once the client is accepted again, the connection before has ended.
+            // When the client is accepted again, the previous connection has ended.
             let again = try await harness.mqtt("one", version)
             try await again.publish("will", "next")
             #expect(try await watch.taken().text == "next")
@@ -355,7 +355,7 @@ import Testing
             let second = try await harness.mqtt("one", .v5, durable: true, will: will)
             let third = try await harness.mqtt("one", .v5, durable: true)
             _ = try await second.untilEnd()
-            // Time itself is what the statement is about.
+            // The statement is about time, so the test has to wait.
             try await Task.sleep(for: .milliseconds(1_300))
             #expect(try await watch.untilPong().isEmpty)
             #expect(try await third.untilPong().isEmpty)
@@ -371,7 +371,7 @@ import Testing
             try await harness.mqtt("one", .v5, durable: true, will: will("delayed", .willDelayInterval(1))).drop()
             #expect(try await watch.taken().text == "delayed")
             #expect(ContinuousClock.now - began >= .milliseconds(950))
-            // Without an expiry the session ends with the connection, and the will does not wait.
+            // Without an expiry interval, the session ends with the connection, so the will is not delayed.
             try await harness.mqtt("two", .v5, will: will("ended", .willDelayInterval(600))).drop()
             #expect(try await watch.taken().text == "ended")
         }
@@ -385,12 +385,12 @@ import Testing
             let will = MQTTWill(topic: "wills", payload: ByteBuffer(string: "lost"))
             for number in 0..<20 {
                 let client = try await harness.mqtt("hasty \(number)", version, durable: true, will: will)
-                // The subscription is being stored when the rest comes.
+                // The subscription is being stored when the DISCONNECT arrives.
                 try await client.send(
                     .subscribe(MQTTSubscribe(packetID: 1, subscriptions: [MQTTSubscription(filter: "t")])),
                     .disconnect(MQTTDisconnect(reason: .success))
                 )
-                // The server may have closed by now.
+                // The server may already have closed the connection.
                 try? await client.drop()
             }
             try await harness.mqtt("other", version).publish("wills", "end")

@@ -152,7 +152,7 @@ import Testing
             #expect(try await client.next() == .pubrel(acknowledgement(packetID)))
             try await client.send(.pubrec(MQTTAcknowledgement(packetID: packetID, reason: refusal)))
             #expect(try await client.untilPong().isEmpty)
-            // No PUBCOMP will come: the place is free.
+            // There will be no PUBCOMP, so the place in the window is free.
             try await publisher.publish("t", "two", qos: .exactlyOnce)
             #expect(try await client.publication().text == "two")
         }
@@ -233,7 +233,7 @@ import Testing
             let durable = try await harness.mqtt("durable", version, durable: true)
             _ = try await durable.subscribe("stored")
             for packetID in 1...100 as ClosedRange<UInt16> {
-                // Some wait for the store, others need none.
+                // Some publications wait for the store. The others need no store.
                 try await publisher.send(publish(packetID % 3 == 0 ? "stored" : "t", "x", qos, packetID))
             }
             for packetID in 1...100 as ClosedRange<UInt16> {
@@ -290,7 +290,7 @@ import Testing
             let second = try await subscriber.publication()
             #expect(first.text == "0" && second.text == "1")
             #expect(try await subscriber.publication().text == "at most once")
-            // Everything else goes on at a quota of zero.
+            // Other packets are not affected by a send quota of zero.
             #expect(try await subscriber.untilPong().isEmpty)
             let suback = try await subscriber.subscribe("other", packetID: 9)
             #expect(suback.packetID == 9)
@@ -299,7 +299,7 @@ import Testing
             try await subscriber.send(.puback(acknowledgement(ids.0)))
             let third = try await subscriber.publication()
             #expect(third.text == "2")
-            // PUBREC does not free the place of a QoS 2 message, PUBCOMP does.
+            // For a QoS 2 message, only PUBCOMP frees the place, not PUBREC.
             try await subscriber.send(.pubrec(acknowledgement(ids.1)))
             #expect(try await subscriber.next() == .pubrel(acknowledgement(ids.1)))
             #expect(try await subscriber.untilPong().isEmpty)
@@ -395,7 +395,7 @@ import Testing
                     for text in ["set", "used"] {
                         let publication = try await subscriber.taken()
                         #expect(publication.topic == "t/\(round)/\(alias)" && publication.text == text)
-                        // 5.0 [MQTT-3.1.2-27]: this client takes no aliases.
+                        // 5.0 [MQTT-3.1.2-27]: this client accepts no topic aliases.
                         #expect(publication.properties.isEmpty)
                     }
                 }
@@ -431,7 +431,7 @@ import Testing
         }
     }
 
-    /// Each alias keeps its topic for as long as the connection lasts.
+    /// Each topic alias keeps its topic in memory until the connection ends.
     @Test
     func `a long topic gets no alias`() async throws {
         try await GatewayHarness.withMQTT { harness in

@@ -10,7 +10,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// When an MQTT client is a device of its account: from the moment it opens its inbox, and not before.
+/// An MQTT client becomes a device of its account when it opens the inbox, and not earlier.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTDeviceTests {
     private func connect(
         _ harness: GatewayHarness,
@@ -34,7 +34,7 @@ import Testing
         try await harness.messenger.accounts.devices(of: login.principal.user).map(\.description.id.rawValue)
     }
 
-    /// 50 CONNECTs with empty client ids drove the phone out and revoked its token.
+    /// Without this rule, 50 CONNECTs with empty client ids would replace the phone and revoke its token.
     @Test(arguments: MQTTVersion.allCases)
     func `clients without an ID drive nobody out`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in
@@ -50,7 +50,8 @@ import Testing
         }
     }
 
-    /// Blanks, other letters than ASCII's, and more than 64 of them: none of these is a device id.
+    /// Some of these client ids are not valid device ids: they have spaces, letters outside ASCII, or more than 64
+    /// characters.
     @Test(arguments: ["sensor", "my sensor", "größe", String(repeating: "x", count: 65)])
     func `a client publishes as its account and counts for it, whatever its ID is`(_ clientID: String) async throws {
         try await GatewayHarness.with { harness in
@@ -98,7 +99,7 @@ import Testing
         }
     }
 
-    /// The name is written differently, so nobody loses it and no connection ends.
+    /// Only the case of the name changes, so the account keeps its name and no connection ends.
     @Test(arguments: [false, true])
     func `an inbox opens long after the login, whatever the account has done since`(isKnown: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
@@ -159,7 +160,7 @@ import Testing
         }
     }
 
-    /// A thief calls itself what it likes: the token that it shows is the phone's.
+    /// A thief can choose any client id, but the token that it shows belongs to the phone.
     @Test(arguments: ["phone", "other", String(repeating: "c", count: 70), "with space"], [true, false])
     func `the end of a token ends all that it opened`(_ clientID: String, isRemoved: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in
@@ -212,7 +213,7 @@ import Testing
         }
     }
 
-    /// When a node vanishes, the other nodes compare these proofs with the record.
+    /// When a node disappears, the other nodes compare these proofs with the record.
     @Test(arguments: ["sensor", "not/a/device"])
     func `the proof that a client has shown is known while it is connected`(_ clientID: String) async throws {
         try await GatewayHarness.withMQTT { harness in
@@ -228,7 +229,8 @@ import Testing
         }
     }
 
-    /// A thief with the old password called its client like the owner's device: it was taken for the owner's own.
+    /// A thief with the old password may use the id of the owner's device. The thief's login must not count as the
+    /// owner's.
     @Test(arguments: MQTTVersion.allCases)
     func `a changed password ends every other login of the same device too`(_ version: MQTTVersion) async throws {
         try await GatewayHarness.withMQTT { harness in

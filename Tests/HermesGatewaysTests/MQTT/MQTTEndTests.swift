@@ -10,9 +10,9 @@ import Testing
 
 @testable import HermesGateways
 
-/// The end of a connection: nobody else waits for it.
+/// The end of a connection does not delay other clients.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTEndTests {
-    /// A client that does not close its side, whatever the server does.
+    /// A client that never closes its side of the connection.
     private static func stubborn(
         _ harness: GatewayHarness,
         _ connect: MQTTConnect,
@@ -31,7 +31,7 @@ import Testing
         return channel
     }
 
-    /// Has an operator end the connection of a client.
+    /// Ends the connection of a client as an operator.
     private static func end(_ clientID: String, _ harness: GatewayHarness) async throws {
         let state = harness.listener.acceptor.state
         for loop in harness.environment.loops.all {
@@ -52,14 +52,14 @@ import Testing
             var connect = MQTTConnect(version: .v5, clientID: "one", cleanStart: !durable)
             if durable { connect.properties = [.sessionExpiryInterval(600)] }
             let old = try await Self.stubborn(harness, connect)
-            // Until the subscription is in force.
+            // Wait until the subscription takes effect.
             while try await publisher.publish("t", "0") == .noMatchingSubscribers { await Task.yield() }
             if isEndedBefore { try await Self.end("one", harness) }
             let (new, connack) = try await harness.client("one", .v5, durable: durable)
             #expect(harness.listener.openConnections == 3, "the old one is told, but not closed yet")
             #expect(connack.sessionPresent == durable)
             if durable {
-                // What was sent over the old connection comes again, then what follows, in order.
+                // The message that was sent over the old connection arrives again. Later messages follow in order.
                 try await publisher.publish("t", "1")
                 var texts: [String] = []
                 while texts.last != "1" { texts.append(try await new.taken().text) }
@@ -77,7 +77,7 @@ import Testing
             let publisher = try await harness.mqtt("publisher", .v5)
             let connect = MQTTConnect(version: .v5, clientID: "ended", cleanStart: true)
             let ended = try await Self.stubborn(harness, connect, filter: "$share/g/t")
-            // Until the subscription is in force.
+            // Wait until the subscription takes effect.
             while try await publisher.publish("t", "0") == .noMatchingSubscribers { await Task.yield() }
             let other = try await harness.mqtt("other", .v5, durable: isOtherKept)
             _ = try await other.subscribe("$share/g/t", qos: .atLeastOnce)
@@ -86,7 +86,7 @@ import Testing
                 #expect(try await publisher.publish("t", "\(number)", packetID: number) == .success)
             }
             #expect(harness.listener.openConnections == 3, "the ended one is told, but not closed yet")
-            // The other one also gets what the ended one had not acknowledged.
+            // The other member also gets the messages that the ended member had not acknowledged.
             var texts: Set<String> = []
             for _ in 0...10 { texts.insert(try await other.taken().text) }
             #expect(texts == Set((0...10).map { "\($0)" }))
@@ -103,7 +103,7 @@ import Testing
             let loop = harness.environment.loops.all[0]
             let leaving = try await harness.mqtt("leaving", .v5)
             let staying = try await harness.mqtt("staying", .v5)
-            // One address has 256 groups.
+            // An address may have 256 groups.
             let isShared = { $0 % 30 == 1 || $0 == 2_999 }
             let filters = (0..<3_000).map { isShared($0) ? "$share/g/shared/\($0)" : "many/\($0)" }
             let subscriptions = filters.map { MQTTSubscription(filter: $0, maximumQoS: .atLeastOnce) }
@@ -119,7 +119,7 @@ import Testing
                             shard.subscriberCounts(withPrefix: "", from: 0, limit: .max).counts.values.reduce(0, +)
                         }
                         let before = count()
-                        // The first one that connected.
+                        // This is the first client that connected.
                         loop.connections(of: state).first { $0.indexInLoop == 0 }?.closeAfterPeer()
                         let after = count()
                         for number in [1, 1_501, 2_999] {
@@ -140,7 +140,7 @@ import Testing
             #expect(left.before == filters.indices.count { !isShared($0) })
             #expect(left.after >= left.before - LoopContext.leftoversPerTurn && left.after < left.before)
             for number in [1, 1_501, 2_999] { #expect(try await staying.taken().text == "\(number)") }
-            // All end at last.
+            // Finally all subscriptions end.
             while await Self.topics(of: loop) > 3 { await Task.yield() }
             #expect(try await staying.untilPong().isEmpty)
         }

@@ -10,10 +10,11 @@ import Testing
 
 @testable import HermesGateways
 
-/// A connection that was let in by a token of another issuer lasts as long as the token.
+/// A connection that was accepted because of a token of another issuer ends with the token.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTExpiryTests {
-    /// Takes "jwt:SUBJECT:EXPIRY in ms since 1970, or -1:FILTER that may be published to", and perhaps
-    /// ":FILTERS that may be subscribed to", with blanks between them.
+    /// Accepts tokens of the form "jwt:SUBJECT:EXPIRY:FILTER", optionally followed by ":FILTERS". EXPIRY is in
+    /// milliseconds since 1970, or -1 for no expiry. FILTER allows publishing. FILTERS, separated by spaces, allow
+    /// subscribing.
     private struct Verifier: TokenVerifier {
         func isToken(_ text: String) -> Bool { text.hasPrefix("jwt:") }
 
@@ -73,13 +74,13 @@ import Testing
                 }
                 #expect(disconnect.reason == .maximumConnectTime)
             }
-            // It did not say goodbye.
+            // The client sent no DISCONNECT, so its will is published.
             #expect(try await watch.taken().text == "gone")
             #expect(try await watch.untilPong().isEmpty)
         }
     }
 
-    /// The system's clocks, the wall clock of which can be set.
+    /// The system's clocks, with a wall clock that the test can change.
     private final class SetTime: TimeSource {
         private let base = SystemTime()
         private let jumped = Mutex(Duration.zero)
@@ -97,14 +98,14 @@ import Testing
     {
         let time = SetTime()
         try await GatewayHarness.with(MQTTGateway.self, tokenVerifier: Verifier(), time: time) { harness in
-            // It looks a minute before the end, in a second.
+            // The server checks the token a minute before its end, so one second from now.
             let client = try await connect(harness, .v5, token("ann", for: .seconds(61)))
             time.jump(by: .seconds(3_600))
             guard case .disconnect(let disconnect)? = try await client.untilEnd().last else {
                 throw Unexpected("no DISCONNECT")
             }
             #expect(disconnect.reason == .maximumConnectTime)
-            // No longer than a new login would be refused.
+            // The connection does not last longer than new logins with the token are accepted.
             var login = MQTTConnect(version: .v5, clientID: "tablet")
             login.userName = "x"
             login.password = ByteBuffer(string: token("ann", for: .seconds(61)))
@@ -143,13 +144,13 @@ import Testing
             }
             let answer = try await renew(client, token("ann", for: .seconds(4), publish: "allowed"), 4)
             #expect(answer.id == 4 && !answer.result.hasError)
-            // It ends soon, too.
+            // The new token also ends soon.
             let again = try Hermes_V1_Packet(wire: try await client.publication().payload)
             #expect(again.notice.kind == .tokenExpires && again.notice.expiresAtMs > warning.notice.expiresAtMs)
-            // What the new token does not allow is not allowed any more.
+            // The client may now do only what the new token allows.
             #expect(try await client.publish("other", "x") == .notAuthorized)
             #expect(try await client.publish("allowed", "x") != .notAuthorized)
-            // It outlives the first token.
+            // The connection lasts longer than the first token.
             while SystemTime().now().rawValue <= warning.notice.expiresAtMs + 1_500 {
                 #expect(try await client.untilPong().isEmpty)
             }
@@ -221,7 +222,7 @@ import Testing
             for (allowed, denied) in [("even", "odd"), ("odd", "even")] {
                 let less = token("ann", for: .seconds(3_600)) + ":hermes/v1/down \(allowed)/#"
                 #expect(try await !renew(reader, less, 7).result.hasError)
-                // The rest of the subscriptions may still wait for their turn.
+                // Other subscriptions may still wait for their turn.
                 for number in [598, 599, 0, 1] {
                     for name in [denied, allowed] {
                         _ = try await publisher.publish("\(name)/\(number)", name, qos: .atMostOnce)
@@ -259,7 +260,7 @@ import Testing
                 #expect(!answer.result.hasError)
                 try await client.drop()
                 if allowed == "none" {
-                    // The connection has ended once its name is free.
+                    // When the client id is free, the connection has ended.
                     try await connect(harness, .v5, token("ann", for: .seconds(3_600))).disconnect()
                     try await watch.publish("t/seen", "seen", qos: .atMostOnce)
                 }

@@ -194,7 +194,7 @@ struct MQTTInboundTests {
 
     // MARK: Against a model
 
-    /// The same by lists, without a thought of speed.
+    /// A model with lists, which need not be fast.
     private struct Model {
         struct Answer: Equatable {
             let packetID: UInt16
@@ -204,7 +204,7 @@ struct MQTTInboundTests {
 
         let version: MQTTVersion
         let limit: Int
-        /// All that was ever answered later, in order; those that are gone are before `first`.
+        /// All answers that were ever delayed, in order. The answers before `first` have been sent.
         var answers: [Answer] = []
         var first = 0
         var received: [UInt16] = []

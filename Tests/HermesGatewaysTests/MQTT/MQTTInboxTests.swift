@@ -14,7 +14,7 @@ import Testing
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTInboxTests {
     private static let down = "hermes/v1/down"
 
-    /// Two accounts: whose inbox it is, and who writes to it.
+    /// Two accounts: ann owns the inbox, and bob writes to it.
     private struct Pair {
         let harness: GatewayHarness
         let ann: Login
@@ -26,7 +26,7 @@ import Testing
             bob = try await harness.register("bob")
         }
 
-        /// Ann's device "tablet", connected.
+        /// Connects ann's device "tablet".
         func client(_ properties: [MQTTProperty] = []) async throws -> MQTTTestClient {
             var connect = MQTTConnect(version: .v5, clientID: "tablet")
             connect.userName = "ann"
@@ -50,7 +50,7 @@ import Testing
             }
         }
 
-        /// Where the server says that the device stands.
+        /// The device's cursor on the server.
         func cursor() async throws -> UInt64 {
             let devices = try await harness.messenger.accounts.devices(of: ann.principal.user)
             return devices.first { $0.description.id.rawValue == "tablet" }?.cursor ?? 0
@@ -96,10 +96,10 @@ import Testing
             try await client.disconnect()
             let again = try await pair.client()
             _ = try await again.subscribe(Self.down, qos: .atLeastOnce)
-            // It comes behind all that was not taken.
+            // This message comes after all messages that were not taken.
             try await pair.write("later")
             #expect(try event(try await again.publication()).message.content.text == "later")
-            // As the hint says.
+            // The client follows the hint in the notice.
             var request = Hermes_V1_Packet()
             request.id = 9
             request.synchronize.limit = 1
@@ -114,7 +114,7 @@ import Testing
         try await with { pair in
             let client = try await pair.client([.maximumPacketSize(60)])
             _ = try await client.subscribe(Self.down, qos: qos)
-            // More than may be under way.
+            // This is more than may be unacknowledged.
             for number in 0...MQTTInbox.windowSize { try await pair.write("\(number)") }
             var cursor: UInt64 = 0
             while cursor <= MQTTInbox.windowSize {
@@ -127,7 +127,7 @@ import Testing
     @Test
     func `an answer that is too long for the client is replaced by an error`() async throws {
         try await with { pair in
-            // Each in the list of the account's devices.
+            // Each of these devices is in the account's list of devices.
             for number in 0..<10 {
                 _ = try await pair.harness.messenger.accounts.logIn(
                     .password(nickName: "ann", password: "correct horse"),
@@ -162,7 +162,7 @@ import Testing
             #expect(try Hermes_V1_Packet(wire: try await client.publication().payload).result.synchronized.count == 1)
             let asked = try await client.publication()
             #expect(try event(asked).seq == 3 && asked.packetID == nil)
-            // What comes by itself is acknowledged as before.
+            // Entries that arrive without a request are still acknowledged.
             try await acknowledge(first[0], client)
             while try await pair.cursor() < 1 { _ = try await client.untilPong() }
             try await pair.write("4")
@@ -184,7 +184,7 @@ import Testing
             let publisher = try await pair.harness.mqtt("publisher", .v5)
             for number in 1...2 { try await publisher.publish("t", "\(number)") }
             #expect(try await client.untilPong().isEmpty)
-            // Each acknowledgement makes room for one more.
+            // Each acknowledgement makes room for one more publication.
             var topics: [String] = []
             for _ in 1...5 {
                 try await acknowledge(sent.removeFirst(), client)
@@ -194,7 +194,7 @@ import Testing
                 #expect(try await client.untilPong().isEmpty)
             }
             #expect(topics.filter { $0 == "t" }.count == 2 && topics.filter { $0 == Self.down }.count == 3)
-            // A page that was asked for needs no room, and is sent although there is none.
+            // A requested page needs no room in the window, so it is sent even if there is none.
             var request = Hermes_V1_Packet()
             request.id = 9
             request.synchronize.limit = 2
@@ -249,7 +249,7 @@ import Testing
             #expect(unsuback.reasons == [.success])
             try await pair.write("two")
             #expect(try await client.untilPong().isEmpty)
-            // Nobody would hear the answers.
+            // Nobody would get the answers.
             var request = Hermes_V1_Packet()
             request.id = 1
             request.ping.clientTimeMs = 1

@@ -21,7 +21,7 @@ import Testing
         Example(version: .v5, sent: "32 8700 0001 74 0001 00 78", received: "32 07 0001 74 0001 00 78"),
         Example(version: .v5, sent: "32 08 0001 74 0001 8000 78", received: "32 07 0001 74 0001 00 78"),
         Example(version: .v311, sent: "30 8400 0001 74 78", received: "30 04 0001 74 78"),
-        // In the middle of packets that came together.
+        // The packet is in the middle of packets that arrive together.
         Example(
             version: .v311,
             sent: "30 04 0001 74 78  30 8400 0001 74 79  30 04 0001 74 7a",

@@ -8,7 +8,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// Long payloads, which subscribers share, and long topics, which publishers pay for.
+/// Long payloads are shared between subscribers. Publishers pay for long topics.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTLongTests {
     @Test(arguments: [5_000, 40_000, 300_000])
     func `a long payload arrives whole, in whatever form a subscriber gets it`(_ bytes: Int) async throws {

@@ -125,7 +125,7 @@ import Testing
                 titles.append(try Hermes_V1_Packet(wire: publish.payload).event.push.title)
             }
             #expect(titles == ["c"])
-            // A cursor that the store never reached tells that it lost something.
+            // A cursor above the store's head shows that the store has lost entries.
             let lost = authentication(token: session.token, epoch: session.epoch, acknowledged: 9)
             let (_, reset) = try await harness.apply(try connect(lost))
             #expect(try result(reset).session.inboxReset)

@@ -16,7 +16,7 @@ import Testing
         try await Nodes.run { nodes in
             let watch = try await nodes.watch(on: nodes.two)
             let client = try await nodes.client(on: nodes.one, delay: delay)
-            // Frozen.
+            // The first node is frozen.
             #expect(try await watch.untilPong().isEmpty)
             await nodes.pass(.seconds(9), only: nodes.two)
             if delay > 0 {
@@ -24,7 +24,7 @@ import Testing
                 await nodes.pass(.seconds(Int64(delay)), only: nodes.two)
             }
             #expect(try await nodes.taken(by: watch, only: nodes.two).text == "gone")
-            // It wakes up, and its client has really gone.
+            // The node runs again, and its client disconnects.
             try await client.drop()
             await nodes.pass(.seconds(1))
             try await nodes.expectOnlyMarker(watch)
@@ -75,7 +75,7 @@ import Testing
     }
 }
 
-/// Two brokers over one store and one bus, on a clock that the test moves.
+/// Two brokers with one store and one bus. The test advances their clock.
 private struct Nodes {
     let network: MemoryNetwork
     let clock: ManualClock
@@ -107,9 +107,9 @@ private struct Nodes {
         }
     }
 
-    /// Time passes, and the nodes work.
+    /// Lets time pass, and lets the nodes work.
     ///
-    /// - Parameter node: the only one that works; nil: both.
+    /// - Parameter node: the only node that works; nil if both work.
     func pass(_ duration: Duration, only node: GatewayHarness? = nil) async {
         clock.advance(by: duration)
         network.advance(by: duration)
@@ -119,7 +119,7 @@ private struct Nodes {
         }
     }
 
-    /// Work of other threads ends in a while.
+    /// Waits until a condition becomes true because of work on other threads.
     func eventually(_ isTrue: () async throws -> Bool) async throws {
         while !(try await isTrue()) {
             await pass(.zero)
@@ -127,7 +127,7 @@ private struct Nodes {
         }
     }
 
-    /// The next will that comes is one that is left now.
+    /// Expects that no will arrives before a marker, which this function publishes as a will.
     func expectOnlyMarker(_ watch: MQTTTestClient) async throws {
         await pass(.zero)
         let will = MQTTWill(topic: "will", payload: ByteBuffer(string: "marker"))
@@ -142,7 +142,7 @@ private struct Nodes {
         return client
     }
 
-    /// A client with a will, which the record has.
+    /// Connects a client whose will is in the record.
     func client(on harness: GatewayHarness, delay: UInt32 = 0) async throws -> MQTTTestClient {
         let properties: MQTTProperties = delay > 0 ? [.willDelayInterval(delay)] : []
         let will = MQTTWill(topic: "will", payload: ByteBuffer(string: "gone"), properties: properties)
@@ -151,9 +151,9 @@ private struct Nodes {
         return client
     }
 
-    /// The next PUBLISH, while the nodes work.
+    /// Returns the next PUBLISH, and lets the nodes work until it arrives.
     ///
-    /// - Parameter node: the only one that works; nil: both.
+    /// - Parameter node: the only node that works; nil if both work.
     func taken(by client: MQTTTestClient, only node: GatewayHarness? = nil) async throws -> MQTTPublish {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {

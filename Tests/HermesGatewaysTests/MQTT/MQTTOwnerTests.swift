@@ -9,9 +9,10 @@ import Testing
 
 @testable import HermesGateways
 
-/// Kept sessions belong to accounts by their numbers: a rename moves nothing, and a name gives nobody what was another's.
+/// Durable sessions belong to the numbers of accounts. A rename changes no owner, and an account that takes a name gets
+/// nothing from its previous owner.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTOwnerTests {
-    /// Takes "jwt:SUBJECT".
+    /// Accepts tokens of the form "jwt:SUBJECT".
     private struct Verifier: TokenVerifier {
         func isToken(_ text: String) -> Bool { text.hasPrefix("jwt:") }
 
@@ -20,7 +21,7 @@ import Testing
         }
     }
 
-    /// A client with a kept session.
+    /// Connects a client with a durable session.
     private func connect(
         _ harness: GatewayHarness,
         _ version: MQTTVersion = .v5,
@@ -47,7 +48,7 @@ import Testing
         }
     }
 
-    /// Leaves a kept session behind.
+    /// Disconnects the client, but keeps its session.
     private func leave(_ harness: GatewayHarness, _ client: MQTTTestClient) async throws {
         try await client.disconnect()
         try await untilNobodyIsOnline(harness)
@@ -57,7 +58,7 @@ import Testing
         _ = try await harness.messenger.accounts.changeProfile(of: user, nickName: name, avatarURL: nil)
     }
 
-    /// Publishes over a connection of its own.
+    /// Publishes over a separate connection.
     private func publish(
         _ harness: GatewayHarness,
         as name: String? = nil,
@@ -73,11 +74,11 @@ import Testing
         #expect(connack.reason == .success)
         #expect(try await pen.publish(topic, text, retain: retain).rawValue < 0x80)
         try await pen.disconnect()
-        // Who is still connected keeps the name that it came with.
+        // A client that is still connected keeps its old name, so wait until it has disconnected.
         while try await harness.openCount() > others { try Task.checkCancellation() }
     }
 
-    /// What comes to a client, by its text, up to the last of its queue.
+    /// Returns the texts that a client receives, up to the last text of its queue.
     private func received(_ client: MQTTTestClient, upTo last: String) async throws -> [String] {
         var texts: [String] = []
         while texts.last != last { texts.append(try await client.publication().text) }
@@ -113,7 +114,7 @@ import Testing
             }
             try await publish(harness, "news/b", "two")
             #expect(harness.messenger.durable.statistics.sessions == 1)
-            // Who pays is the same one as before.
+            // The same account as before pays.
             let all = try #require(TopicFilter("#"))
             let retained = harness.messenger.retained.matching(all, now: harness.messenger.time.now())
             #expect(retained.map(\.source) == [.account(ann)])
@@ -122,7 +123,7 @@ import Testing
             let (again, isPresent) = try await connect(harness, version, as: "bea")
             #expect(isPresent)
             #expect(try await received(again, upTo: "two") == ["one", "retained", "two"])
-            // Its subscriptions are in force; that to the old name's topics gives nothing.
+            // The client's subscriptions are in effect. The subscription to topics of the old name delivers nothing.
             try await publish(harness, "news/c", "three")
             #expect(try await received(again, upTo: "three") == ["three"])
             #expect(try await again.subscribe("user/bea/#").reasons.allSatisfy { !$0.isFailure })
@@ -136,12 +137,12 @@ import Testing
             let ann = try await harness.register("ann").principal.user
             let bob = try await harness.register("bob").principal.user
             let (lamp, _) = try await connect(harness, as: "ann")
-            // The rules let it read its own part of the first.
+            // Of the first filter, the rules allow the client to read the topics of its own account.
             #expect(try await lamp.subscribe("#", "user/ann/#").reasons.allSatisfy { !$0.isFailure })
             try await leave(harness, lamp)
             try await publish(harness, as: "ann", "user/ann/x", "ann's own")
 
-            // Another has the first name for a while.
+            // Another account has ann's name for some time.
             try await rename(harness, ann, to: "bea")
             let eve = try await harness.register("ann").principal.user
             try await publish(harness, as: "ann", "user/ann/x", "eve's")
@@ -152,7 +153,7 @@ import Testing
             var (again, isPresent) = try await connect(harness, as: "ann")
             #expect(isPresent)
             #expect(try await received(again, upTo: "ann's again") == ["one", "ann's again"])
-            // Not acknowledged: they come again.
+            // The messages were not acknowledged, so they arrive again.
             try await leave(harness, again)
 
             try await publish(harness, as: "bob", "user/bob/x", "bob's")
@@ -163,7 +164,7 @@ import Testing
             #expect(isPresent)
             #expect(try await received(again, upTo: "new") == ["one", "new"])
             try await leave(harness, again)
-            // Over another connection, too.
+            // The same holds over another connection.
             again = try await connect(harness, as: "bob").client
             #expect(try await received(again, upTo: "new") == ["one", "new"])
         }
@@ -181,7 +182,7 @@ import Testing
             for text in ["first", "second"] { try await publish(harness, "news", text) }
             try await publish(harness, as: "ann", "user/ann/x", "another's")
             try await publish(harness, "news", "third")
-            // One at a time: the rest waits.
+            // The messages arrive one at a time. The others wait.
             let (again, _) = try await connect(harness, as: "bea", receiveMaximum: 1)
             #expect(try await again.publication().text == "first")
             _ = try await again.unsubscribe("user/ann/#")
@@ -214,7 +215,7 @@ import Testing
             let (former, isStillPresent) = try await connect(harness, as: "bea")
             #expect(isStillPresent)
             #expect(try await received(former, upTo: "two") == ["one", "two"])
-            // They do not take each other's place.
+            // The two clients do not replace each other.
             #expect(try await heir.untilPong().isEmpty)
         }
     }
@@ -225,12 +226,12 @@ import Testing
             func connectByToken() async throws -> (client: MQTTTestClient, isPresent: Bool) {
                 try await connect(harness, as: "x", password: "jwt:ann")
             }
-            // Before there is an account.
+            // There is no account yet.
             var (client, isPresent) = try await connectByToken()
             #expect(!isPresent)
             _ = try await client.subscribe("subject", qos: .atLeastOnce)
             try await leave(harness, client)
-            // The account has the name, by password as by token.
+            // Now the account has the name, for logins by password and by token.
             let ann = try await harness.register("ann").principal.user
             (client, isPresent) = try await connect(harness, as: "ann")
             #expect(!isPresent)
@@ -241,7 +242,7 @@ import Testing
             #expect(isPresent)
             #expect(try await received(client, upTo: "for the account") == ["for the account"])
             try await leave(harness, client)
-            // After it has given up the name.
+            // Now the account has another name.
             try await rename(harness, ann, to: "bea")
             (client, isPresent) = try await connectByToken()
             #expect(isPresent)

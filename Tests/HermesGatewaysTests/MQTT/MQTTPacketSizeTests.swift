@@ -8,9 +8,10 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// Packets above a client's Maximum Packet Size (3.1.2.11.4): nothing waits behind them, whatever their form.
+/// Packets above a client's Maximum Packet Size (3.1.2.11.4). No other packet waits because of them, regardless of
+/// their form.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTPacketSizeTests {
-    /// How a subscription or a client makes a message one of its own form.
+    /// The reasons why a message has a special form for a subscription or a client.
     enum Form: CaseIterable, Sendable {
         case identifier
         case retainAsPublished
@@ -28,7 +29,7 @@ import Testing
             case .identifier: try await client.subscribe("t/+", qos: qos, identifier: 7)
             case .retainAsPublished: try await client.subscribe("t/+", qos: qos, retainAsPublished: true)
             case .alias: try await client.subscribe("t/+", qos: qos)
-            // It matches what others' rooms are, too.
+            // The filter also matches topics that the client may not read.
             case .filtered: try await client.subscribe("#", qos: qos)
             case .shared: try await client.subscribe("$share/g/t/+", qos: qos)
             case .retained: try await client.subscribe("other", qos: qos)
@@ -56,7 +57,7 @@ import Testing
             }
             try await publisher.publish("t/9", "small", qos: qos, retain: form == .retained)
             if form == .retained {
-                // QoS 0 is never acknowledged. What is acknowledged here was stored behind it.
+                // QoS 0 is never acknowledged. But this acknowledged publication was stored after the others.
                 try await publisher.publish("end", "end", qos: .atLeastOnce, retain: true)
                 _ = try await subscriber.subscribe("t/+", qos: qos)
             }
@@ -81,7 +82,8 @@ import Testing
             let subscriber = try await harness.mqtt("subscriber", .v5, properties: properties)
             _ = try await subscriber.subscribe("t", qos: qos)
             let publisher = try await harness.mqtt("publisher", .v5)
-            // Flags, remaining length, topic, properties' length; the identifier.
+            // The head has the flags, the remaining length, the topic, the length of the properties and, if there is
+            // one, the identifier.
             let head = 1 + 1 + 2 + 1 + 1 + (qos == .atMostOnce ? 0 : 2)
             let sizes = Array(limit - head - 15...limit - head + 5)
             for size in sizes { try await publisher.publish("t", String(repeating: "x", count: size), qos: qos) }
@@ -101,7 +103,7 @@ import Testing
             for _ in 0..<3 { try await publisher.publish("t", Self.big) }
             let second = try await harness.mqtt("second", .v5)
             _ = try await second.subscribe("$share/g/t", qos: .atLeastOnce)
-            // Both have nothing to do, so that both have their turn.
+            // Both members are idle, so both get their turn.
             var texts: [String] = []
             for number in 0..<2 { try await publisher.publish("t", "\(number)") }
             texts.append(try await first.taken().text)
@@ -137,7 +139,7 @@ import Testing
             #expect(try await second.taken().text == Self.big)
             #expect(try await second.untilPong().isEmpty)
             #expect(try await back.untilPong().isEmpty)
-            // Too large for both: it does not go back and forth.
+            // The message is too large for both members, and is not passed back and forth.
             try await publisher.publish("t", String(repeating: "x", count: 2_000))
             for _ in 0..<20 {
                 #expect(try await second.untilPong().isEmpty)

@@ -8,7 +8,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// What clients may leave on the disk: each has its share, and who floods is refused alone.
+/// The limits for clients' data on the disk. Each client has its share, so only a client that floods is refused.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTQuotaTests {
     private func connect(_ clientID: String, _ version: MQTTVersion) -> MQTTConnect {
         MQTTConnect(
@@ -37,7 +37,7 @@ import Testing
             #expect(try await first.subscribe("a", packetID: 4).reasons == [.grantedQoS2])
             let (_, refused) = try await harness.apply(connect("second", version))
             #expect(refused.reason == (version == .v5 ? .quotaExceeded : .serverUnavailable))
-            // One that ends with its connection is not kept.
+            // A session that ends with its connection does not count.
             _ = try await harness.mqtt("second", version)
             let statistics = harness.messenger.durable.statistics
             #expect(statistics.sessions == 1 && statistics.filters == 2)
@@ -68,7 +68,7 @@ import Testing
             #expect(publications == ["a", "b", "c", "d"])
             let statistics = harness.messenger.durable.statistics
             #expect(statistics.filters == 4 && statistics.refusedFilters == 2)
-            // What was refused has left no reservation behind.
+            // The refused filters have left no reservations.
             _ = try await client.unsubscribe("d", packetID: 4)
             #expect(try await client.subscribe("e", packetID: 5).reasons == [yes])
         }
@@ -83,7 +83,7 @@ import Testing
             let (first, _) = try await harness.apply(connect("first", version))
             #expect(try await first.subscribe(String(repeating: "f", count: 60_000) + "/+").reasons == [.grantedQoS2])
             try await first.disconnect()
-            // It is gone; what it left counts.
+            // The client has disconnected, but its stored filter still counts.
             let (second, _) = try await harness.apply(connect("second", version))
             let reason = version == .v5 ? MQTTReasonCode.quotaExceeded : .unspecifiedError
             #expect(try await second.subscribe(String(repeating: "g", count: 60_000) + "/+").reasons == [reason])
@@ -96,7 +96,7 @@ import Testing
     func `filters with wildcards at too many places are refused, in a kept session as well`(
         _ version: MQTTVersion
     ) async throws {
-        // All of them match a/a/a/a/a/a/a/a.
+        // All these filters match a/a/a/a/a/a/a/a.
         let filters = (1...100).map { bits in
             (0..<8).map { bits >> $0 & 1 == 0 ? "a" : "+" }.joined(separator: "/")
         }
@@ -105,7 +105,7 @@ import Testing
             let (first, _) = try await harness.apply(connect("first", version))
             let reasons = try await first.subscribe(filters).reasons
             #expect(reasons == (1...100).map { $0 <= 64 ? .grantedQoS2 : reason })
-            // The same ones again, and one of a shape that is there.
+            // These are a repeated filter, and a new filter with a known shape.
             #expect(
                 try await first.subscribe(filters[5], "b/" + filters[1].dropFirst(2), packetID: 3).reasons == [
                     .grantedQoS2, .grantedQoS2,
@@ -144,7 +144,7 @@ import Testing
                 }
             }
             #expect(harness.messenger.durable.retained.statistics.count == 25)
-            // What is removed makes room.
+            // A removed message makes room.
             #expect(!(try await flooder.publish("flood/0", "", retain: true).isFailure))
             #expect(!(try await flooder.publish("flood/39", "x", retain: true).isFailure))
             #expect(harness.messenger.durable.retained.statistics.count == 25)
@@ -178,11 +178,11 @@ import Testing
             let reason = version == .v5 ? MQTTReasonCode.quotaExceeded : .unspecifiedError
             let suback = try await first.subscribe("$share/a/#", "$share/b/#", "$share/c/+", "$share/d/#", "e/#")
             #expect(suback.reasons == [.grantedQoS2, .grantedQoS2, .grantedQoS2, reason, .grantedQoS2])
-            // The same again, and others that join the same group.
+            // The first subscription is repeated. Another client then joins the same group.
             #expect(try await first.subscribe("$share/a/#", packetID: 2).reasons == [.grantedQoS2])
             let second = try await harness.mqtt("second", version)
             #expect(try await second.subscribe("$share/a/#", "$share/a/x").reasons == [.grantedQoS2, reason])
-            // What all members have left makes room.
+            // A group that all members have left makes room.
             _ = try await first.unsubscribe("$share/a/#")
             #expect(try await second.subscribe("$share/d/#", packetID: 3).reasons == [reason])
             _ = try await first.unsubscribe("$share/b/#")
@@ -195,7 +195,7 @@ import Testing
             #expect(received == 2, "one of each group")
             try await first.send(.disconnect(MQTTDisconnect()))
             _ = try await first.untilEnd()
-            // $share/c/+ goes with its member.
+            // The group of $share/c/+ ends with its only member.
             var isRoom = false
             while !isRoom {
                 isRoom = try await second.subscribe("$share/f/#", packetID: 5).reasons == [.grantedQoS2]
@@ -216,7 +216,7 @@ import Testing
             while reasons != [.grantedQoS2] { reasons = try await other.subscribe("$share/c/#").reasons }
             let (again, _) = try await harness.apply(connect("kept", .v5))
             #expect(try await again.subscribe("$share/d/#").reasons == [.quotaExceeded])
-            // One of the two has a place; asking for the other is refused as long as there is none.
+            // One of the two groups has a place. The other group is refused while there is no place.
             let both = try await again.subscribe("$share/a/#", "$share/b/#", packetID: 2).reasons
             #expect(Set(both) == [.grantedQoS2, .quotaExceeded])
             _ = try await other.unsubscribe("$share/c/#")
@@ -230,7 +230,7 @@ import Testing
         settings.limits.requestsPerSecond = 1_000
         try await GatewayHarness.with(MQTTGateway.self, settings: settings) { harness in
             let subscriber = try await harness.mqtt("subscriber", .v5)
-            // As many shapes as a client may have.
+            // This is the largest number of shapes that a client may have.
             let filters = (0..<64).map { number in
                 (0..<10).map { number >> $0 & 1 == 0 ? "a" : "+" }.joined(separator: "/") + "/#"
             }
@@ -239,15 +239,15 @@ import Testing
             let flooder = try await harness.mqtt("flooder", .v5)
             let beginning = String(repeating: "a/", count: 10)
             var bytes = ByteBuffer()
-            // A search visits 383 nodes and finds 64 filters, for 13 units. All of them cost 5,200 units, of which
-            // 1,000 may be spent at once.
+            // A search visits 383 nodes and finds 64 filters, which costs 13 units. All searches together cost 5,200
+            // units, of which 1,000 may be spent at once.
             for number in 0..<400 {
                 let publish = MQTTPublish(topic: beginning + String(number), payload: ByteBuffer(), qos: .atMostOnce)
                 try MQTTPacket.publish(publish).write(into: &bytes, version: .v5)
             }
             let start = ContinuousClock.now
             try await flooder.wire.send(bytes)
-            // Another's publication need not wait behind them.
+            // A publication of another client does not wait for them.
             let good = try await harness.mqtt("good", .v5)
             _ = try await good.subscribe("mine")
             var received: [MQTTPacket] = []

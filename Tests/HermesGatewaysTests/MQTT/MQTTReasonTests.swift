@@ -59,7 +59,8 @@ import Testing
     func `who wants no problem information gets reason codes alone`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5, properties: [.requestProblemInformation(false)])
-            // Others' topics, and a filter that is well formed and deeper than the server takes.
+            // One filter is for another account's topics. The other filter is well formed, but deeper than the server
+            // accepts.
             let deep = String(repeating: "a/", count: 200) + "#"
             let suback = try await client.subscribe("user/other/t", deep)
             #expect(suback.reasons == [.notAuthorized, .topicFilterInvalid] && suback.properties.isEmpty)

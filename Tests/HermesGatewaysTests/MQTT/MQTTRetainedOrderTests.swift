@@ -9,9 +9,9 @@ import Testing
 
 @testable import HermesGateways
 
-/// Retained messages and live messages of one topic: the newest comes last, and none is missed.
+/// Retained messages and live messages of one topic. The newest message arrives last, and no message is lost.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTRetainedOrderTests {
-    /// A client that accepts ten messages without having acknowledged them, and has got ten of the retained ones.
+    /// Connects a client with a receive maximum of ten, which has received ten of the retained messages.
     private func fullReader(
         _ harness: GatewayHarness
     ) async throws -> (client: MQTTTestClient, unacknowledged: [MQTTPublish]) {
@@ -42,7 +42,7 @@ import Testing
             #expect(try await reader.untilPong().isEmpty)
             try await acknowledge(unacknowledged, by: reader)
             var texts: [String: [String]] = [:]
-            // The change comes live, and then what is retained: the new message, or none.
+            // The change arrives live. Then the retained message arrives: the new message, or none.
             for _ in 0..<(isRemoved ? 40 : 41) {
                 let publish = try await reader.taken()
                 texts[publish.topic, default: []].append(publish.text)
@@ -59,19 +59,19 @@ import Testing
         settings[MQTTGateway.self].maxQueuedMessages = 1
         try await GatewayHarness.withMQTT(settings: settings) { harness in
             let publisher = try await harness.mqtt("publisher", .v5)
-            // More than one search finds at once.
+            // These are more messages than one search finds.
             let topics = (0..<2 * MQTTRetainedQueue.pageSize).map { "r/\($0)" }
             for topic in topics { try await publisher.publish(topic, "old", retain: true) }
             let (reader, unacknowledged) = try await fullReader(harness)
             let sent = Set(unacknowledged.map(\.topic))
             let left = Set(topics).subtracting(sent)
             for topic in topics where left.contains(topic) { try await publisher.publish(topic, "new", retain: true) }
-            // The live copies have come, and found room for one.
+            // The live copies have arrived. There was room for only one of them.
             _ = try await publisher.untilPong()
             #expect(try await reader.untilPong().isEmpty)
             try await acknowledge(unacknowledged, by: reader)
             var came: Set<String> = []
-            // One of them comes live, too.
+            // One of the messages also arrives live.
             for _ in 0...left.count {
                 let publish = try await reader.taken()
                 #expect(publish.text == "new")
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    /// Notes what is retained when a publication arrives.
+    /// Records the retained message at the moment when a publication arrives.
     private final class Witness: TopicSubscriber {
         private let retained: RetainedMessages
         private let found: AsyncStream<String>.Continuation

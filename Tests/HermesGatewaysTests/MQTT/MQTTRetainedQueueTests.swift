@@ -16,8 +16,8 @@ struct MQTTRetainedQueueTests {
         #expect(queue.nextRetryPause(isStuck: true) == .seconds(2))
     }
 
-    /// Each of these fills NIO's buffer, and the system takes it at once: the channel becomes full and writable again within
-    /// one write.
+    /// Each message fills NIO's buffer, but the system accepts the bytes at once. So the channel becomes full and
+    /// writable again during one write.
     @Test(.timeLimit(.minutes(1)))
     func `a write that makes the connection writable neither repeats nor skips retained messages`() async throws {
         try await GatewayHarness.withMQTT { harness in

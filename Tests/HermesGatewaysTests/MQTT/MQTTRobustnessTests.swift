@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// Hostile or unlucky clients take no unbounded memory, read nothing forbidden, and lose nothing acknowledged.
+/// Hostile or faulty clients take only bounded memory, cannot read forbidden topics, and lose no acknowledged message.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTRobustnessTests {
     private func message(_ topic: String, _ text: String, _ qos: MQTTQoS, _ packetID: UInt16) -> MQTTPacket {
         .publish(MQTTPublish(topic: topic, payload: ByteBuffer(string: text), qos: qos, packetID: packetID))
@@ -168,7 +168,7 @@ import Testing
     func `whatever is wrong with a second CONNECT, DISCONNECT tells of a protocol error`() async throws {
         try await GatewayHarness.withMQTT { harness in
             let client = try await harness.mqtt("one", .v5)
-            // Of protocol level 16.
+            // This CONNECT has the protocol level 16.
             try await client.send(hex: "10 0d 0004 4d515454 10 02 003c 00 0000")
             guard case .disconnect(let packet)? = try await client.untilEnd().first else {
                 throw Unexpected("no DISCONNECT")
@@ -219,10 +219,10 @@ import Testing
         }
     }
 
-    /// Otherwise a publication to a topic of 20 levels could match a million filters.
+    /// Without the limit, a publication to a topic of 20 levels could match a million filters.
     @Test(arguments: [false, true])
     func `the costly patterns of all clients are limited, also those of kept sessions`(durable: Bool) async throws {
-        /// Of 32 levels, with three `+`.
+        /// A filter of 32 levels, with `+` in three of them.
         func pattern(_ number: Int) -> String {
             let places = [0, 1 + number % 8, 9 + number / 8]
             return (0..<32).map { places.contains($0) ? "+" : "a" }.joined(separator: "/")
@@ -245,7 +245,7 @@ import Testing
             #expect(shapes.levels == (durable ? 2_048 : 0))
             let reason: MQTTReasonCode = durable ? .quotaExceeded : .success
             #expect(try await two.subscribe(pattern(64), qos: .atMostOnce).reasons == [reason])
-            // The same client, clean: its kept session ends.
+            // The same client connects with a clean start, so its durable session ends.
             let again = try await harness.mqtt("one", .v5)
             #expect(try await again.subscribe(pattern(65), qos: .atMostOnce).reasons == [.success])
         }

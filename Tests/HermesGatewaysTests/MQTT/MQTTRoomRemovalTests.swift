@@ -9,8 +9,8 @@ import Testing
 
 @testable import HermesGateways
 
-/// An operator's removal of a client from a room while the client connects to a kept session, or has messages that
-/// wait.
+/// An operator removes a client from a room while the client connects to a durable session, or while messages wait for
+/// it.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTRoomRemovalTests {
     private static func connect() -> MQTTConnect {
         var connect = MQTTConnect(version: .v5, clientID: "tablet", cleanStart: false)
@@ -20,10 +20,10 @@ import Testing
         return connect
     }
 
-    /// Lets ann's client connect again to its kept session, and removes ann from the lobby while the session is being
+    /// Lets ann's client connect again to its durable session. Removes ann from the lobby while the session is being
     /// opened in the store.
     ///
-    /// - Returns: the client, which has not got CONNACK yet; the store does nothing more until it is opened.
+    /// - Returns: the client, which has no CONNACK yet. The store does nothing until the test opens it.
     private func removed(_ harness: GatewayHarness, _ store: ScriptedSessionStore) async throws -> MQTTTestClient {
         _ = try await harness.register("ann")
         let filters = (0..<200).map { "other/\($0)" } + ["room/lobby", "$share/g/room/lobby", "end"]
@@ -67,7 +67,7 @@ import Testing
             #expect(try await client.unsubscribe("room/lobby").reasons == [.noSubscriptionExisted])
             while try await !Self.hasLeft(store) { await Task.yield() }
             #expect(try await store.filters("tablet").contains("end"))
-            // The client may come back.
+            // The client may subscribe to the room again.
             #expect(try await client.subscribe("room/lobby", qos: .atLeastOnce).reasons == [.grantedQoS1])
             try await publisher.publish("room/lobby", "again")
             #expect(try await client.taken().text == "again")
@@ -128,7 +128,7 @@ import Testing
                 try await client.unsubscribe("room/lobby", "$share/g/room/lobby", "+/lobby", "room/lobby/x").reasons
                     == [.noSubscriptionExisted, .noSubscriptionExisted, .success, .success]
             )
-            // The client may come back.
+            // The client may subscribe to the room again.
             #expect(try await client.subscribe("+/lobby", qos: .atLeastOnce).reasons == [.grantedQoS1])
             try await publisher.publish("room/lobby", "again")
             #expect(try await client.taken().text == "again")
@@ -160,7 +160,7 @@ import Testing
             for room in rooms.dropLast() {
                 #expect(await harness.environment.loops.remove(RoomExpulsion(of: account, from: room)) == 1)
             }
-            // The client is told of each removal, and stays.
+            // The client gets a notice of each removal, and stays connected.
             #expect(try await client.untilPong().count == 100)
             #expect(await harness.environment.loops.remove(RoomExpulsion(of: account, from: rooms[100])) == 1)
             guard case .disconnect(let packet) = try await client.next() else { throw Unexpected("no DISCONNECT") }

@@ -8,7 +8,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// Publications that came together arrive as if they had come one by one, whoever gets them.
+/// Publications that arrive together are delivered as if they had arrived separately, to all kinds of subscribers.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTRunTests {
     private static let count = 100
 
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    /// Takes so many, each acknowledged to the end.
+    /// Receives all publications and completes each acknowledgement.
     private func take(_ client: MQTTTestClient) async throws -> [MQTTPublish] {
         var publications: [MQTTPublish] = []
         var unreleased = 0
@@ -169,7 +169,7 @@ import Testing
             let publisher = try await harness.mqtt("publisher", .v5)
             let subscriber = try await harness.mqtt("subscriber", .v5)
             _ = try await subscriber.subscribe("a/topic", qos: .atMostOnce)
-            // All once without PUBREL, then all again.
+            // All publications are sent once without PUBREL, then all are sent again.
             for _ in 0..<2 {
                 try await publisher.wire.send(bytes(.v5, .exactlyOnce))
                 for _ in 0..<Self.count {

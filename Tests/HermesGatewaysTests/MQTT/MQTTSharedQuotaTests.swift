@@ -6,7 +6,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// Groups and their members are what others pay for.
+/// The limits for groups and their members, because other clients pay for them.
 struct MQTTSharedQuotaTests {
     @Test
     func `an owner is in so many groups, which have so many members on average; who leaves makes room`() throws {

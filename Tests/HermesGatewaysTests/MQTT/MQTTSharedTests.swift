@@ -47,10 +47,10 @@ import Testing
             for number in 1...20 as ClosedRange<UInt16> {
                 #expect(try await publisher.publish("t", "\(number) \(long)", packetID: number) == .success)
             }
-            // They wait for no acknowledgement.
+            // The messages do not wait for an acknowledgement.
             for number in 1...20 { #expect(try await other.taken().text == "\(number) \(long)") }
             #expect(try await small.untilPong().isEmpty)
-            // It takes its turn where it can.
+            // The client gets its turn for messages that fit.
             for number in 1...4 as ClosedRange<UInt16> { try await publisher.publish("t", "s", packetID: number) }
             #expect(try await small.taken().text == "s")
         }
@@ -135,7 +135,7 @@ import Testing
             let second = try await harness.mqtt("second", .v5)
             _ = try await second.subscribe(Self.filter)
             try await first.drop()
-            // Once the client is accepted again, the connection before has ended.
+            // When the client is accepted again, the previous connection has ended.
             _ = try await harness.mqtt("first", .v5)
             try await publisher.publish("t", "next", qos: qos)
             var texts = [try await second.taken().text]

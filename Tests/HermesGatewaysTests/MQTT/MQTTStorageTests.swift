@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// Success is told after the commit's success, and what waits for the store is bounded.
+/// The server reports success only after the commit. The data that waits for the store is bounded.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTStorageTests {
     @Test(arguments: MQTTVersion.allCases)
     func `UNSUBACK says success once the store has forgotten the subscription`(_ version: MQTTVersion) async throws {
@@ -25,7 +25,7 @@ import Testing
             case .v5:
                 let reasons: [MQTTReasonCode] = [.unspecifiedError, .noSubscriptionExisted, .noSubscriptionExisted]
                 #expect(try await client.next() == .unsuback(MQTTUnsuback(packetID: 5, reasons: reasons)))
-                // It still gets what it is subscribed to.
+                // The client still gets publications for its subscriptions.
                 try await client.publish("a", "x", qos: .atMostOnce)
                 #expect(try await client.taken().text == "x")
                 #expect(try await client.unsubscribe("a").reasons == [.success])
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    /// A connection that takes nothing.
+    /// A connection that ignores all events.
     private final class Nobody: DurableAttachment {
         let shown = ShownProof.other
         let order = AttachmentOrder.next()
@@ -79,7 +79,7 @@ import Testing
         func advanced(to head: UInt64) {}
     }
 
-    /// Kept sessions without a connection.
+    /// Creates durable sessions without a connection.
     private func absent(_ count: Int, filter: String, in harness: GatewayHarness) async throws -> [DurableSessionID] {
         let durable = harness.messenger.durable
         var ids: [DurableSessionID] = []
@@ -96,7 +96,7 @@ import Testing
             durable.detach(opening.id, nobody, sentUpTo: 0, expiry: nil)
             ids.append(opening.id)
         }
-        // Behind all that is stored of them.
+        // This subscription is stored after all others.
         guard let last = ids.last else { return ids }
         let options = SubscriptionOptions(qos: .atLeastOnce)
         _ = await withCheckedContinuation { done in
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    /// The acknowledgements of a client; checked against the store.
+    /// The acknowledgements that a client has received. The test compares them with the store.
     private struct Told {
         var filters: Set<String> = []
         var gone: Set<String> = []
@@ -160,7 +160,7 @@ import Testing
             try await away.disconnect()
             store.fail([failing])
             var told = Told()
-            // An exchange that fails may end the connection; the next one begins anew.
+            // A failed exchange may end the connection. The next step connects again.
             func step(_ body: (MQTTTestClient) async throws -> Void) async throws {
                 let properties: [MQTTProperty] = [.sessionExpiryInterval(600)]
                 let connect = MQTTConnect(
@@ -311,7 +311,7 @@ import Testing
             #expect(try await kept.subscribe("r/#").reasons == [.grantedQoS2])
             while store.failures == 0 { await Task.yield() }
             store.recover()
-            // By then it is another one.
+            // The retained message of this topic changes before it is sent.
             try await publisher.publish("r/3", "", retain: true)
             var texts: Set<String> = []
             while !texts.contains("r/2 old true") {
@@ -341,7 +341,7 @@ import Testing
                     try await flooder.send(.publish(publish))
                 }
             }
-            // Until nothing more comes in: some round trips of somebody else without a change.
+            // Wait until no more data arrives, which is when nothing changes during some round trips of another client.
             var (last, quiet) = (0, 0)
             while last == 0 || quiet < 50 {
                 #expect(try await other.untilPong().isEmpty)

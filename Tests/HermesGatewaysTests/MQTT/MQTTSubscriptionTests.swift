@@ -127,7 +127,7 @@ import Testing
             _ = try await subscriber.subscribe("t/+", qos: .exactlyOnce)
             _ = try await subscriber.subscribe("#", qos: .atMostOnce)
             try await publisher.publish("t/1", "x", qos: .exactlyOnce)
-            // One copy, though the standards allow one for each.
+            // The client gets one copy, although the standards allow one for each subscription.
             #expect(try await subscriber.taken().qos == .exactlyOnce)
             #expect(try await subscriber.untilPong().isEmpty)
         }

@@ -67,7 +67,7 @@ struct MQTTSubscriptionsTests {
         #expect(two.reserve(other.shape, newLease: lease) == false, "the first client has it")
         one.end(wide.text)
         #expect(two.reserve(other.shape, newLease: lease) == true)
-        // A client that is gone has given back what it had.
+        // A client that has ended has released all its shapes.
         one = MQTTSubscriptions()
         two = MQTTSubscriptions()
         #expect(budget.levels == 0)
@@ -92,7 +92,7 @@ struct MQTTSubscriptionsTests {
         #expect(subscriptions.reserve(another, newLease: Self.lease) == false)
         subscriptions.giveBack(like.shape)
         #expect(subscriptions.reserve(another, newLease: Self.lease) == true)
-        // Those of a kept session are there, however many they are.
+        // The shapes of a durable session are always restored, regardless of their number.
         subscriptions.restore(try filter("a/b/#").shape, newLease: Self.lease)
         subscriptions.giveBack(another)
         #expect(subscriptions.reserve(another, newLease: Self.lease) == false)
@@ -165,7 +165,7 @@ struct MQTTSubscriptionsTests {
             try #require(subscriptions.bytes(loops: 4) == bytes + 4 * 48 * levels)
         }
         for text in model.keys { subscriptions.end(TopicText(text)) }
-        // All shapes are free again.
+        // Now all shapes are free again.
         for bits in 1...MQTTSubscriptions.maxShapes {
             let text = (0..<8).map { bits >> $0 & 1 == 0 ? "a" : "+" }.joined(separator: "/")
             try #require(subscriptions.reserve(TopicShape(of: text), newLease: Self.lease) == true)

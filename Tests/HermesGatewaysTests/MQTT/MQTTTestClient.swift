@@ -7,7 +7,7 @@ import HermesWire
 import NIOCore
 import NIOSSL
 
-/// An MQTT client that does exactly what a test tells it to, right or wrong.
+/// An MQTT client that sends exactly what a test requests, valid or invalid.
 final class MQTTTestClient: Sendable {
     let wire: WireClient<MQTTFrameDecoder>
     let version: MQTTVersion
@@ -19,17 +19,17 @@ final class MQTTTestClient: Sendable {
         self.clientID = clientID
     }
 
-    /// A connection over which nothing was sent yet.
+    /// Opens a connection without sending anything.
     static func open(_ harness: GatewayHarness, _ version: MQTTVersion = .v5) async throws -> MQTTTestClient {
         MQTTTestClient(try await .connect(port: harness.listener.port), version, "")
     }
 
-    /// A connection to any server.
+    /// Opens a connection to any server.
     static func open(port: Int, _ version: MQTTVersion = .v5) async throws -> MQTTTestClient {
         MQTTTestClient(try await .connect(port: port), version, "")
     }
 
-    /// A connection over TLS.
+    /// Opens a connection over TLS.
     static func open(
         _ harness: GatewayHarness,
         _ version: MQTTVersion,
@@ -48,12 +48,12 @@ final class MQTTTestClient: Sendable {
         try await wire.send(bytes)
     }
 
-    /// Sends bytes as they are, such as "c0 00".
+    /// Sends bytes that are written in hexadecimal digits, such as "c0 00".
     func send(hex: String) async throws {
         try await wire.send(try ByteBuffer(plainHexEncodedBytes: hex.filter { !$0.isWhitespace }))
     }
 
-    /// The next packet; nil once the server has closed the connection.
+    /// Returns the next packet; nil after the server has closed the connection.
     func nextOrEnd() async throws -> MQTTPacket? {
         guard let frame = try await wire.next() else { return nil }
         return try MQTTPacket(frame, version: version)
@@ -64,14 +64,14 @@ final class MQTTTestClient: Sendable {
         return packet
     }
 
-    /// Everything that comes until the server closes.
+    /// Returns all packets until the server closes the connection.
     func untilEnd() async throws -> [MQTTPacket] {
         var packets: [MQTTPacket] = []
         while let packet = try await nextOrEnd() { packets.append(packet) }
         return packets
     }
 
-    /// Everything that comes before the answer to a PINGREQ that is sent now.
+    /// Sends a PINGREQ, and returns all packets before its answer.
     func untilPong() async throws -> [MQTTPacket] {
         try await send(.pingreq)
         var packets: [MQTTPacket] = []
@@ -139,7 +139,7 @@ final class MQTTTestClient: Sendable {
         return unsuback
     }
 
-    /// Publishes and takes the exchange to its end.
+    /// Publishes, and completes the exchange of acknowledgements.
     ///
     /// - Returns: the reason code of PUBACK or PUBREC.
     @discardableResult
@@ -185,14 +185,14 @@ final class MQTTTestClient: Sendable {
         }
     }
 
-    /// The next packet, which is a PUBLISH; not acknowledged.
+    /// Returns the next packet, which must be a PUBLISH. Does not acknowledge it.
     func publication() async throws -> MQTTPublish {
         let packet = try await next()
         guard case .publish(let publish) = packet else { throw Unexpected("\(packet) in place of PUBLISH") }
         return publish
     }
 
-    /// The next PUBLISH, acknowledged to the end.
+    /// Returns the next PUBLISH, and completes its acknowledgement.
     func taken() async throws -> MQTTPublish {
         let publish = try await publication()
         guard let packetID = publish.packetID else { return publish }
@@ -216,7 +216,7 @@ final class MQTTTestClient: Sendable {
 }
 
 extension GatewayHarness {
-    /// One broker over a store in memory.
+    /// Runs a body with one broker that has a store in memory.
     static func withMQTT(
         on listening: ListenerSettings = ListenerSettings(port: 0),
         settings: GatewaySettings = GatewaySettings(),
@@ -237,7 +237,7 @@ extension GatewayHarness {
         )
     }
 
-    /// A client that has sent CONNECT, and what the server answered.
+    /// Connects a client, and returns it with the server's answer.
     func apply(_ connect: MQTTConnect) async throws -> (MQTTTestClient, MQTTConnack) {
         let client = try await MQTTTestClient.open(self, connect.version)
         try await client.send(.connect(connect))
@@ -245,9 +245,9 @@ extension GatewayHarness {
         return (client, connack)
     }
 
-    /// A client that is connected.
+    /// Connects a client.
     ///
-    /// - Parameter durable: whether the session outlives the connection.
+    /// - Parameter durable: whether the session is kept after the connection has ended.
     func client(
         _ name: String,
         _ version: MQTTVersion,
@@ -267,7 +267,7 @@ extension GatewayHarness {
         return (client, connack)
     }
 
-    /// As `client`, for a test that does not look at CONNACK.
+    /// The same as `client`, for a test that does not need the CONNACK.
     func mqtt(
         _ name: String,
         _ version: MQTTVersion,

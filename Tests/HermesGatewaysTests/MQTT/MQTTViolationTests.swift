@@ -7,9 +7,10 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// Packets that break the rules, each over a connection of its own, which has to end without harm to another one.
+/// Packets that break the rules. Each is sent over a separate connection, which has to end without harm to another
+/// connection.
 @Suite(.inTurns, .timeLimit(.minutes(2))) struct MQTTViolationTests {
-    /// Bytes, and what of the standards they break.
+    /// Bytes, and the statements of the standards that they violate.
     struct Violation: Sendable, CustomTestStringConvertible {
         let statements: String
         let version: MQTTVersion
@@ -29,14 +30,14 @@ import Testing
         }
     }
 
-    /// A packet from its header and its body.
+    /// Makes a packet from its header and its body.
     private static func packet(_ header: String, _ body: String) -> String {
         let body = body.filter { !$0.isWhitespace }
         let length = String(body.count / 2, radix: 16)
         return header + (length.count == 1 ? "0" : "") + length + body
     }
 
-    /// CONNECT with such flags and such a payload, which begins with the client identifier.
+    /// Makes a CONNECT with these flags and this payload. The payload begins with the client identifier.
     private static func connect(_ version: MQTTVersion, _ flags: String, _ payload: String) -> String {
         let level = version == .v5 ? "05" : "04"
         return packet("10", "0004 4d515454" + level + flags + "003c" + (version == .v5 ? "00" : "") + payload)
@@ -143,8 +144,8 @@ import Testing
         try await GatewayHarness.withMQTT { harness in
             let client = try await MQTTTestClient.open(harness, violation.version)
             try await client.send(hex: violation.hex)
-            // 3.1.1 says nothing to a CONNECT that does not conform; 5.0 [MQTT-3.2.2-7] [MQTT-3.14.0-1] lets the server be
-            // silent, too, and no DISCONNECT comes before a CONNACK.
+            // In 3.1.1, the server does not answer a CONNECT that does not conform. 5.0 [MQTT-3.2.2-7] [MQTT-3.14.0-1]
+            // also allows the server to send no answer, and forbids a DISCONNECT before a CONNACK.
             #expect(try await client.untilEnd().isEmpty)
             #expect(try await harness.mqtt("after", violation.version).untilPong().isEmpty)
         }
@@ -254,9 +255,9 @@ import Testing
 
     // MARK: Filters
 
-    /// SUBSCRIBE and UNSUBSCRIBE with such a filter, each over a connection of its own, which has to end.
+    /// Sends SUBSCRIBE and UNSUBSCRIBE with this filter, each over a separate connection, which has to end.
     ///
-    /// - Parameter count: the number of good filters before it.
+    /// - Parameter count: the number of valid filters before it.
     private func expectEnd(_ version: MQTTVersion, _ filter: String, behind count: Int = 1) async throws {
         try await GatewayHarness.withMQTT { harness in
             let filters = (0..<count).map { "good/\($0)" } + [filter]
@@ -276,7 +277,7 @@ import Testing
                 guard case .disconnect(let disconnect)? = answers.first, answers.count == 1 else {
                     throw Unexpected("\(answers)")
                 }
-                // 0x8F is for what is correctly formed (3.14.2.1).
+                // 0x8F is only for correctly formed filters (3.14.2.1).
                 #expect(disconnect.reason == .malformedPacket)
             }
         }
@@ -309,7 +310,7 @@ import Testing
         _ version: MQTTVersion,
         _ filter: String
     ) async throws {
-        // In 3.1.1 shared subscriptions are an addition, with the rules of 5.0.
+        // In 3.1.1, shared subscriptions are an extension with the rules of 5.0.
         try await expectEnd(version, filter)
     }
 }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// Messages that wait for the client, and what happens meanwhile.
+/// Messages that wait for the client, and events during the wait.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTWaitingTests {
     private static let jobs = "$share/group/jobs/#"
 
@@ -28,7 +28,7 @@ import Testing
             var came: Set<String> = []
             for _ in 1...20 { came.insert(try await other.taken().text) }
             #expect(came == Set((1...20).map { "\($0)" }))
-            // When it has room again, it takes its turn.
+            // When the client has room again, it gets its turn.
             for _ in 1...5 { #expect(try await stuck.taken().topic == "flood/x") }
             _ = try await stuck.untilPong()
             for number in 1...4 { try await publisher.publish("jobs/b", "\(number)") }
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// The message is stored for a kept session, and its group chooses a connected member before that.
+    /// The message is stored for a durable session. Before that, its group chooses a connected member.
     @Test func `a message for a member that may not read it any more goes to another one`() async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
@@ -108,7 +108,7 @@ import Testing
             guard case .puback(let answer) = try await publisher.next() else { throw Unexpected("no PUBACK") }
             #expect(answer.packetID == 7 && !answer.reason.isFailure)
             #expect(try await one.untilPong().isEmpty)
-            // The kept member may be chosen, too.
+            // The member with the durable session may also be chosen.
             let back = try await harness.mqtt("kept", .v5, durable: true)
             var texts: [String] = []
             while texts.isEmpty {
@@ -134,7 +134,7 @@ import Testing
             _ = try await second.subscribe(Self.jobs, qos: .atLeastOnce)
             try await Task.sleep(for: .milliseconds(1_200))
             try await first.disconnect()
-            // The first one was sent, so it is not dropped.
+            // The first message was already sent, so it is not dropped.
             #expect(try await second.taken().text == "1")
             #expect(try await second.untilPong().isEmpty)
         }

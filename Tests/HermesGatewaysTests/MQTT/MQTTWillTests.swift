@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// A will is held to what holds for a PUBLISH.
+/// The rules for a PUBLISH also apply to a will.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct MQTTWillTests {
     private func refusal(_ will: MQTTWill) async throws -> MQTTReasonCode {
         let box = Mailbox()
@@ -23,7 +23,7 @@ import Testing
         return try #require(await box.reason)
     }
 
-    /// Connects eight clients of the account ann, each with a kept session and a will.
+    /// Connects eight clients of the account ann, each with a durable session and a will.
     private func annsClients(_ harness: GatewayHarness, will: (Int) -> MQTTWill) async throws -> [MQTTTestClient] {
         var clients: [MQTTTestClient] = []
         for number in 0..<8 {
@@ -118,7 +118,7 @@ import Testing
             _ = try await watch.subscribe("t")
             let will = MQTTWill(topic: "t", payload: ByteBuffer(string: "gone"), qos: .atLeastOnce)
             let gone = try await harness.mqtt("one", .v5, will: will)
-            // Until the store is open again, the will waits for its commit.
+            // The will waits for its commit until the store is open again.
             store.close()
             try await gone.drop()
             let back = try await harness.mqtt("one", .v5)
@@ -138,7 +138,7 @@ import Testing
             let client = try await harness.mqtt("one", .v5, will: will)
             harness.environment.access.replace(with: try TopicRules(parsing: "deny client one write t"))
             try await client.drop()
-            // Once the client is accepted again, the connection before has ended.
+            // When the client is accepted again, the previous connection has ended.
             let again = try await harness.mqtt("one", .v5)
             try await again.publish("other", "x", qos: .atLeastOnce)
             #expect(try await watch.untilPong().isEmpty)
@@ -156,7 +156,7 @@ import Testing
             try await harness.mqtt("one", .v5, durable: true, will: will("denied")).drop()
             while harness.environment.waitingWills.entries < 1 { await Task.yield() }
             harness.environment.access.replace(with: try TopicRules(parsing: "deny client one write t"))
-            // Due after the first.
+            // This will is due after the first will.
             try await harness.mqtt("two", .v5, durable: true, will: will("allowed")).drop()
             #expect(try await watch.taken().text == "allowed")
             #expect(harness.environment.waitingWills.entries == 0)
@@ -181,7 +181,7 @@ import Testing
             try await client.drop()
             while harness.environment.waitingWills.entries < 1 { await Task.yield() }
             try await harness.messenger.accounts.setDisabled(ann, true)
-            // Due after the first.
+            // This will is due after the first will.
             try await harness.mqtt("two", .v5, durable: true, will: will("other")).drop()
             #expect(try await watch.taken().text == "other")
             #expect(harness.environment.waitingWills.entries == 0)
@@ -211,7 +211,7 @@ import Testing
                     #expect(connack.reason == .packetTooLarge)
                     #expect(try await client.untilEnd().isEmpty)
                 case .v311:
-                    // It has no code for this.
+                    // MQTT 3.1.1 has no code for this case.
                     let client = try await MQTTTestClient.open(harness, version)
                     try await client.send(.connect(connect))
                     #expect(try await client.untilEnd().isEmpty)
@@ -232,7 +232,7 @@ import Testing
                 do {
                     clients.append(try await harness.mqtt("c\(number)", version, will: will))
                 } catch {
-                    // Its CONNECT may be the largest.
+                    // The CONNECT of this client may be the largest, so the client may be closed itself.
                     break
                 }
             }
@@ -244,7 +244,7 @@ import Testing
     @Test
     func `delayed wills that wait count for their owner, and leave room for others`() async throws {
         var settings = GatewaySettings()
-        // 64 KiB for one owner.
+        // This gives 64 KiB to one owner.
         settings.limits.memoryBytes = 1 << 20
         try await GatewayHarness.withMQTT(settings: settings) { harness in
             _ = try await harness.register("ann")
@@ -274,12 +274,12 @@ import Testing
             #expect(try await watch.untilPong().isEmpty)
             let waiting = harness.environment.waitingWills
             #expect(waiting.entries == 1 && (40_000...50_000).contains(waiting.bytes))
-            // No room for another of this address: at once rather than never.
+            // There is no room for another will of this address. It is published at once, so that it is not lost.
             try await leave("second")
             #expect(try await watch.taken().topic == "second")
             try await leave("third", account: "ann")
             #expect(try await watch.untilPong().isEmpty)
-            // One that is taken back makes room.
+            // A will that is deleted makes room.
             _ = try await harness.client("first", .v5, clean: false, properties: [.sessionExpiryInterval(0)])
             let again = try await harness.client("first", .v5, clean: false, properties: [.sessionExpiryInterval(0)])
             try await again.client.disconnect()
@@ -296,7 +296,7 @@ import Testing
             let ann = try await harness.register("ann")
             let watch = try await harness.mqtt("watch", .v5)
             _ = try await watch.subscribe("t/#")
-            // A mark that combines with the slash is one character with it.
+            // A combining mark after the slash forms one character with the slash.
             for topic in ["user/ann", "user/ann/will", "user/ann/\u{301}will", "t/will"] {
                 var connect = MQTTConnect(
                     version: .v5,
@@ -323,11 +323,11 @@ import Testing
             _ = try await harness.messenger.accounts.changeProfile(of: user, nickName: "bob", avatarURL: nil)
             #expect(try await watch.taken().topic == "t/will")
             while harness.environment.waitingWills != Holding() { try await Task.sleep(for: .milliseconds(5)) }
-            // The other one is published by now, or by another loop at this moment.
+            // Any other will would be published by now, or by another loop at this moment.
             try await Task.sleep(for: .milliseconds(200))
             let retained = harness.messenger.durable.retained
             let everything = try #require(TopicFilter("#"))
-            // A retained publication reaches the connected after its commit.
+            // A retained publication reaches connected clients after its commit.
             let found = retained.matching(everything, now: harness.messenger.time.now()).map(\.topic.rawValue)
             #expect(found == ["t/will"])
         }
@@ -348,7 +348,7 @@ import Testing
             }
             store.close()
             for client in clients { try await client.drop() }
-            // All wills were published, and most found no room.
+            // All wills were published, but there was no room for most of them.
             while harness.messenger.durable.statistics.online > 0 { await Task.yield() }
             store.open()
             while try await store.texts("kept").count < 8 { await Task.yield() }
@@ -371,12 +371,12 @@ import Testing
             store.close()
             for client in clients { try await client.drop() }
             while harness.messenger.durable.statistics.online > 0 { await Task.yield() }
-            // Some found no room, and wait.
+            // There was no room for some wills, so they wait.
             while harness.environment.waitingWills.entries == 0 { await Task.yield() }
             try await harness.messenger.accounts.setDisabled(ann, true)
             store.open()
             while harness.environment.waitingWills.entries > 0 { await Task.yield() }
-            // What was on its way is stored before this.
+            // Wills that were already being stored are stored before this message.
             let last = try await harness.mqtt("last", .v5)
             try await last.publish("t", "last")
             let texts = try await store.texts("kept")
@@ -401,12 +401,12 @@ import Testing
             _ = try await harness.messenger.accounts.changeProfile(of: ann, nickName: "bob", avatarURL: nil)
             store.open()
             while harness.environment.waitingWills.entries > 0 { await Task.yield() }
-            // Those that were on their way are stored before this.
+            // Wills that were already being stored are stored before this message.
             let last = try await harness.mqtt("last", .v5)
             try await last.publish("t/last", "last", qos: .atLeastOnce, retain: true)
             let retained = harness.messenger.durable.retained
             let below = try #require(TopicFilter("user/ann/#"))
-            // Those that found room were stored while the name was the account's.
+            // The wills for which there was room were stored while the account had the name.
             let left = retained.matching(below, now: harness.messenger.time.now()).count
             #expect(left <= 8 - waited)
         }

@@ -89,7 +89,7 @@ struct PushTranslationTests {
         let properties = try #require(QSIOPTranslation.push(for: entry(push), reader: reader())).frame.properties()
         #expect(properties["message-type"] == "shop.Order")
         #expect(properties["message"] == "AP8H")
-        // What does not fit beside it is data's.
+        // Data that does not fit together with the message is left out.
         #expect(properties["url"] == "https://x")
     }
 

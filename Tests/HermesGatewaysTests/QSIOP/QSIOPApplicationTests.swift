@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// The application's own operations, as publications.
+/// The application's operations, which become publications.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct QSIOPApplicationTests {
     typealias Device = WireClient<QSIOPFrameDecoder>
 
@@ -30,12 +30,12 @@ import Testing
     @Test func `properties become a JSON object of texts`() throws {
         #expect(try payload("") == "{}")
         #expect(try payload("t:21.5\nunit:C\n") == #"{"t":"21.5","unit":"C"}"#)
-        // The last value of a key counts, in the place of its first; what has no colon is empty.
+        // The last value of a key counts, at the position of the first. A line without a colon has an empty value.
         #expect(try payload("a:1\nb:x:y\na:2\nflag") == #"{"a":"2","b":"x:y","flag":""}"#)
         #expect(
             try payload("k\"\\:\u{1}\t\u{e9}") == #"{"k\"\\":"\u0001\t\u00e9"}"#.replacing(#"\u00e9"#, with: "\u{e9}")
         )
-        // Keys are bytes: a letter and its accent are not the same as one letter with an accent.
+        // Keys are compared as bytes. A letter followed by a combining accent differs from one accented letter.
         #expect(try payload("\u{e9}:1\ne\u{301}:2\n").utf8.count == #"{"é":"1","é":"2"}"#.utf8.count + 1)
     }
 

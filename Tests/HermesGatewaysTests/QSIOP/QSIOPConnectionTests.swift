@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesGateways
 
-/// Every state × every event of a device's session.
+/// Tests every event in every state of a device's session.
 @Suite struct QSIOPSessionTests {
     let principal: Principal
     let report: QSIOPReport
@@ -117,7 +117,7 @@ import Testing
         let phone = try #require(DeviceID("pager"))
         let action = session.frameReceived(QSIOPFrame(.report, ["userid": "7", "device": "pager"]))
         #expect(action == .check(QSIOPReport(user: principal.user, token: nil, device: phone)))
-        // A token that is shown is checked all the same.
+        // A token is checked even if none is required.
         var other = anonymous(requiresToken: false)
         #expect(other.frameReceived(Self.reportFrame) == .check(report))
     }

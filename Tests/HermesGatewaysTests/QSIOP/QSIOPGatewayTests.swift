@@ -63,7 +63,7 @@ import Testing
                 #expect(try code(await device.next()) == 0)
                 try await device.close()
             }
-            // The address pays in any case.
+            // The address always pays.
             let end = ContinuousClock.now + .seconds(isProven ? 10 : 1)
             while rates.count < before + 2, ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(5)) }
             #expect(rates.count - before == (isProven ? 2 : 1))
@@ -82,13 +82,13 @@ import Testing
             try await peer.writeAndFlush(bytes)
             let (devices, user) = (harness.messenger.devices, login.principal.user)
             while !devices.isOnline(user) { await Task.yield() }
-            // Called on the connection's loop.
+            // This is called on the connection's event loop.
             let loop = try #require(harness.environment.loops.all.first)
             let left = Mutex<Int?>(nil)
             devices.presenceChanged.observe { _, isOnline in
                 if !isOnline { left.withLock { $0 = loop.connections.count } }
             }
-            // Not a frame.
+            // These bytes are not a frame.
             try await peer.writeAndFlush(ByteBuffer(repeating: 0xFF, count: 64))
             while devices.isOnline(user) { await Task.yield() }
             while left.withLock({ $0 }) == nil { await Task.yield() }
@@ -109,7 +109,7 @@ import Testing
                 try await device.send(QSIOPFrame(QSIOPOperation(rawValue: 16), body: ByteBuffer(string: lines)))
             }
             for _ in 0..<30 {
-                // Nobody subscribes to it.
+                // The topic has no subscribers.
                 #expect(try code(await device.next()) == QSIOPAnswer.nobody.code)
             }
             #expect(ContinuousClock.now - start > .milliseconds(900))
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    /// A claim without a token took over a device that had shown one.
+    /// Otherwise a claim without a token could take over a device that has shown a token.
     @Test func `a claim takes over no device that showed a token`() async throws {
         try await withGateway(requiresToken: false) { harness in
             let ann = try await harness.register("ann")
@@ -226,7 +226,7 @@ import Testing
                 #expect(properties["seq"] == "\(number)")
                 ids.append(try #require(properties["id"]))
             }
-            // The second and the first: the third stays.
+            // The second and the first push are acknowledged. The third stays.
             for id in [ids[1], ids[0]] {
                 try await device.send(QSIOPFrame(.pushAcknowledge, ["id": id]))
                 #expect(try code(await device.next()) == 0)
@@ -235,7 +235,7 @@ import Testing
 
             let again = try await harness.connect(QSIOPFrameDecoder.self)
             var seen: [String] = []
-            // The cursor moves lazily; until then all that may come is a repetition.
+            // The cursor is stored later. Until then, only repeated pushes may arrive.
             try await again.send(report(bob, device: "pager"))
             #expect(try code(await again.next()) == 0)
             while let push = try await again.next() {
@@ -280,7 +280,7 @@ import Testing
             }
             try await device.send(QSIOPFrame(.ping))
             #expect(try await device.next()?.operation == .pong)
-            // Each acknowledgement makes room for one more.
+            // Each acknowledgement makes room for one more push.
             try await device.send(QSIOPFrame(.pushAcknowledge, ["id": ids[0]]))
             #expect(try code(await device.next()) == 0)
             let next = try #require(try await device.next())
@@ -325,7 +325,7 @@ import Testing
                 if last != 0 { break }
             }
             #expect(last == HermesError.Code.deviceLimitReached.rawValue)
-            // The owner has room for another one.
+            // The owner still has room for another device.
             let phone = try #require(DeviceID("new-phone"))
             let login = try await harness.messenger.accounts.logIn(
                 .password(nickName: "ann", password: "correct horse"),

@@ -107,7 +107,7 @@ import Testing
         #expect(properties["body"] == "[drawing]")
         #expect(properties["truncated"] == "1")
         #expect(properties["stand_in"] == "custom")
-        // Its size is the content's.
+        // The size is the size of the content.
         let whole: [UInt8] = try content.wireBytes()
         #expect(properties["stand_in_bytes"] == String(whole.count))
     }
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    /// A push of a back end, as a device gets it.
+    /// Returns a back end's push in the form in which a device gets it.
     private func properties(of content: PushContent) throws -> (frame: QSIOPFrame, properties: QSIOPProperties) {
         let push = Push(id: MessageID(high: 1, low: 2), content: content, expiresAt: Timestamp(rawValue: .max))
         let entry = InboxEntry(seq: 1, committedAt: Timestamp(rawValue: 0), event: .push(push))
@@ -144,7 +144,7 @@ import Testing
     func `the body of a push fills a frame to the last byte, and is cut beyond`(character: String) throws {
         let empty = try properties(of: PushContent(title: "t"))
         let room = QSIOPFrame.maxBodyBytes - empty.frame.body.readableBytes
-        // A sent body is shorter; a stored one is what it is.
+        // A new push has a shorter body, but a stored push may have a body of this length.
         let fill = String(repeating: "y", count: room % character.utf8.count)
         let body = fill + String(repeating: character, count: room / character.utf8.count)
         let whole = try properties(of: PushContent(title: "t", body: body))
@@ -179,7 +179,7 @@ import Testing
         #expect(found["message"] == Data(bytes).base64EncodedString())
         #expect(found["a"] == data)
         #expect(found["truncated"] == nil)
-        // Beyond what is accepted, the message makes room for the body.
+        // If the content is longer than a new push may be, the message is left out to make room for the body.
         var larger = content
         larger.message = TypedMessage(type: type, bytes: [UInt8](repeating: 7, count: 65_536))
         let without = try properties(of: larger).properties

@@ -35,7 +35,7 @@ struct STUNListenerTests {
         var request = ByteBuffer()
         request.writeMultipleIntegers(UInt16(1), UInt16(0), STUNMessage.magicCookie, UInt32(1), UInt64(2))
         let server = try SocketAddress(ipAddress: "127.0.0.1", port: listener.port)
-        // What is no request is not answered.
+        // A datagram that is not a request is not answered.
         for bytes in [ByteBuffer(string: "hello"), request] {
             try await client.writeAndFlush(AddressedEnvelope(remoteAddress: server, data: bytes))
         }

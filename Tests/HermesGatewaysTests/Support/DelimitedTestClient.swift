@@ -4,7 +4,7 @@
 import HermesWire
 import NIOCore
 
-/// A client of the native protocol, by hand.
+/// A test client of the native protocol, without the SDK.
 final class DelimitedTestClient: Sendable {
     let wire: WireClient<DelimitedFrameDecoder>
 
@@ -26,7 +26,7 @@ final class DelimitedTestClient: Sendable {
         return try frame.packet()
     }
 
-    /// Skips what comes before the result with this id.
+    /// Returns the result with this id. Skips all packets before it.
     func result(_ id: UInt64) async throws -> Hermes_V1_Result {
         while true {
             let packet = try await next()
@@ -34,7 +34,7 @@ final class DelimitedTestClient: Sendable {
         }
     }
 
-    /// Skips what comes before the next inbox entry.
+    /// Returns the next inbox entry. Skips all packets before it.
     func event() async throws -> Hermes_V1_Event {
         while true {
             if case .event(let event) = try await next().body { return event }

@@ -9,22 +9,22 @@ import NIOPosix
 
 @testable import HermesGateways
 
-/// Gateways over a core in memory, each listening on a free port of this machine.
+/// Gateways with a core in memory. Each gateway listens on a free port of this machine.
 struct GatewayHarness {
     let group: MultiThreadedEventLoopGroup
     let messenger: Messenger
     let environment: GatewayEnvironment
-    /// The listener of the gateway, the first where there are several.
+    /// The listener of the gateway, or of the first gateway if there are several.
     let listener: Listener
-    /// By their names.
+    /// The listeners by their names.
     let listeners: [String: Listener]
 
     /// Starts one gateway, runs `body` and stops it.
     ///
     /// - Parameters:
-    ///   - sessionStore: nil: that of everything else.
+    ///   - sessionStore: the store of durable sessions; nil for the same store as all other data.
     ///   - bus: the way to other nodes over the same store.
-    ///   - logger: nil: one that writes nothing.
+    ///   - logger: the logger; nil for a logger that writes nothing.
     static func with(
         _ gateway: any Gateway.Type,
         on listening: ListenerSettings = ListenerSettings(port: 0),
@@ -139,7 +139,7 @@ struct GatewayHarness {
 
     // MARK: People
 
-    /// A new account, logged in on the device "phone".
+    /// Registers a new account, and logs it in on the device "phone".
     func register(_ name: String) async throws -> Login {
         guard let phone = DeviceID("phone") else { throw HermesError(.internalError, "no device id") }
         return try await messenger.accounts.register(
@@ -150,7 +150,7 @@ struct GatewayHarness {
         )
     }
 
-    /// Somebody as the core sees it, without a connection.
+    /// Returns the principal of an account, without a connection.
     func principal(_ uid: UInt32, device: String = "core") async throws -> Principal {
         guard let user = UserID(uid), let device = DeviceID(device),
             let account = try await messenger.accounts.account(.id(user))
@@ -158,7 +158,7 @@ struct GatewayHarness {
         return Principal(user: user, nickName: account.nickName, device: device)
     }
 
-    /// Has one account do something about another.
+    /// Carries out a contact command of one account for another account.
     func contact(_ command: ContactCommand, by uid: UInt32, _ other: UInt32) async throws {
         let peer = try await principal(other).user
         try await messenger.contacts.apply(command, to: peer, by: principal(uid))
@@ -170,14 +170,15 @@ struct GatewayHarness {
         try await contact(.accept, by: other, one)
     }
 
-    /// Returns once every loop has taken a turn behind what it was told before. Connections hear of new rules in turn.
+    /// Returns after every event loop has handled all its earlier work. Connections apply new rules one after the
+    /// other.
     func turnsAreTaken() async {
         for loop in environment.loops.all {
             await withCheckedContinuation { heard in loop.post(.run { loop.inTurn { heard.resume() } }) }
         }
     }
 
-    /// Renames an account. When this returns, the account's connections have been told.
+    /// Renames an account. When the call returns, the account's connections know the new name.
     func rename(_ uid: UInt32, to name: String) async throws {
         let user = try await principal(uid).user
         _ = try await messenger.accounts.changeProfile(of: user, nickName: name, avatarURL: nil)
@@ -186,10 +187,10 @@ struct GatewayHarness {
 
     // MARK: Connections
 
-    /// The number of connections that the server has not forgotten.
+    /// The number of connections that the server still has.
     func openCount() async throws -> Int { try await connectionCount { _ in true } }
 
-    /// The number of open connections that must wait because of what they caused.
+    /// The number of open connections that are throttled.
     func throttledCount() async throws -> Int {
         try await connectionCount { $0.isOpen && $0.pauses.contains(.throttled) }
     }
@@ -207,17 +208,17 @@ struct GatewayHarness {
 
     func port(_ name: String) -> Int { listeners[name]?.port ?? 0 }
 
-    /// A connection to the gateway, the first where there are several.
+    /// Opens a connection to the gateway, or to the first gateway if there are several.
     func connect<Decoder: FrameDecoder>(_ decoder: Decoder.Type) async throws -> WireClient<Decoder> {
         try await .connect(port: listener.port)
     }
 
-    /// A connection of the native protocol.
+    /// Opens a connection of the native protocol.
     func delimited() async throws -> DelimitedTestClient {
         try await DelimitedTestClient.connect(port: port("delimited"))
     }
 
-    /// A connection of IMPB.
+    /// Opens a connection of IMPB.
     func impb() async throws -> IMPBTestClient {
         try await IMPBTestClient.connect(port: port("impb"))
     }

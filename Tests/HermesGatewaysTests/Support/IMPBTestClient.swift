@@ -5,7 +5,7 @@ import HermesWire
 import NIOCore
 import SwiftProtobuf
 
-/// A client of IMPB, by hand.
+/// A test client of IMPB, without the SDK.
 final class IMPBTestClient: Sendable {
     let wire: WireClient<IMPBFrameDecoder>
 
@@ -24,7 +24,7 @@ final class IMPBTestClient: Sendable {
         return frame
     }
 
-    /// Skips what comes before the reply with this seq.
+    /// Returns the reply with this seq. Skips all frames before it.
     func reply(_ seq: UInt32) async throws -> IMPB_CommonRespon {
         while true {
             let frame = try await next()
@@ -32,7 +32,7 @@ final class IMPBTestClient: Sendable {
         }
     }
 
-    /// Skips what comes before the next chat message.
+    /// Returns the next chat message. Skips all frames before it.
     func message() async throws -> IMPB_C2C_msg {
         while true {
             let frame = try await next()
@@ -48,7 +48,7 @@ final class IMPBTestClient: Sendable {
         }
     }
 
-    /// Skips what comes before the next notification of this kind.
+    /// Returns the next notification of this kind. Skips all frames before it.
     func notification(_ type: IMPB_Notification_msg.TypeEnum) async throws -> IMPB_Notification_msg {
         while true {
             let notification = try await notification()
@@ -56,7 +56,7 @@ final class IMPBTestClient: Sendable {
         }
     }
 
-    /// A ping and its echo: everything before it was handled.
+    /// Sends a ping and waits for its echo. Then the server has handled everything before the ping.
     func ping(_ seq: UInt32 = 7) async throws {
         try await wire.send(IMPBFrame(seq: seq, type: .ping))
         while true {

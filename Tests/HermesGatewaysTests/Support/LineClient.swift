@@ -7,7 +7,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// The other end of a ``LineGateway``. For one task at a time.
+/// The client of a ``LineGateway``. Only one task at a time may use it.
 final class LineClient {
     let channel: any Channel
     private var arrivals: AsyncStream<ByteBuffer>.AsyncIterator
@@ -19,8 +19,8 @@ final class LineClient {
     }
 
     /// - Parameters:
-    ///   - first: written before anything else, TLS included.
-    ///   - tls: nil: in the clear.
+    ///   - first: the bytes that are written before all others, even before TLS.
+    ///   - tls: the configuration of TLS; nil for an unencrypted connection.
     static func connect(
         to listener: Listener,
         unixSocketPath: String? = nil,
@@ -55,7 +55,7 @@ final class LineClient {
 
     func send(bytes: [UInt8]) async throws { try await channel.writeAndFlush(ByteBuffer(bytes: bytes)) }
 
-    /// The next line; nil once the connection is closed.
+    /// Returns the next line; nil after the connection is closed.
     func next() async -> String? {
         while true {
             if let end = bytes.readableBytesView.firstIndex(of: UInt8(ascii: "\n")) {

@@ -6,7 +6,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// The other end of a connection, frame by frame.
+/// A client that sends and receives single frames.
 final class WireClient<Decoder: FrameDecoder>: Sendable {
     let channel: any Channel
     private let frames: AsyncThrowingStream<Decoder.Frame, any Error>
@@ -16,7 +16,7 @@ final class WireClient<Decoder: FrameDecoder>: Sendable {
         self.frames = frames
     }
 
-    /// - Parameter authority: the PEM file with the only certificate to trust; nil: in the clear.
+    /// - Parameter authority: the PEM file with the only trusted certificate; nil for an unencrypted connection.
     static func connect(port: Int, authority: String? = nil) async throws -> WireClient {
         guard let authority else { return try await connect(port: port, tls: nil) }
         var configuration = TLSConfiguration.makeClientConfiguration()
@@ -25,8 +25,8 @@ final class WireClient<Decoder: FrameDecoder>: Sendable {
     }
 
     /// - Parameters:
-    ///   - tls: nil: in the clear.
-    ///   - receiveBuffer: how much the operating system takes for a peer that does not read, in bytes; nil: as it likes.
+    ///   - tls: the configuration of TLS; nil for an unencrypted connection.
+    ///   - receiveBuffer: the size of the operating system's receive buffer, in bytes; nil for the system's default.
     static func connect(
         port: Int,
         tls configuration: TLSConfiguration?,
@@ -51,7 +51,7 @@ final class WireClient<Decoder: FrameDecoder>: Sendable {
         return WireClient(channel: channel, frames: frames)
     }
 
-    /// Sends bytes as they are, whole frames or not.
+    /// Sends bytes, which need not be whole frames.
     func send(_ bytes: ByteBuffer) async throws { try await channel.writeAndFlush(bytes) }
 
     func send(bytes: [UInt8]) async throws { try await send(ByteBuffer(bytes: bytes)) }
@@ -62,24 +62,24 @@ final class WireClient<Decoder: FrameDecoder>: Sendable {
         try await send(bytes)
     }
 
-    /// The next frame; nil once the server has closed the connection.
+    /// Returns the next frame; nil after the server has closed the connection.
     ///
-    /// - Throws: if what came is no frame.
+    /// - Throws: if the received bytes are not a frame.
     func next() async throws -> Decoder.Frame? {
         for try await frame in frames { return frame }
         return nil
     }
 
-    /// Ends this side, and returns when the server has closed its own: what is sent over another connection
-    /// afterwards finds this one gone.
+    /// Closes this side, and returns when the server has closed its side. For later packets on other connections, this
+    /// connection has ended.
     func close() async throws {
-        // The server may have closed meanwhile.
+        // The server may have closed the connection in the meantime.
         try? await channel.close(mode: .output).get()
         try await channel.closeFuture.get()
     }
 }
 
-/// Cuts what comes into frames.
+/// Cuts the received bytes into frames.
 private final class Collector<Decoder: FrameDecoder>: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -108,7 +108,7 @@ private final class Collector<Decoder: FrameDecoder>: ChannelInboundHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 }
 
-/// The test cannot go on: the server said something else, or closed.
+/// The error of a test that cannot continue, because the server sent something unexpected or closed the connection.
 struct Unexpected: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

@@ -53,27 +53,28 @@ import Testing
         FileStamp(modified: Date(timeIntervalSince1970: second), size: size, number: 1)
     }
 
-    /// Which looks find that the file is to be read.
+    /// Returns the indices of the checks that find that the file must be read.
     private func due(_ watch: inout FileWatch, _ looks: [FileStamp?]) -> [Int] {
         looks.indices.filter { watch.isDue(looks[$0]) }
     }
 
     @Test func `a file is read once it has stayed the same, and an empty one is not`() {
         var watch = FileWatch(read: stamp(1, 9))
-        // It grows, look by look, and then it stays. If it is not good, it is not tried again until it changes.
+        // The file grows from check to check, and then stays the same. If it is invalid, it is not read again until it
+        // changes.
         let growing = [(1, 9), (1, 9), (2, 3), (2, 5), (3, 7), (3, 7), (3, 7), (3, 7)].map { stamp($0, $1) }
         let grown = due(&watch, growing)
         #expect(grown == [5])
         let emptied = due(&watch, [stamp(4, 0), stamp(4, 0), stamp(4, 0), nil, nil])
         #expect(emptied.isEmpty)
-        // The one that was read last is back.
+        // The file that was read last is there again.
         let back = due(&watch, [stamp(1, 9), stamp(1, 9)])
         #expect(back.isEmpty)
     }
 
     @Test func `what was read when asked to is what changes are compared with`() {
         var watch = FileWatch(read: stamp(1, 9))
-        // It was emptied, and SIGHUP read that.
+        // The file was emptied, and read because of SIGHUP.
         watch.read = stamp(2, 0)
         let back = due(&watch, [stamp(2, 0), stamp(1, 9), stamp(1, 9)])
         #expect(back == [2])

@@ -79,7 +79,7 @@ import Testing
             }
             #expect(await isRefused(issuer.none(good, algorithm: "HS256"), by: keys))
         }
-        // A key that a token brings along is not looked at.
+        // A key inside a token is ignored.
         let own = #"{"alg":"HS256","jwk":{"kty":"oct","k":"AAAA"},"kid":"x"}"#
         #expect(await isRefused(issuer.hs256(good, header: own, secret: "\0\0\0"), by: rsa))
     }
@@ -125,7 +125,7 @@ import Testing
                 }
             }
         }
-        // What secrets look like.
+        // These are typical secrets.
         for secret in [
             issuer.secret, String(repeating: "0f", count: 32), Data(repeating: 0x30, count: 48).base64EncodedString(),
             " a-passphrase:of-some-words=long-enough\n", String(repeating: "0f", count: 64),
@@ -145,7 +145,8 @@ import Testing
         for size in [32, 48, 64, 65, 128, 256, 384, 512, 1_024] {
             for round in 0..<40 {
                 var bytes = Data((0..<size).map { _ in UInt8.random(in: .min ... .max, using: &random) })
-                // As a modulus, a point, a SEQUENCE of DER, and a text of another encoding begin.
+                // These are the first bytes of a modulus, of a point, of a DER SEQUENCE, and of a text in another
+                // encoding.
                 let beginnings: [[UInt8]] = [
                     [], [0x80], [4], [0x30, UInt8(truncatingIfNeeded: size - 2)], [0xFF, 0xFE],
                 ]
@@ -217,7 +218,7 @@ import Testing
         }
         let many = (0...TokenPayload.maxFilters).map { "\"\($0)\"" }.joined(separator: ",")
         #expect(await isRefused(issuer.hs256("{\"sub\":\"a\",\"hermes.publish\":[\(many)]}"), by: keys))
-        // Nested claims must not be overlooked: the token would allow everything.
+        // Nested claims must not be ignored. Otherwise the token would allow everything.
         #expect(await isRefused(issuer.hs256(#"{"sub":"anna","hermes":{"publish":["a/+"]}}"#), by: keys))
     }
 
@@ -250,7 +251,7 @@ import Testing
         }
         #expect(!keys.isToken("a.b.c"))
         #expect(!keys.isToken("eyJpassword"))
-        // One bit anywhere makes it another token.
+        // A change anywhere makes the token invalid.
         for index in stride(from: 0, to: token.utf8.count, by: 7) {
             var bytes = Array(token.utf8)
             bytes[index] = bytes[index] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")

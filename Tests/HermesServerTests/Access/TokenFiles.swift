@@ -14,7 +14,7 @@ struct TemporaryFiles {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     }
 
-    /// Writes a file and tells its path.
+    /// Writes a file and returns its path.
     @discardableResult
     func write(_ name: String, _ text: String) throws -> String {
         let path = directory.appending(path: name)
@@ -25,7 +25,7 @@ struct TemporaryFiles {
     func remove() { try? FileManager.default.removeItem(at: directory) }
 }
 
-/// Makes tokens as an issuer does, without the library that checks them.
+/// Makes tokens like an issuer, without the library that verifies them.
 struct TokenIssuer {
     let rsa: _RSA.Signing.PrivateKey
     let ecdsa = P256.Signing.PrivateKey()

@@ -37,7 +37,7 @@ import Testing
                 _ = try await client.connect()
                 others.append(client)
             }
-            // Page by page, each client once.
+            // The pages together contain each client once.
             var seen: [String] = []
             var after: Int64 = 0
             while true {

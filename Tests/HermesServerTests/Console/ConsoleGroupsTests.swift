@@ -11,7 +11,7 @@ import Testing
 @testable import HermesServer
 
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ConsoleGroupsTests {
-    /// Ann owns the group, Bob and Cat are members.
+    /// Creates a group. Ann owns it; Bob and Cat are members.
     private func makeGroup(_ name: String, _ server: TestServer) async throws -> GroupID {
         let messenger = try server.messenger()
         var people: [Principal] = []
@@ -84,7 +84,7 @@ import Testing
             #expect(try await roles(group, viewer)["bob"] == "administrator")
             #expect(try await eve.send("PATCH", "\(path)/members/bob", #"{"role":"owner"}"#).status == 204)
             #expect(try await roles(group, viewer) == ["ann": "administrator", "bob": "owner", "cat": "member"])
-            // Nothing leaves it without an owner.
+            // No request can leave the group without an owner.
             #expect(try await eve.send("PATCH", "\(path)/members/bob", #"{"role":"member"}"#).status == 422)
             #expect(try await olga.send("DELETE", "\(path)/members/bob").status == 422)
             #expect(try await olga.send("DELETE", "\(path)/members/nobody").status == 404)
@@ -92,7 +92,7 @@ import Testing
             #expect(try await olga.send("DELETE", "\(path)/members/ann").status == 204)
             #expect(try await olga.send("DELETE", "\(path)/members/ann").status == 404)
             #expect(try await roles(group, viewer) == ["bob": "owner", "cat": "member"])
-            // The members are told.
+            // The members get events.
             let cat = try #require(try await server.messenger().accounts.account(.nickName(try NickName("cat"))))
             let answer = try await server.messenger().inbox.answer(.page(after: 0, limit: 20), for: cat.id)
             guard case .page(let page) = answer else { throw HermesError(.internalError, "not a page") }

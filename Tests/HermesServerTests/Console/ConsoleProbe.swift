@@ -9,7 +9,7 @@ import HermesWire
 @testable import HermesCore
 @testable import HermesServer
 
-/// Somebody at the console of a server in this process.
+/// A client of the console of a server in this process.
 struct ConsoleProbe {
     static let password = "correct horse"
 
@@ -21,7 +21,7 @@ struct ConsoleProbe {
 
     init(_ server: TestServer) { port = server.port("console") }
 
-    /// Logs in as a new administrator of this role.
+    /// Logs in as a new administrator with this role.
     init(_ server: TestServer, _ role: AdministratorRole) async throws {
         self.init(server)
         let administrators = try server.assembly().administrators

@@ -47,12 +47,12 @@ import Testing
                 "setting lamp.colour lamp.colour",
             ]
             #expect(try await found("lamp", viewer) == seen)
-            // What was done and logged about it comes, too; it has a test of its own.
+            // The results also contain entries of the audit log and lines of the log. They have a separate test.
             let all = try await found("lamp", olga).filter { !$0.hasPrefix("audit ") && !$0.hasPrefix("log ") }
             #expect(all == seen + hidden)
             #expect(try await found("LAMP", viewer) == seen)
             #expect(try await found("%20lamp-%3Cb%3E%20", viewer) == [seen[0]])
-            // By number: an account, and a group.
+            // A number finds an account and a group.
             #expect(try await found("\(ann.id)", viewer) == [seen[0], seen[1]])
             #expect(try await found("nothing-has-this", olga).isEmpty)
             #expect(try await found("%20", olga).isEmpty)
@@ -76,7 +76,7 @@ import Testing
             let olga = try await ConsoleProbe(server, .operator)
             let answer = try await olga.send("GET", "/search?text=many").text
             #expect(try await found("many", olga).count == 10 && answer.contains(#""more":["account"]"#))
-            // The whole name is found first, however many have it in theirs.
+            // The exact name comes first, regardless of how many names contain it.
             #expect(try await found("many11", olga) == ["account 12 many11"])
             #expect(try await found("many1", olga).first == "account 2 many1")
 
@@ -123,7 +123,7 @@ import Testing
             let entries = operators.filter { $0.hasPrefix("audit ") }
             #expect(entries.contains { $0.hasSuffix("zebra-thief: logIn") }, "\(operators)")
             #expect(!operators.contains { $0.hasPrefix("administrator ") })
-            // The number leads to the entry in its view.
+            // The number identifies the entry in its view.
             let id = try #require(entries.first?.split(separator: " ").dropFirst().first.flatMap { Int64($0) })
             let page = try await olga.send("GET", "/audit?limit=1&before=\(id + 1)").text
             #expect(page.contains("zebra-thief"))
@@ -164,7 +164,7 @@ import Testing
             #expect(try await retained("cellar/lamp") == ["cellar/lamp"])
             #expect(try await retained("door").count == 10)
             #expect(try await olga.send("GET", "/search?text=door").text.contains(#""retained""#))
-            // The whole topic is the first, however many have it in theirs.
+            // The exact topic comes first, regardless of how many topics contain it.
             #expect(try await retained("hall/door-1").first == "hall/door-1")
         }
     }

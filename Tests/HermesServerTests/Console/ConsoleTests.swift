@@ -14,13 +14,13 @@ import Testing
 @testable import HermesServer
 
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ConsoleTests {
-    /// The table of all routes: nothing in it is written down twice, so that a new route cannot be forgotten.
+    /// The table of all routes. It is the server's own table, so the tests cannot miss a new route.
     private func routes(_ server: TestServer) throws -> [ConsoleRoute] {
         let assembly = try server.assembly()
         return assembly.consoleCore(try #require(assembly.console)).routes
     }
 
-    /// A path with something in the place of each parameter that may exist.
+    /// A path in which each parameter has a possible value.
     private func path(_ route: ConsoleRoute) -> String {
         var path = route.route.path
         for parameter in route.route.pathParameters { path = path.replacing("{\(parameter.name)}", with: "nobody") }
@@ -84,7 +84,7 @@ import Testing
                     #expect(status == 404 || status == 405, "\(method) \(path): \(status)")
                 }
             }
-            // Neither port has the other's paths.
+            // Neither port serves the other port's paths.
             for path in ["/v1/users", "/metrics", "/chat/", "/hermes.js", "/console/../etc/passwd"] {
                 #expect(try await HTTPProbe.get(path, port: server.port("console")).status == 404, "\(path)")
             }
@@ -98,7 +98,7 @@ import Testing
         try await withServer(store: .sqlite) { server in
             var ann = try await ConsoleProbe(server, .viewer)
             let first = try #require(ann.cookie)
-            // Somebody else's choice of a cookie is not taken over.
+            // A cookie that somebody else has chosen is not accepted.
             var fixed = ConsoleProbe(server)
             fixed.cookie = "hermes-console=" + String(repeating: "A", count: 43)
             let answer = try await fixed.logIn("viewer")
@@ -107,19 +107,19 @@ import Testing
             let value = String(set.prefix { $0 != ";" })
             #expect(value != fixed.cookie && value != first && value.utf8.count == "hermes-console=".utf8.count + 43)
             #expect(try await fixed.send("GET", "/overview").status == 401)
-            // Browsers write failures into their logs, so that nobody is none.
+            // A missing session is not an error, because browsers write failed requests into their logs.
             for nobody in [ConsoleProbe(server), fixed] {
                 let answer = try await nobody.send("GET", "/session")
                 #expect(answer.status == 200 && answer.text == #"{"session":null}"#)
             }
-            // A login in the same browser ends the session before it.
+            // A login in the same browser ends the previous session.
             let again = try await ann.logIn("viewer")
             #expect(try await ann.send("GET", "/overview").status == 401)
             ann.cookie = again.headers["set-cookie"].map { String($0.prefix { $0 != ";" }) }
             ann.requestToken = try JSONParser.parse(Array(again.text.utf8), maxValues: .max)["csrf_token"]?.string
             #expect(try await ann.send("GET", "/overview").status == 200)
             #expect(try await ann.send("GET", "/session").text == "{\"session\":\(again.text)}")
-            // Of two cookies one is somebody else's.
+            // One of the two cookies belongs to somebody else.
             var twice = ann
             twice.cookie = "\(first); \(ann.cookie ?? "")"
             #expect(try await twice.send("GET", "/overview").status == 401)
@@ -171,7 +171,7 @@ import Testing
             ] {
                 #expect(try await HTTPProbe.get(path, port: port).status == 404, "\(path)")
             }
-            // Visitors of this machine are told of it, and nobody else.
+            // Only visitors from this machine see the link to the console.
             let home = server.port("http")
             #expect(try await HTTPProbe.get("/", port: home).text.contains("http://127.0.0.1:\(port)/console/"))
             let forwarded = [("X-Forwarded-For", "127.0.0.1"), ("Forwarded", "for=127.0.0.1")]
@@ -227,7 +227,7 @@ import Testing
             let before = try await count()
             for _ in 0..<60 { #expect(try await viewer.send("DELETE", "/users/ann").status == 403) }
             #expect(try await count() - before == 30)
-            // Neither with what is refused because there was too much of it.
+            // Requests that are refused because there are too many do not fill the log either.
             let administrator = try await ConsoleProbe(server, .operator)
             let then = try await count()
             var statuses: [Int] = []

@@ -46,7 +46,7 @@ import Testing
                 let raw = try #require(try await stream.next())
                 #expect(raw.data["base64"]?.string == "/wA=" && raw.data["text"] == nil)
             }
-            // Of a room's frames it is said which room they were in.
+            // The frames of a room are shown with the name of the room.
             try await watching("%23", olga) { stream in
                 #expect(try await stream.next()?.name == "ready")
                 #expect(try await olga.send("GET", "/rooms").text == #"{"total":0,"rooms":[]}"#)
@@ -83,7 +83,7 @@ import Testing
                     var payload = ByteBuffer(string: "\(number) ")
                     payload.writeRepeatingByte(0x2E, count: 8_192)
                     let publication = Publication(topic: topic, payload: payload, kind: Publication.plainKind)
-                    // The loops may be behind.
+                    // The event loops may not have handled the subscription yet.
                     while !topics.publish(publication) { await Task.yield() }
                 }
                 var (next, dropped) = (1, 0)
@@ -133,7 +133,7 @@ import Testing
             #expect(seen.sorted() == (0..<7).map { "kept/\($0)" })
             let raw = try await page("filter=other/raw")
             #expect(raw.all.first?["base64"]?.string == "/wA=" && raw.all.first?["text"] == nil)
-            // The cut goes through a character, of which nothing is left.
+            // The cut is inside a character, so this character is removed completely.
             let cut = try await page("filter=other/long").all.first
             #expect(cut?["text"]?.string == String(repeating: "a", count: 255) && cut?["bytes"]?.integer == 261)
             #expect(try await page("filter=kept/%23&after=9223372036854775807").topics.isEmpty)

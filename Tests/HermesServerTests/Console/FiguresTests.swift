@@ -30,11 +30,11 @@ import Testing
         return history.recent.value(column, number: try #require(history.recent.newest))
     }
 
-    /// Other tests in this process count in the same metrics, so this one counts what they do not.
+    /// Other tests in this process count in the same metrics, so this test uses values that they do not change.
     @Test func `rates and gauges are those of the metrics`() async throws {
         try await withServer(store: .sqlite) { server in
             let assembly = try server.assembly()
-            // Beside the server's own, so that nothing else samples it.
+            // These figures are separate from the server's own, so that only the test samples them.
             let figures = Figures(
                 gateways: ["http"],
                 gauges: assembly.gauges,
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// At least as much: other tests in this process count in the same metrics.
+    /// The values may be higher, because other tests in this process count in the same metrics.
     @Test func `messages, deliveries and their time are counted`() async throws {
         try await withServer(store: .sqlite) { server in
             let assembly = try server.assembly()
@@ -79,7 +79,7 @@ import Testing
             _ = try await ann.logIn(.register(nickName: "ann", password: "secret-ann"))
             let session = try await bob.logIn(.register(nickName: "bob", password: "secret-bob"))
             for _ in 0..<3 { _ = try await ann.send("hello", to: .user(session.uid)).receipt() }
-            // The loops tell what they counted twice a second.
+            // The event loops report their counts twice a second.
             while !metrics.allSatisfy({ metric in
                 assembly.gauges.read()
                 return total(metric, MetricsRegistry.shared.text()) >= total(metric, before) + 3
@@ -94,7 +94,7 @@ import Testing
             let half = try #require(try newest("latency.p50_ms", figures))
             let most = try #require(try newest("latency.p99_ms", figures))
             #expect(half > 0 && half <= most)
-            // Without further deliveries there is no time of theirs.
+            // Without further deliveries, there is no delivery time.
             figures.sample(at: start.advanced(by: .seconds(20)), uptime: .seconds(1_000_020))
             #expect(try newest("latency.p50_ms", figures) == nil)
             await ann.close()
@@ -141,7 +141,7 @@ import Testing
         let clock = ManualClock(now: start)
         try await withServer(time: clock) { server in
             let assembly = try server.assembly()
-            // Beside the server's own, so that nothing else samples it.
+            // These figures are separate from the server's own, so that only the test samples them.
             let figures = Figures(gateways: [], gauges: assembly.gauges, directory: nil, loops: [])
             let service = FiguresService(figures: figures, time: assembly.messenger.time, logger: assembly.logger)
             let row = service.sample(after: nil)
@@ -164,7 +164,7 @@ import Testing
         try await withServer(store: .sqlite, time: clock) { server in
             let figures = try #require(try server.assembly().figures)
             let start = clock.now()
-            // While the clock stands, the server adds no further values of its own.
+            // While the clock is stopped, the server adds no further values.
             while figures.history.recent.newest == nil {
                 try Task.checkCancellation()
                 await Task.yield()

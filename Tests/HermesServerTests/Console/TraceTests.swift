@@ -32,7 +32,7 @@ import Testing
             defer { taking.cancel() }
             let receipt = try await ann.send("hello", to: .user(session.uid)).receipt()
             var steps: [String] = []
-            // The acknowledgement is lazy.
+            // The acknowledgement is recorded later.
             while !steps.contains("acknowledged") {
                 try Task.checkCancellation()
                 guard case .traces(let found) = try await ask(.trace(id: "\(receipt.messageID)"), server) else { break }

@@ -7,16 +7,16 @@ import Testing
 
 @testable import HermesServer
 
-/// What packs and unpacks the pages. `PagesTests` unpacks the pages themselves.
+/// The code that compresses and decompresses the pages. `PagesTests` decompresses the pages themselves.
 @Suite struct GzipTests {
-    /// Written by zlib 1.2.13.
+    /// Compressed data from zlib 1.2.13, with the decompressed text.
     static let vectors = [
         ("H4sIAAAAAAACAwMAAAAAAAAAAAA=", ""),
-        // Stored, not compressed.
+        // This block is stored, not compressed.
         ("H4sIAAAAAAAEAwETAOz/aGVsbG8sIGhlbGxvLCBoZWxsb5+hygkTAAAA", "hello, hello, hello"),
-        // With the fixed codes.
+        // This block uses the fixed codes.
         ("H4sIAAAAAAACA8tIzcnJ11HIQKIAn6HKCRMAAAA=", "hello, hello, hello"),
-        // Copies that reach into what they write.
+        // This block has copies that read the bytes that they have just written.
         ("H4sIAAAAAAACA0tMHAWjYBQMdwAAA9o4mugDAAA=", String(repeating: "a", count: 1000)),
     ]
 
@@ -34,7 +34,7 @@ import Testing
         #expect(throws: Gzip.Malformed.self) { try Gzip.unpacked(Array(data) + [0]) }
     }
 
-    /// Some bits of the head mean nothing; the check sum is for the others.
+    /// Some bits of the header have no meaning. The checksum covers the others.
     @Test(arguments: vectors.map(\.0) + [WebFile.all.map(\.gzipBase64).min { $0.count < $1.count } ?? ""])
     func `changed data is refused, or the change means nothing`(base64: String) throws {
         let data = Array(try #require(Data(base64Encoded: base64)))
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test func `the length that data claims takes no memory`() throws {
-        // 4 GiB, by the last four bytes.
+        // The last four bytes state a length of 4 GiB.
         let data = try #require(Data(base64Encoded: Self.vectors[2].0))
         #expect(throws: Gzip.Malformed.self) { try Gzip.unpacked(data.dropLast(4) + [0xff, 0xff, 0xff, 0xff]) }
         #expect(throws: Gzip.Malformed.self) { try Gzip.unpacked([]) }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HermesServer
 
-/// One connection of the HTTP port, event by event.
+/// The events of one connection of the HTTP port.
 @Suite struct HTTPExchangeTests {
     private static func head(
         _ fields: HTTPHeaders = [:],
@@ -72,7 +72,7 @@ import Testing
         #expect(word.status == .requestTimeout)
         try exchange.bodyReceived(2 << 20)
         #expect(throws: HTTPExchange.LastWord.self) { try exchange.bodyReceived(1) }
-        // The last word takes the place of the answer.
+        // The last word replaces the answer.
         #expect(exchange.ended(now: .seconds(1)) == .now)
         #expect(exchange.owed == 0)
     }
@@ -177,7 +177,7 @@ import Testing
             let value = name == "transfer-encoding" ? "chunked" : "1"
             heads.append((head(HTTPHeaders([(name, value), (name, value)])), status))
         }
-        // The comparison of these takes quadratic time.
+        // Comparing these names would take quadratic time.
         let marks = String(repeating: "\u{301}\u{323}", count: 2_000)
         for name in ["host", "if-none-match", "authorization", "accept-encoding", "origin"] {
             heads.append((head([name: marks]), 400))

@@ -24,7 +24,7 @@ import Testing
         return statuses(await client.rest())
     }
 
-    /// The status of each answer, in their order.
+    /// The status of each answer, in the order of the answers.
     static func statuses(_ text: String) -> [Int] {
         text.split(separator: "HTTP/1.1 ").compactMap { Int($0.prefix(3)) }
     }
@@ -42,7 +42,7 @@ import Testing
             #expect(try await Self.answers(server, "GET /healthz HTTP/1.1\r\nHost: lo") == [408])
             let silent = try await WebSocketClient.connect(port: server.port("http"))
             #expect(await silent.rest() == "")
-            // The second request of a connection, too.
+            // The limit also applies to the second request of a connection.
             let client = try await WebSocketClient.connect(port: server.port("http"))
             try await client.send(Self.get("/healthz"))
             #expect(try await client.head().status == 200)
@@ -56,7 +56,7 @@ import Testing
         try await withServer(configure: short) { server in
             let request = "POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf"
             let answers = try await Self.answers(server, request)
-            // Nobody wants this body: the answer is there before the time is over.
+            // The route needs no body, so the answer arrives before the time limit.
             #expect(answers == [404])
         }
     }
@@ -85,12 +85,12 @@ import Testing
                 #expect(await refused.rest() == "", "\(port)")
             }
             #if os(Linux)
-            // Somebody else looks after the server meanwhile.
+            // A client with another address checks the server in the meantime.
             let health = try await HTTPProbe.send("GET", "/healthz", port: server.port("http"), from: "127.0.0.2")
             #expect(health.status == 200)
             #endif
             try await mqtt.channel.close()
-            // It is free once the server has seen the end.
+            // The place is free after the server has noticed the end.
             while (try? await HTTPProbe.get("/healthz", port: server.port("http")))?.status != 200 {}
         }
     }
@@ -155,7 +155,7 @@ import Testing
             #expect(behind == [200, 404, 200, 400])
             let last = try await Self.answers(server, three + Self.get("/healthz", "Connection: close\r\n") + three)
             #expect(last == [200, 404, 200, 200])
-            // HTTP/1.0 ends without being asked.
+            // An HTTP/1.0 connection ends without a request to close it.
             let old = try await Self.answers(server, "GET /healthz HTTP/1.0\r\n\r\n")
             #expect(old == [200])
         }
@@ -167,11 +167,11 @@ import Testing
             for path in ["/healthz", "/readyz", "/metrics", "/mqtt", "/v1/users", "/nothing"] {
                 try await client.send("HEAD \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 let head = try await client.head()
-                // What was left of a body would stand before the head of the next answer.
+                // A remaining part of a body would come before the head of the next answer.
                 #expect(head.text.hasPrefix("http/1.1 "), "\(path): \(head.text)")
                 let expected = ["/mqtt": 426, "/v1/users": 405, "/nothing": 404][path] ?? 200
                 #expect(head.status == expected, "\(path)")
-                // The length is that of the answer to GET (RFC 9110, section 8.6).
+                // The length is the length of the answer to GET (RFC 9110, section 8.6).
                 if expected == 200 { #expect(!head.text.contains("content-length: 0\r\n"), "\(path)") }
             }
             try await client.send(Self.get("/healthz", "Connection: close\r\n"))
@@ -195,7 +195,7 @@ import Testing
                 "POST /v1/users HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(key)\r\n"
                     + "Content-Type: application/json\r\n\(fields)\r\n"
             }
-            // Twice: the connection stays open.
+            // The request is sent twice, to check that the connection stays open.
             for _ in 1...2 {
                 try await client.send(head(fields))
                 let word = try await client.head()
@@ -205,7 +205,7 @@ import Testing
                 #expect(answer.text.hasPrefix("http/1.1 422 "), "the password is missing")
                 try await client.skipBody(of: answer.text)
             }
-            // Behind an owed answer, this comes after that answer.
+            // The 100 Continue comes after the answer to the earlier request.
             try await client.send(Self.get("/healthz") + head(fields))
             let first = try await client.head()
             #expect(first.status == 200)
@@ -215,7 +215,7 @@ import Testing
             let answer = try await client.head()
             #expect(answer.status == 422)
             try await client.skipBody(of: answer.text)
-            // Nobody asked.
+            // The client did not send an Expect field.
             try await client.send(head("Content-Length: 2\r\nConnection: close\r\n") + "{}")
             #expect(Self.statuses(await client.rest()) == [422])
         }
@@ -228,7 +228,7 @@ import Testing
             var answers: [Int] = []
             while !answers.contains(429) { answers += try await Self.answers(server, many) }
             #expect(answers.count <= 1000)
-            // Without a key nothing of the API is answered either, whatever is sent in its place.
+            // The limit also applies to requests to the API with an invalid key.
             for path in ["/v1/users", "/v1/openapi.json"] {
                 let guesses = String(repeating: Self.get(path, "Authorization: Bearer x\r\n"), count: 20)
                 let last = Self.get(path, "Authorization: Bearer x\r\nConnection: close\r\n")
@@ -262,7 +262,7 @@ import Testing
                 answers += try await Self.answers(server, many(wrong))
             }
             #expect(Set(answers) == [401, 429])
-            // The owner of a key is not shut out by a neighbour who guesses.
+            // The owner of a key is not locked out by somebody who guesses keys from the same address.
             for _ in 0..<300 { #expect(try await Self.answers(server, ask(secret)) == [200]) }
             try await keys.revoke(name: "shop")
             answers = []
@@ -281,7 +281,7 @@ import Testing
         #expect(held.last == KnownKeys.maxKeys + 9)
         known.refused("Bearer \(KnownKeys.maxKeys + 9)")
         #expect(known.key(of: ["authorization": "Bearer \(KnownKeys.maxKeys + 9)"]) == nil)
-        // Two fields are none.
+        // Two fields count as no key.
         #expect(known.key(of: ["authorization": "Bearer 11", "Authorization": "Bearer 11"]) == nil)
     }
 
@@ -317,7 +317,7 @@ import Testing
         }
         try await withServer(configure: proxied) { server in
             let key = try await APIClient(server).key
-            /// A request whose body does not come.
+            /// Sends a request whose body never arrives.
             func begin(_ client: String) async throws -> WebSocketClient {
                 let socket = try await WebSocketClient.connect(port: server.port("http"))
                 let fields = "Authorization: Bearer \(key)\r\nContent-Type: application/json\r\nContent-Length: 5\r\n"
@@ -332,17 +332,17 @@ import Testing
                 return try await socket?.head().status ?? 0
             }
             let slow = [try await begin("192.0.2.1"), try await begin("192.0.2.1")]
-            // Until both are there.
+            // Wait until the server has both requests.
             while try await status("192.0.2.1") != 429 {}
             #expect(try await status("192.0.2.2") == 404)
             let shared = try await WebSocketClient.connect(port: server.port("http"))
             #expect(try await status("192.0.2.2", on: shared) == 404)
             #expect(try await status("192.0.2.1", on: shared) == 429)
-            // The checks of the server's state are no requests of the client.
+            // Checks of the server's state do not count as requests of the client.
             #expect(try await status("192.0.2.1", path: "/healthz") == 200)
             try await slow[0].channel.close()
             while try await status("192.0.2.1") != 404 {}
-            // Those that are answered count no more.
+            // Answered requests no longer count.
             let kept = try await WebSocketClient.connect(port: server.port("http"))
             for _ in 0..<5 { #expect(try await status("192.0.2.3", on: kept) == 404) }
         }
@@ -370,7 +370,7 @@ import Testing
                 let client = try await WebSocketClient.connect(port: server.port("http"))
                 let block: [UInt8] = [192, 0, 2, last, 127, 0, 0, 1, 1, 1, 2, 2]
                 try await client.send(ProxyHeader.signature + [0x21, 0x11, 0, 12] + block)
-                // Fails if the server has closed by then: what can be read tells.
+                // The write fails if the server has already closed the connection. The test then reads the result.
                 try? await client.send(Self.get("/healthz"))
                 return client
             }
@@ -402,11 +402,11 @@ import Testing
                 #expect(try await client.head().status == (path == "/mqtt" ? 101 : 200))
                 clients.append(client)
             }
-            // The answer may arrive before the connection is one of the gateway.
+            // The answer may arrive before the connection belongs to the gateway.
             while try server.assembly().openConnections != (2, 2) { await Task.yield() }
-            // Each has a rate of its own, too.
+            // Each connection also has its own rate.
             let greedy = try await open()
-            // Many more than the rate allows in the time that they take on a busy machine.
+            // These are many more requests than the rate allows, even in the time that they take on a busy machine.
             try? await greedy.send(
                 String(repeating: Self.get("/nothing"), count: 5_000) + Self.get("/nothing", "Connection: close\r\n")
             )
@@ -469,7 +469,7 @@ import Testing
     }
 
     @Test func `the port says for itself whether somebody comes in without an account`() async throws {
-        /// What CONNACK says to a client without a name.
+        /// Returns the reason code of CONNACK for a client without a user name.
         func reason(_ server: TestServer) async throws -> UInt8? {
             let client = try await WebSocketClient.connect(port: server.port("http"))
             try await client.send(WebSocketClient.request("/mqtt"))
@@ -484,7 +484,7 @@ import Testing
         func closed(_ settings: inout ServerSettings) { settings.http.isAnonymousAllowed = false }
         try await withServer(configure: closed) { server in
             #expect(try await reason(server) == MQTTReasonCode.notAuthorized.rawValue)
-            // The others say for themselves.
+            // The other ports have their own setting.
             let client = try MQTTClient(MQTTClient.Configuration(server: ServerAddress(port: server.port("mqtt"))))
             try await client.connect()
             await client.close()
@@ -548,7 +548,7 @@ import Testing
         await finishFirst("the disk is full")
         #expect(await full == .notReady("the disk is full"))
         clock.withLock { $0 = .seconds(4) }
-        // A write that never ends: whoever waits is told, and there is no second one.
+        // A write never ends. Each waiting caller gets an error, and there is no second write.
         #expect(await readiness.current() == .notReady("a write has waited for 2 s"))
         clock.withLock { $0 = .seconds(9) }
         #expect(await readiness.current() == .notReady("a write has waited for 5 s"))
@@ -588,7 +588,7 @@ import Testing
         #expect(problem() != nil)
         clock.withLock { $0 += CommitFailure.memory - .seconds(1) }
         #expect(problem() != nil)
-        // Nobody sends anything any more, so no commit can succeed.
+        // No client sends anything any more, so no commit can succeed.
         clock.withLock { $0 += .seconds(1) }
         #expect(problem() == nil)
         fail(0)

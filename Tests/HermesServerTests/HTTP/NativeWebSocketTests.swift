@@ -24,7 +24,7 @@ import Testing
         return Array(buffer.readableBytesView)
     }
 
-    /// The packet that a message holds, all of it.
+    /// Returns the packet in a message, which must be complete.
     private static func packet(_ message: (first: UInt8, payload: [UInt8])) throws -> Hermes_V1_Packet {
         #expect(message.first == 0x82)
         var buffer = ByteBuffer(bytes: message.payload)
@@ -117,7 +117,7 @@ import Testing
             let changed = try await ask(4, .account(avatar)).account
             #expect(changed.avatarURL == url)
             #expect(changed.nickName == (rule == .closed ? "Eve" : "root"))
-            // The operator may.
+            // The operator may change the name.
             let renamed = try await accounts.changeProfile(of: eve.id, nickName: "zoe", avatarURL: nil)
             #expect(renamed.nickName.key == "zoe")
         }
@@ -156,7 +156,7 @@ import Testing
                 #expect(message.first == 0x88)
                 #expect(await client.isClosed())
             }
-            // A frame of 70,000 bytes: told as too long, in the packet and in the closing frame.
+            // A frame of 70,000 bytes is reported as too long, in the packet and in the close frame.
             let client = try await Self.open(server)
             try await client.send(WebSocketClient.frame(0x82, [0xF0, 0xA2, 0x04, 0]))
             #expect(try Self.packet(try await client.next()).kicked.code == 4003)
@@ -179,7 +179,7 @@ import Testing
             plain.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(20)], maxAdvisedWindow: .zero)
             let phone = try HermesClient(plain)
             let bob = try await phone.logIn(.register(nickName: "bob", password: "secret"))
-            // Longer than what a WebSocket header's short forms can say.
+            // The text is too long for the short forms of a WebSocket header.
             let long = String(repeating: "x", count: 65_000)
             for text in ["1", long, "3"] {
                 try await web.send(text, to: .user(bob.uid)).receipt()
@@ -217,7 +217,7 @@ import Testing
             )
             configuration.conditions = DeviceConditions()
             configuration.reconnect = .never
-            // The system does not know who made the certificate.
+            // The system does not trust the issuer of the certificate.
             await #expect(throws: HermesClientError.self) {
                 try await HermesClient(configuration).logIn(.register(nickName: "ann", password: "secret"))
             }

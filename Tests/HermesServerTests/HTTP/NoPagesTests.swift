@@ -7,7 +7,7 @@ import Testing
 
 @testable import HermesServer
 
-/// A build without the trait `Pages`; scripts/check-without-pages tries its program.
+/// A build without the trait `Pages`. scripts/check-without-pages tests the program of such a build.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct NoPagesTests {
     @Test func `there is no page and no console, and the API is there`() async throws {
         try await withServer(store: .sqlite) { server in

@@ -19,7 +19,7 @@ extension HomePage {
 
 /// The web pages of the HTTP port.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct PagesTests {
-    /// Those of the HTTP port; the console has a port of its own.
+    /// The paths of the HTTP port. The console has its own port.
     private static let paths = WebFile.all.filter { $0.pages != .console }.map(\.path)
 
     @Test func `the home page names every listener and commands that reach them`() async throws {
@@ -79,7 +79,7 @@ extension HomePage {
         }
     }
 
-    /// The policy forbids both, so a page that has one does not work.
+    /// The content security policy forbids inline scripts and styles, so a page with them would not work.
     @Test func `no page has scripts or styles of its own`() async throws {
         try await withServer { server in
             for path in ["/", "/api"] + Self.paths.filter({ $0.hasSuffix(".html") }) {
@@ -106,7 +106,7 @@ extension HomePage {
             let packed = try await get([("Accept-Encoding", "br, gzip")], "HEAD")
             #expect(packed.headers["content-encoding"] == "gzip")
             #expect(packed.headers["content-length"] == String(file.packed.count))
-            // Strong, and so another one for other bytes.
+            // The tag is strong, so other bytes have another tag.
             #expect(tag == "\"\(file.tag)\"" && packed.headers["etag"] == "\"\(file.tag)-gzip\"")
             #expect(try await get([("Accept-Encoding", "gzip;q=0")], "HEAD").headers["content-encoding"] == nil)
             let again = try await get([("If-None-Match", "\"other\", \(tag)")])
@@ -191,7 +191,7 @@ extension HomePage {
                 #expect(other.status == 200 && other.text == page.text, "\(path)")
                 #expect(other.headers["content-type"] == "text/html; charset=utf-8", "\(path)")
             }
-            // Relative links start from the folder, so the name is the last part.
+            // Relative links start from the folder, so the name must be the last part of the path.
             for path in ["/room/lobby/", "/room/lobby//", "//room/lobby/", "///room/lobby//"] {
                 let other = try await HTTPProbe.send("GET", path, port: server.port("http"))
                 #expect(other.status == 308 && other.headers["location"] == "/room/lobby", "\(path)")
@@ -218,7 +218,7 @@ extension HomePage {
                 #expect(policy.hasSuffix("frame-ancestors 'none'"), "\(path)")
                 #expect(other.headers["x-frame-options"] == "DENY", "\(path)")
             }
-            // Pages elsewhere load the script.
+            // Pages of other hosts load the script.
             let script = try await HTTPProbe.send("GET", "/room/embed.js", port: server.port("http"))
             #expect(script.status == 200 && script.headers["cross-origin-resource-policy"] == "cross-origin")
         }
@@ -315,7 +315,8 @@ extension HomePage {
         #expect(text.contains("0.0.0.0:3478") == isLocal)
     }
 
-    /// Commands are pasted in any directory, and `hermes` is in the search path of few shells after `make run`.
+    /// A command may be pasted in any directory. After `make run`, `hermes` is usually not in the search path of the
+    /// shell.
     @Test func `only who comes from this machine gets commands with the paths of the program and its data`() throws {
         let program = LocalProgram(executable: "/opt/a b/hermes", searchPath: "/bin", dataDirectory: "/srv/it's here")
         #expect(program.command == "'/opt/a b/hermes'" && program.dataOption == #" --data '/srv/it'\''s here'"#)
@@ -372,7 +373,7 @@ extension HomePage {
                 #expect(text.contains("apikey create shop &gt; shop.key"), "\(field)")
             }
         }
-        // Nobody could reach the keys of a server that keeps all in its memory.
+        // A server with the memory store has no keys that a command could reach.
         try await withServer { server in
             let page = try await HTTPProbe.get("/", port: server.port("http"))
             #expect(page.status == 200 && !page.text.contains("apikey"))
@@ -391,8 +392,8 @@ extension HomePage {
             }
             let strangers: [[UInt8]] = [
                 [0x21, 0x11, 0, 12, 203, 0, 113, 5, 127, 0, 0, 1, 1, 1, 2, 2],
-                // The header names no address: of a client of an unknown kind, of a client over a Unix socket, and for
-                // the proxy's own check of the server.
+                // The header has no address if the client is of an unknown kind, if the client uses a Unix socket, or
+                // if the proxy itself checks the server.
                 [0x21, 0, 0, 0], [0x21, 0x31, 0, 216] + [UInt8](repeating: 0, count: 216), [0x20, 0, 0, 0],
             ]
             for header in strangers {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesServer
 
-/// The answers of `/healthz` and `/readyz` of a server that runs.
+/// The answers of `/healthz` and `/readyz` of a running server.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct ReadinessTests {
     @Test func `whoever asks too often cannot make a ready server look broken`() async throws {
         try await withServer { server in
@@ -22,7 +22,7 @@ import Testing
             #expect(answers.contains(429))
             for (path, text) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
                 #expect(try await HTTPProbe.get(path, port: server.port("http")) == (200, text))
-                // Not even very many checks make a check fail.
+                // Even a large number of checks does not make a check fail.
                 for _ in 0..<10 {
                     answers = try await HTTPPortTests.answers(server, many(path))
                     #expect(Set(answers) == [200], "\(path)")
@@ -44,9 +44,26 @@ import Testing
                 try await Task.sleep(for: .milliseconds(50))
                 answer = try await HTTPProbe.get("/readyz", port: port)
             }
-            #expect(answer == (503, "store: the database file was deleted, moved or replaced\n"))
-            let lines = tail.lines(atLeast: .error, containing: "the database file was deleted", limit: 10)
+            let problem = "the database file or its write-ahead log was deleted, moved or replaced"
+            #expect(answer == (503, "store: \(problem)\n"))
+            let lines = tail.lines(atLeast: .error, containing: "a file of the database was deleted", limit: 10)
             #expect(lines.count == 1 && lines.first?.fields.contains("stop the server") == true)
+            try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
+            while try await HTTPProbe.get("/readyz", port: port).status != 200 {
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+    }
+
+    @Test func `a write-ahead log that is gone is no readiness`() async throws {
+        try await withServer(store: .sqlite) { server in
+            let path = server.dataDirectory + "/hermes.db-wal"
+            let port = server.port("http")
+            #expect(try await HTTPProbe.get("/readyz", port: port) == (200, "ready\n"))
+            try FileManager.default.moveItem(atPath: path, toPath: path + ".away")
+            while try await HTTPProbe.get("/readyz", port: port).status == 200 {
+                try await Task.sleep(for: .milliseconds(50))
+            }
             try FileManager.default.moveItem(atPath: path + ".away", toPath: path)
             while try await HTTPProbe.get("/readyz", port: port).status != 200 {
                 try await Task.sleep(for: .milliseconds(50))
@@ -61,7 +78,7 @@ import Testing
         let file = DatabaseFile(try files.write("hermes.db", "1"))
         file.check(logger)
         #expect(file.problem == nil)
-        // Written beside it and renamed, so it is another file.
+        // The file is written under another name and then renamed, so it is another file.
         try files.write("hermes.db", "2")
         file.check(logger)
         #expect(file.problem != nil)

@@ -11,9 +11,9 @@ import Testing
 @testable import HermesCore
 @testable import HermesServer
 
-/// The number of viewers for those who watch a live room without an account.
+/// The number of viewers, for people who watch a live room without an account.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct RoomAudienceTests {
-    /// Counts how often it is asked.
+    /// Counts the requests for a number.
     private final class Counter: Sendable {
         let asked = Mutex(0)
 
@@ -65,7 +65,7 @@ import Testing
         }
         let most = RoomAudience.burst + 9 * RoomAudience.rate
         #expect(counter.asked.withLock { $0 } == most && busy == 20_000 - most)
-        // What was counted is told even so.
+        // A number that is already known is still returned.
         #expect(await audience.viewers(of: .lobby) == .viewers(most + 1))
     }
 

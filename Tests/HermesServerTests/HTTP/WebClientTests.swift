@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesServer
 
-/// Whose request it is, and which page may send it.
+/// The client's address in a request, and the pages that may send requests.
 @Suite struct WebClientTests {
     private static func address(_ text: String) throws -> SocketAddress { try SocketAddress(ipAddress: text, port: 0) }
 
@@ -29,7 +29,7 @@ import Testing
             ("127.0.0.1", ["forwarded": "for=192.0.2.7", "x-forwarded-for": "192.0.2.7"], "192.0.2.7"),
             ("::ffff:127.0.0.1", ["x-forwarded-for": "192.0.2.7"], "192.0.2.7"),
             ("2001:db8::5", ["x-forwarded-for": "192.0.2.7"], "192.0.2.7"),
-            // Not a proxy's word.
+            // The peer is not a trusted proxy, so the fields are ignored.
             ("192.0.2.1", ["x-forwarded-for": "192.0.2.7"], nil),
             ("2001:db9::5", ["x-forwarded-for": "192.0.2.7"], nil),
             ("127.0.0.1", [:], nil), ("127.0.0.1", ["x-forwarded-for": ""], nil),
@@ -81,15 +81,16 @@ import Testing
             (Self.origins(), "http://127.0.0.1.evil.example", "127.0.0.1", false),
             (Self.origins(), "http://localhost@evil.example", "localhost", false),
             (Self.origins(), "", "localhost", false),
-            // DNS rebinding: the name of another leads here.
+            // In DNS rebinding, a foreign name resolves to this server.
             (Self.origins(), "http://evil.example:8080", "evil.example:8080", false),
             (Self.origins(["https://chat.example"]), "https://chat.example", "chat.example", true),
             (Self.origins(["https://chat.example"]), "https://CHAT.example", "chat.example", true),
             (Self.origins(["https://chat.example"]), "https://evil.example", "chat.example", false),
-            // Whoever comes says who it is: any page, as long as none are named.
+            // All clients must log in, so any page is allowed unless the settings name pages.
             (Self.origins(anonymous: false), "https://evil.example", "localhost", true),
             (Self.origins(["https://chat.example"], anonymous: false), "https://evil.example", "localhost", false),
-            // On an address that others reach: the server's own pages, whatever took the encryption away.
+            // On an address that other machines can reach, the server's own pages are allowed, even if a proxy removes
+            // the encryption.
             (Self.origins(loopback: false), "https://chat.example", "chat.example", true),
             (Self.origins(loopback: false), "http://chat.example:8080", "chat.example:8080", true),
             (Self.origins(loopback: false), "http://chat.example:8081", "chat.example:8080", false),

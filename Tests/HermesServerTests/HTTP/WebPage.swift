@@ -5,11 +5,11 @@ import Foundation
 import HermesTestKit
 import Testing
 
-/// A web page's connection.
+/// The connection of a web page.
 struct WebPage {
     let client: WebSocketClient
 
-    /// - Parameter subprotocols: as the page asks for them.
+    /// - Parameter subprotocols: the subprotocols in the form in which the page requests them.
     static func open(_ server: TestServer, _ subprotocols: String = "hermes.v1.json") async throws -> WebPage {
         let client = try await WebSocketClient.connect(port: server.port("http"))
         try await client.send(WebSocketClient.request("/ws", ["Sec-WebSocket-Protocol": subprotocols]))
@@ -22,14 +22,14 @@ struct WebPage {
         try await client.send(WebSocketClient.frame(0x81, Array(text.utf8)))
     }
 
-    /// The next message, which is a text.
+    /// Returns the next message, which must be a text.
     func next() async throws -> [String: Any] {
         let (first, payload) = try await client.next()
         #expect(first == 0x81)
         return try #require(JSONSerialization.jsonObject(with: Data(payload)) as? [String: Any])
     }
 
-    /// The next packet with this body.
+    /// Returns the next packet with this body.
     func next(_ body: String) async throws -> [String: Any] {
         while true {
             let packet = try await next()

@@ -5,7 +5,7 @@ import Foundation
 import NIOCore
 import NIOPosix
 
-/// The least of a WebSocket client, which can also do what none should. For one task at a time.
+/// A minimal WebSocket client that can also send invalid bytes. Only one task at a time may use it.
 final class WebSocketClient {
     struct Closed: Error {}
 
@@ -31,7 +31,7 @@ final class WebSocketClient {
         return WebSocketClient(channel: channel, arrivals: stream)
     }
 
-    /// The request of the standard's example; what is given takes the place of a field, nil leaves it out.
+    /// The request in the standard's example. `changes` replaces fields; nil removes a field.
     static func request(_ path: String = "/mqtt", _ changes: [String: String?] = [:]) -> String {
         var fields: [String: String] = [
             "Host": "localhost", "Upgrade": "websocket", "Connection": "Upgrade",
@@ -46,7 +46,7 @@ final class WebSocketClient {
 
     func send(_ bytes: [UInt8]) async throws { try await channel.writeAndFlush(ByteBuffer(bytes: bytes)) }
 
-    /// A frame as a client sends it.
+    /// A masked frame, like a client's frame.
     static func frame(_ first: UInt8, _ payload: [UInt8]) -> [UInt8] {
         let key: [UInt8] = [1, 2, 3, 4]
         let count = payload.count
@@ -64,7 +64,7 @@ final class WebSocketClient {
         bytes.writeBuffer(&more)
     }
 
-    /// The head of the answer to the request: status and fields in lower case.
+    /// Returns the head of the answer to the request: the status, and the text in lower case.
     func head() async throws -> (status: Int, text: String) {
         while true {
             let text = String(buffer: bytes)
@@ -77,7 +77,7 @@ final class WebSocketClient {
         }
     }
 
-    /// Skips the body that a head in lower case announces.
+    /// Skips the body with the length from this head, which is in lower case.
     func skipBody(of head: String) async throws {
         let field = head.split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }
         guard let length = field.flatMap({ Int($0.dropFirst("content-length: ".count)) }) else { return }
@@ -85,13 +85,13 @@ final class WebSocketClient {
         bytes.moveReaderIndex(forwardBy: length)
     }
 
-    /// All that comes until the end.
+    /// Returns all bytes until the end of the connection.
     func rest() async -> String {
         while let more = await arrivals.next(isolation: #isolation) { bytes.writeImmutableBuffer(more) }
         return String(buffer: bytes)
     }
 
-    /// The next frame.
+    /// Returns the next frame.
     func next() async throws -> (first: UInt8, payload: [UInt8]) {
         while true {
             var view = bytes
@@ -108,7 +108,7 @@ final class WebSocketClient {
         }
     }
 
-    /// Whether nothing comes any more but the end.
+    /// Whether the connection ends without further bytes.
     func isClosed() async -> Bool {
         if bytes.readableBytes > 0 { return false }
         return await arrivals.next(isolation: #isolation) == nil

@@ -10,7 +10,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// The native protocol as JSON in text messages at `/ws`, as a web page sees it: no protobuf on its side.
+/// The native protocol as JSON in text messages at `/ws`, for web pages, which have no protobuf.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct WebSocketJSONTests {
     private static func binary(_ packet: Hermes_V1_Packet) throws -> [UInt8] {
         var buffer = ByteBuffer()
@@ -25,12 +25,12 @@ import Testing
         return try binary(packet)
     }
 
-    /// A ping with half a megabyte in a field that the server does not know.
+    /// A ping with half a megabyte in an unknown field.
     private static func longPing(_ id: UInt64) throws -> [UInt8] {
         var packet = Hermes_V1_Packet()
         packet.id = id
         packet.ping = Hermes_V1_Ping()
-        // The field 1,000, and its length of 500,000.
+        // These bytes are the field 1,000 with a length of 500,000 bytes.
         let unknown: [UInt8] = [0xC2, 0x3E, 0xA0, 0xC2, 0x1E] + [UInt8](repeating: 0, count: 500_000)
         var body = try packet.wireBuffer()
         body.writeBytes(unknown)
@@ -45,7 +45,8 @@ import Testing
             let (ann, bob) = (try await WebPage.open(server), try await WebPage.open(server))
             let annID = try await ann.register("ann")
             let bobID = try await bob.register("bob")
-            // Bytes are base64, a newer version's field is ignored, blanks and escapes are as JSON allows.
+            // Bytes are in base64, and a field of a newer version is ignored. Blanks and escapes are allowed as in any
+            // JSON.
             let content = #"{"custom":{"type":"app","data":"AP8="},"attributes":{"k":"\u00e9\n"},"newer":[{}]}"#
             try await ann.send(
                 "\n{ \"id\" : 18446744073709551615, \"send\": {\"to\":{\"uid\":\(bobID)},\"clientId\":\"c1\",\"content\":\(content)}}"
@@ -69,7 +70,7 @@ import Testing
             )
             let session = try #require(try await again.result("1")["session"] as? [String: Any])
             #expect(session["acknowledgedSeq"] as? String == seq)
-            // The older connection of the device learns why it ends, in its form.
+            // The older connection of the device gets the reason why it ends, in its own form.
             #expect(try await bob.next("kicked")["reason"] as? String == "REASON_REPLACED")
         }
     }
@@ -83,7 +84,7 @@ import Testing
                 nickName: try NickName("ann"),
                 device: try #require(DeviceID("other"))
             )
-            // Six times as long in JSON.
+            // This text is six times as long in JSON.
             let content = try MessageText.content(String(repeating: "\u{1}", count: 3_000))
             let count = 12
             for _ in 0..<count {
@@ -114,7 +115,7 @@ import Testing
         async throws
     {
         try await withServer { server in
-            // The server takes the first that it knows, in the client's order.
+            // The server selects the first subprotocol that it knows, in the client's order.
             for (asked, chosen, isText) in [
                 ("hermes.v1", "hermes.v1", false), ("hermes.v1.json", "hermes.v1.json", true),
                 ("hermes.v9, hermes.v1.json, hermes.v1", "hermes.v1.json", true),
@@ -125,7 +126,7 @@ import Testing
                 let head = try await client.head()
                 #expect(head.status == 101)
                 #expect(head.text.split(separator: "\r\n").contains("sec-websocket-protocol: \(chosen)"))
-                // What is no frame is the first that comes: the answer to it has the form of the subprotocol.
+                // The first bytes are not a frame. The answer has the form of the subprotocol.
                 try await client.send(WebSocketClient.frame(0x82, [0xFF, 0xFF, 0xFF, 0xFF, 0x0F]))
                 #expect(try await client.next().first == (isText ? 0x81 : 0x82))
                 #expect(try await client.next() == (0x88, [0x03, 0xF1]))
@@ -137,7 +138,8 @@ import Testing
                 #expect(try await page.client.next().first == 0x81)
                 try await page.client.send(Self.ping(2))
                 #expect(try await page.client.next().first == 0x82)
-                // Both in one segment, and a text in pieces of a byte with a ping between them.
+                // First both forms are in one segment. Then a text arrives in pieces of one byte, with a ping between
+                // them.
                 try await page.client.send(WebSocketClient.frame(0x81, Array(texts.utf8)) + Self.ping(3))
                 #expect(try await page.client.next().first == 0x81)
                 #expect(try await page.client.next().first == 0x82)
@@ -202,12 +204,13 @@ import Testing
                 try await refuses(Array(text.utf8), 4006, closing: 1002)
             }
             try await refuses(Array(#"{"send":{"clientId":""#.utf8) + [0xFF, 0x22, 0x7D, 0x7D], 4007, closing: 1007)
-            // Before the login, a text is as short as a frame, and refused by its header.
+            // Before the login, a text has the same limit as a frame. A text that is too long is refused because of its
+            // header.
             try await refuses([UInt8](repeating: 0x20, count: 2_001), 4003, closing: 1009)
             let page = try await WebPage.open(server)
             try await page.client.send([0x81, 0xFF, 0x7F, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4])
             #expect(try await page.next("kicked")["code"] as? Int == 4003)
-            // After it, nesting without end is refused.
+            // After the login, endless nesting is refused.
             let deep = try await WebPage.open(server)
             _ = try await deep.register("ann")
             let nested = String(repeating: #"{"a":"#, count: 300_000)
@@ -226,8 +229,8 @@ import Testing
         try await withServer(configure: limit) { server in
             let page = try await WebPage.open(server)
             _ = try await page.register("ann")
-            // Half a megabyte costs 62 units of the 100 a second, and 488 more because it is JSON. The first one is
-            // paid for in 4.5 s, and the second one is too much.
+            // The limit is 100 units per second. Half a megabyte costs 62 units, plus 488 units because it is JSON. So
+            // the first text is paid for after 4.5 s, and the second text is too much.
             let blanks = String(repeating: " ", count: 500_000)
             for _ in 0..<3 { try? await page.send(#"{"ping":{}}"# + blanks) }
             var answers = 0
@@ -238,7 +241,8 @@ import Testing
                 answers += 1
             }
             #expect(code == 3001)
-            // As many bytes that are no JSON are answered: they cost 186 units, of which 100 may be spent at once.
+            // The same number of bytes in protobuf is answered. The bytes cost 186 units, of which 100 may be spent at
+            // once.
             let app = try await WebPage.open(server)
             _ = try await app.register("bob")
             for number: UInt64 in 2...4 { try await app.client.send(Self.longPing(number)) }

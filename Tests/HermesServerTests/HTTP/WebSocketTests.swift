@@ -38,7 +38,7 @@ import Testing
         return client
     }
 
-    /// Reads frames until so many bytes are there, which may come in any frames.
+    /// Reads frames until they contain `count` bytes. The bytes may be in any number of frames.
     private func bytes(_ count: Int, from client: WebSocketClient) async throws -> [UInt8] {
         var bytes: [UInt8] = []
         while bytes.count < count {
@@ -123,7 +123,7 @@ import Testing
         try await withServer { server in
             let client = try await open(server)
             let connect = Self.connect("ws")
-            // Each byte a frame of its own, in one message; a ping between them.
+            // Each byte is a separate frame of one message, with a ping between them.
             for (index, byte) in connect.enumerated() {
                 try await client.send(WebSocketClient.frame(index == 0 ? 0x02 : 0x00, [byte]))
             }
@@ -132,7 +132,7 @@ import Testing
             frames.sort { $0.first < $1.first }
             #expect(frames[0] == (0x82, Self.connack))
             #expect(frames[1] == (0x8A, [9, 9]))
-            // Several packets in one frame, sent byte by byte.
+            // Several packets are in one frame, which is sent byte by byte.
             for byte in WebSocketClient.frame(0x82, Self.subscribe + Self.publish + Self.ping) {
                 try await client.send([byte])
             }
@@ -140,7 +140,7 @@ import Testing
             #expect(
                 answer == Self.suback + Self.publish + Self.pong || answer == Self.suback + Self.pong + Self.publish
             )
-            // Together with the request: what comes behind the handshake is not lost.
+            // The packet is sent together with the request. Bytes after the handshake are not lost.
             let eager = try await WebSocketClient.connect(port: server.port("http"))
             let first = Array(WebSocketClient.request().utf8) + WebSocketClient.frame(0x82, connect)
             try await eager.send(first)
@@ -183,7 +183,7 @@ import Testing
                 #expect(try await client.next() == (0x88, [UInt8(code >> 8), UInt8(code & 0xFF)]))
                 #expect(await client.isClosed())
             } else {
-                // Not decided yet: the rest of the length is missing.
+                // The frame cannot be refused yet, because the rest of the length is missing.
                 try await client.send([0, 0, 0, 0, 0, 0, 0])
                 #expect(try await client.next() == (0x88, [0x03, 0xEA]))
             }
@@ -208,7 +208,7 @@ import Testing
             let first = try await connected(server)
             let second = try await WebSocketClient.connect(port: server.port("http"))
             try await second.send(WebSocketClient.request())
-            // The handshake was good, but there is no place.
+            // The handshake was valid, but there is no free place.
             _ = try? await second.head()
             while let frame = try? await second.next() { #expect(frame.first == 0x88) }
             #expect(await second.isClosed())

@@ -10,12 +10,12 @@ import HermesServer
 import HermesTestKit
 import Testing
 
-/// A whole server with its push services and webhooks, whose other ends are in this process.
+/// A whole server with push services and webhooks. The services and the receiver of the webhooks are in this process.
 @Suite(.inTurns, .timeLimit(.minutes(2)))
 struct OutboundTests {
     private static let token = String(repeating: "0a", count: 32)
 
-    /// Files that go with the last reference.
+    /// A folder that is removed with the last reference.
     private final class Folder: Sendable {
         let path = NSTemporaryDirectory() + "/hermes-outbound-" + UUID().uuidString
 
@@ -140,7 +140,7 @@ struct OutboundTests {
             let session = try await client.logIn(.register(nickName: "bob", password: "secret-bob"))
             let user = try #require(UserID(rawValue: Int32(session.uid.rawValue)))
             let sessions = try server.messenger().devices
-            // Each answer comes after what was said before it.
+            // When the answer arrives, the server has handled all earlier packets.
             _ = try await client.devices()
             #expect(sessions.isOnline(user))
             #expect(sessions.awakeDevices(of: user).isEmpty)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Hermes
 
-/// The estimate of the server's clock against `web/cases/clock.json`.
+/// Runs the cases of `web/cases/clock.json` on the estimate of the server's clock.
 @Suite struct ClockCaseTests {
     typealias Case = StepsCase<Step>
 

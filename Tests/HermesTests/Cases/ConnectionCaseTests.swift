@@ -6,7 +6,7 @@ import Testing
 
 @testable import Hermes
 
-/// The connection's state machine against `web/cases/connection.json`.
+/// Runs the cases of `web/cases/connection.json` on the connection's state machine.
 @Suite struct ConnectionCaseTests {
     struct Case: MachineCase {
         enum CodingKeys: String, CodingKey, CaseIterable { case name, heartbeat, learned, steps }
@@ -49,7 +49,7 @@ import Testing
         let app: App?
         let isOnline: Bool?
         let expect: [String]?
-        /// The actions by language, where these differ on purpose.
+        /// The actions by language, if the languages differ on purpose.
         let expectIn: [String: [String]]?
         let state: String?
         let error: UInt32?
@@ -60,7 +60,7 @@ import Testing
 
         var time: NIODeadline { get throws { NIODeadline(caseTime: try #require(now)) } }
 
-        /// The error that the event brings.
+        /// The error in the event.
         var cause: HermesClientError {
             HermesClientError(
                 code.map { HermesClientError.Code(rawValue: $0) } ?? .connectionLost,
@@ -129,7 +129,7 @@ import Testing
         case .reconnectAdvised: try machine.reconnectAdvised(#require(step.advice).advice, now: step.time)
         case .failed: return try machine.failed(step.cause, now: step.time)
         case .closed:
-            // A connection that was not open yet could not be opened.
+            // If the connection was not open yet, the event means that it could not be opened.
             if case .connecting = machine.state {
                 try machine.connectFailed(step.cause, now: step.time)
             } else {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Hermes
 
-/// What is learned from heartbeats against `web/cases/heartbeat.json`.
+/// Runs the cases of `web/cases/heartbeat.json` on the adaptation of the heartbeat.
 @Suite struct HeartbeatCaseTests {
     struct Case: MachineCase {
         enum CodingKeys: String, CodingKey, CaseIterable { case name, start, steps }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Hermes
 
-/// The inbox tracker against `web/cases/inbox.json`.
+/// Runs the cases of `web/cases/inbox.json` on the inbox tracker.
 @Suite struct InboxCaseTests {
     typealias Tracker = InboxTracker<String>
 
@@ -49,7 +49,7 @@ import Testing
         let serverAcknowledged: UInt64?
         let head: UInt64?
         let oldest: UInt64?
-        /// Absent or null: an entry that is not for the app.
+        /// The entry; absent or null for an entry that is not for the app.
         let entry: String?
         let seq: UInt64?
         let from: UInt64?

@@ -5,11 +5,12 @@ import Foundation
 import NIOCore
 import Testing
 
-/// The files of `web/cases`: the machines of both SDKs, this one and the one in JavaScript, are tested against them.
+/// The case files in `web/cases`. The state machines of the Swift SDK and of the JavaScript SDK are tested with the
+/// same files.
 enum MachineCases {
     /// Reads the cases of a file.
     ///
-    /// - Throws: what the decoder throws; `UnknownKey` if a case or a step has a key that this reader does not know.
+    /// - Throws: the decoder's errors; `UnknownKey` if a case or a step has a key that this reader does not know.
     static func read<Case: MachineCase>(_ name: String, as type: Case.Type = Case.self) throws -> [Case] {
         let data = try data(name)
         let raw = try #require(JSONSerialization.jsonObject(with: data) as? [String: Any])
@@ -20,7 +21,7 @@ enum MachineCases {
         return try JSONDecoder().decode(CaseFile<Case>.self, from: data).cases
     }
 
-    /// Reads what a file says beside its cases.
+    /// Reads the fields of a file other than its cases.
     static func header<Header: Decodable>(_ name: String) throws -> Header {
         try JSONDecoder().decode(Header.self, from: data(name))
     }
@@ -57,7 +58,7 @@ extension MachineCase {
     var testDescription: String { name }
 }
 
-/// A case that says nothing but its steps.
+/// A case that has only a name and steps.
 struct StepsCase<Step: CaseStep>: MachineCase {
     enum CodingKeys: String, CodingKey, CaseIterable { case name, steps }
 
@@ -65,12 +66,12 @@ struct StepsCase<Step: CaseStep>: MachineCase {
     let steps: [Step]
 }
 
-/// A step of a case: an event, and what is expected after it.
+/// A step of a case: an event, and the expectations after it.
 protocol CaseStep: Decodable, Sendable {
     associatedtype CodingKeys: CodingKey, CaseIterable
 }
 
-/// An expectation that may be null; an absent one expects nothing.
+/// An expected value, which may be null. If the key is absent, there is no expectation.
 struct Expected<Value: Decodable & Equatable & Sendable>: Decodable, Equatable, Sendable {
     let value: Value?
 
@@ -81,7 +82,7 @@ struct Expected<Value: Decodable & Equatable & Sendable>: Decodable, Equatable, 
 }
 
 extension KeyedDecodingContainer {
-    /// Keeps null and absence apart.
+    /// Decodes an expectation. An absent key gives nil, but null gives an expectation.
     func decodeIfPresent<Value>(_ type: Expected<Value>.Type, forKey key: Key) throws -> Expected<Value>? {
         contains(key) ? try decode(type, forKey: key) : nil
     }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Hermes
 
-/// The outbox's queue against `web/cases/outbox.json`.
+/// Runs the cases of `web/cases/outbox.json` on the outbox's queue.
 @Suite struct OutboxCaseTests {
     typealias Case = StepsCase<Step>
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Hermes
 
-/// The reconnect schedule against `web/cases/reconnect.json`.
+/// Runs the cases of `web/cases/reconnect.json` on the reconnect schedule.
 @Suite struct ReconnectCaseTests {
     typealias Schedule = ConnectionEngine.ReconnectSchedule
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Hermes
 
-/// The delivery statistics against `web/cases/statistics.json`.
+/// Runs the cases of `web/cases/statistics.json` on the delivery statistics.
 @Suite struct StatisticsCaseTests {
     typealias Case = StepsCase<Step>
 
@@ -110,7 +110,7 @@ import Testing
     }
 }
 
-/// The counts of one network; a field that is absent is zero.
+/// The counts of one network. An absent field is zero.
 struct Network: Decodable, Equatable, Sendable {
     private struct Key: CodingKey {
         let stringValue: String

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Hermes
 
-/// The tracking of topics against `web/cases/topics.json`.
+/// Runs the cases of `web/cases/topics.json` on the tracking of topics.
 @Suite struct TopicCaseTests {
     typealias Case = StepsCase<Step>
 

@@ -7,12 +7,12 @@ import Testing
 
 @testable import Hermes
 
-/// The real machine behind a NAT that forgets silent connections.
+/// The real state machine behind a NAT that drops silent connections.
 @Suite struct AdaptiveHeartbeatTests {
-    /// The NATs' time-outs in seconds.
+    /// The timeouts of the NATs, in seconds.
     static let timeouts: [Int64] = [30, 41, 60, 90, 120, 150, 200, 240, 300, 420, 600]
 
-    /// The rule tries 120 s, 40 s, 25 s and 85 s at worst, each twice.
+    /// In the worst case, the rule tries 120 s, 40 s, 25 s and 85 s, each twice.
     static let mostDeaths = 6
 
     @Test(arguments: timeouts, NAT.Behaviour.allCases)
@@ -21,13 +21,13 @@ import Testing
             var world = World(.adaptive, NAT(timeout: .seconds(timeout), behaviour: behaviour), messages: messages)
             world.run(for: .hours(3 * 24))
             #expect(world.deaths.count <= Self.mostDeaths)
-            // All within the first day.
+            // All connections are lost within the first day.
             #expect(world.deaths.allSatisfy { $0 - World.start < .hours(24) })
             let found = world.machine.learned.interval
             #expect(found <= .seconds(timeout))
-            // One retreat under what failed, or as far up as the bounds allow.
+            // The interval is at most one retreat below the failed interval, or is at the upper bound.
             let enough = min(.seconds(timeout), .seconds(580) + HeartbeatAdaptation.retreat)
-            // Silence that is never longer than the time between two messages proves nothing beyond it.
+            // The silence is never longer than the time between two messages, so longer intervals remain untested.
             if messages != .minutes(7) { #expect(found >= enough - HeartbeatAdaptation.retreat) }
             #expect(world.machine.published == .live)
         }
@@ -37,7 +37,7 @@ import Testing
     func `a fixed interval of 120 s dies under 30 s, every time`(behaviour: NAT.Behaviour) {
         var world = World(.push, NAT(timeout: .seconds(30), behaviour: behaviour))
         world.run(for: .hours(24))
-        // At most 120 s, three answers awaited, and a window to come back in.
+        // Each cycle takes at most 120 s, the wait for three answers, and the window for reconnecting.
         #expect(world.deaths.count >= 24 * 3600 / (120 + 3 * 8 + 15))
     }
 
@@ -130,12 +130,12 @@ import Testing
     }
 }
 
-/// Forgets a connection over which nothing goes for longer than its time-out.
+/// A NAT that drops a connection if it is silent for longer than the timeout.
 struct NAT {
     enum Behaviour: CaseIterable {
-        /// Drops all later data.
+        /// The NAT drops all later data.
         case silent
-        /// Answers later data of the client with a reset.
+        /// The NAT answers later data of the client with a reset.
         case reset
     }
 
@@ -162,16 +162,16 @@ struct NAT {
     }
 }
 
-/// A client in the background, a NAT and a server that answers at once and has a message now and then.
+/// A client in the background, a NAT, and a server that answers at once and sends a message from time to time.
 struct World {
     static let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
-    /// From the client to the server and back.
+    /// The time from the client to the server and back.
     static let roundTrip = TimeAmount.milliseconds(300)
 
     private(set) var now = Self.start
     var machine: Machine
     var nat: NAT
-    /// When connections were lost.
+    /// The times at which connections were lost.
     private(set) var deaths: [NIODeadline] = []
     private let messages: TimeAmount?
     private var nextMessage: NIODeadline

@@ -29,7 +29,7 @@ struct HeartbeatStoreTests {
             store.remember(LearnedHeartbeat(interval: .seconds(60), changedAt: Int64(number)), of: "\(number)")
         }
         #expect(Set(store.all.keys) == Set((11...30).map(String.init)))
-        // One that was never changed is kept at least until the next.
+        // An entry that was never changed is kept at least until the next entry is added.
         store.remember(LearnedHeartbeat(interval: .seconds(60)), of: "new")
         #expect(store.learned(of: "new") != nil)
     }
@@ -65,7 +65,7 @@ struct HeartbeatStoreTests {
         try await server.stop()
     }
 
-    /// Knows one thing of every network, and tells what it is to remember.
+    /// A store that returns the same entry for every network, and reports the entries to remember.
     final class Keeping: HeartbeatStore {
         let remembered: AsyncStream<(String, LearnedHeartbeat)>
         private let continuation: AsyncStream<(String, LearnedHeartbeat)>.Continuation

@@ -10,10 +10,10 @@ import Testing
 @testable import Hermes
 @testable import HermesProtocols
 
-/// A server that sends whatever it likes: nothing traps, nothing that waits grows without bound, nothing runs on and on.
+/// A server that sends arbitrary data. Nothing in the client may trap, grow without bound or run forever.
 @Suite(.inTurns, .timeLimit(.minutes(5)))
 struct HostileServerTests {
-    /// Numbers at which sums overflow and ranges turn round.
+    /// Random numbers at which sums overflow and ranges become invalid.
     private struct Dice {
         var random: SplitMix64
 
@@ -51,7 +51,7 @@ struct HostileServerTests {
         mutating func text() -> String { String(repeating: "x", count: number(3) == 0 ? 5000 : number(5)) }
     }
 
-    /// A driver's handling of a link, without a connection.
+    /// Handles a link like a driver, without a connection.
     private struct Bench<Link: ConnectionLink> {
         var link: Link
         var now = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
@@ -64,7 +64,7 @@ struct HostileServerTests {
 
         mutating func run(_ body: (inout Link, inout Link.Effects) throws -> Void) {
             var effects = Link.Effects()
-            // What it throws ends the connection, and is no harm.
+            // An error ends the connection, which does no harm.
             try? body(&link, &effects)
             for effect in effects {
                 switch effect {
@@ -118,7 +118,7 @@ struct HostileServerTests {
             self.now = self.now + time
             let now = now
             run { $0.deadlineReached(now: now, effects: &$1) }
-            // A deadline that has passed and stays is a loop that never rests.
+            // A deadline that stays in the past would cause an endless loop.
             if let next = link.nextDeadline { #expect(next > now) }
         }
     }
@@ -291,7 +291,7 @@ struct HostileServerTests {
         return .delimited(try DelimitedFrame(packet))
     }
 
-    /// The answer to a login.
+    /// Returns the answer to a login.
     private static func session(epoch: UInt64, head: UInt64 = 0) throws -> PacketDecoder.Frame {
         var result = Hermes_V1_Result()
         result.session.uid = 7
@@ -300,7 +300,7 @@ struct HostileServerTests {
         return try frame(.result(result), id: 1)
     }
 
-    /// An entry that is no text, because a debug build takes a third of a second to read a text of this length.
+    /// Returns an entry without a text, because a debug build takes a third of a second to read a text of this length.
     private static func entry(_ seq: UInt64, bytes: Int = 1 << 20) throws -> PacketDecoder.Frame {
         var event = Hermes_V1_Event()
         event.seq = seq
@@ -319,7 +319,8 @@ struct HostileServerTests {
             bench.receive(try Self.entry(seq))
             if seq % 10 == 0 { bench.receive(texts) }
         }
-        // Receipts fill the hole at which the inbox pauses, those of no request excepted. What waits behind it stays.
+        // A receipt fills the hole at which the inbox pauses, but a receipt without a request does not. The entries
+        // that wait after the hole stay.
         for round in UInt64(0)..<6 {
             let hole = bench.link.inbox.received + 1
             for seq in hole + 1...hole + 15 { bench.receive(try Self.entry(seq)) }
@@ -331,14 +332,14 @@ struct HostileServerTests {
             #expect(bench.link.inbox.received == (isSent ? hole : hole - 1))
         }
         #expect(bench.bytes <= Backlog.maxBytes + 2 * ((1 << 20) + 1000))
-        // What was not kept is asked for once there is room.
+        // Entries that were not kept are requested when there is room.
         let before = bench.sent
         while !bench.waiting.isEmpty { bench.take() }
         bench.pass(.seconds(10))
         #expect(bench.sent > before)
     }
 
-    /// The second login is to another epoch, or to the same after the server has lost all entries.
+    /// The second login gets another epoch, or the same epoch after the server has lost all entries.
     @Test(arguments: [2, 1] as [UInt64])
     func `an inbox that was full when its seqs became invalid goes on once there is room`(epoch: UInt64) throws {
         var bench = Self.delimited()
@@ -376,7 +377,7 @@ struct HostileServerTests {
         var message = IMPB_base_msg()
         message.type = .broadcast
         bench.receive(IMPBFrame(seq: 0, type: .message, body: try message.wireBuffer()))
-        // As if many more were waiting.
+        // The call makes it look as if many more entries were waiting.
         bench.link.backlogChanged(bench.waiting.count, bytes: Backlog.maxBytes + 1)
         var notification = IMPB_Notification_msg()
         notification.seq = 1
@@ -551,7 +552,7 @@ struct HostileServerTests {
         #expect(room.bytes <= Backlog.maxBytes + (1 << 20))
     }
 
-    /// Advice of no time and of years, and logins that are taken and ended at once: tries stay rare.
+    /// The advice is for no wait or for years, and logins are accepted and ended at once. Tries must stay rare.
     @Test func `no advice makes a client try more often than its policy, nor stay away for more than its limits`() {
         for (notBefore, window) in [(0, 0), (UInt32.max, UInt32.max), (0, .max), (.max, 0)] as [(UInt32, UInt32)] {
             var wire = Hermes_V1_ReconnectAdvice()

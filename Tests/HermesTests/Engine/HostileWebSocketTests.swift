@@ -9,8 +9,8 @@ import Testing
 
 @testable import Hermes
 
-/// A WebSocket server that breaks the standard: each way ends in an error that says how, in bounded memory, and the client
-/// comes back by its reconnect policy.
+/// A WebSocket server that breaks the standard. Each violation causes an error that describes it, in bounded memory.
+/// The client then reconnects by its policy.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct HostileWebSocketTests {
     enum Way: CaseIterable, Sendable {
@@ -18,7 +18,7 @@ struct HostileWebSocketTests {
         case masked, reservedBit, text, strayPart, nestedMessage, emptyParts, endlessParts
         case longControl, cutControl, hugeLength, badClose
 
-        /// What opens no WebSocket at all, and what breaks one.
+        /// The error: some violations prevent the WebSocket from opening, others break an open WebSocket.
         var code: HermesClientError.Code {
             switch self {
             case .wrongKey, .wrongSubprotocol, .endlessHead, .silentClose: .cannotConnect
@@ -27,7 +27,7 @@ struct HostileWebSocketTests {
             }
         }
 
-        /// What comes behind the handshake, and for how long.
+        /// The bytes after the handshake, and whether they repeat endlessly.
         var frames: (bytes: [UInt8], isEndless: Bool) {
             switch self {
             case .wrongKey, .wrongSubprotocol, .endlessHead, .silentClose: ([], false)
@@ -60,7 +60,7 @@ struct HostileWebSocketTests {
             channel.writeAndFlush(FakeWebSocketServer.answer(accept), promise: nil)
         }
 
-        /// Once the client's CONNECT has come.
+        /// Breaks the standard after the client's CONNECT has arrived.
         func breach(_ channel: any Channel, _ written: NIOLockedValueBox<Int>) {
             let begin: [UInt8] =
                 switch self {
@@ -72,7 +72,7 @@ struct HostileWebSocketTests {
             if frames.isEndless { Self.flood(channel, ByteBuffer(bytes: frames.bytes), written) }
         }
 
-        /// Sends the same again and again until the client closes.
+        /// Sends the same bytes again and again until the client closes the connection.
         private static func flood(_ channel: any Channel, _ bytes: ByteBuffer, _ written: NIOLockedValueBox<Int>) {
             channel.writeAndFlush(bytes).whenSuccess {
                 written.withLockedValue { $0 += bytes.readableBytes }
@@ -100,13 +100,13 @@ struct HostileWebSocketTests {
         let error = await #expect(throws: HermesClientError.self) { try await client.connect() }
         #expect(error?.code == way.code, "\(String(describing: error))")
         #expect(error?.message.isEmpty == false)
-        // What was taken in, and what the system's buffers hold.
+        // The limit covers the bytes that the client has read, and the system's buffers.
         #expect(written.withLockedValue { $0 } < 64 << 20)
         await client.close()
         try await server.stop()
     }
 
-    /// What comes in one segment with the end of the handshake is read before the client knows of its connection.
+    /// Bytes in the same segment as the end of the handshake are read before the client has its connection.
     @Test(arguments: [Way.masked, .reservedBit, .text, .strayPart, .longControl, .cutControl, .hugeLength, .badClose])
     func `a breach together with the handshake is told as what it was`(_ way: Way) async throws {
         let server = try await FakeWebSocketServer { _, channel, accept in
@@ -124,7 +124,7 @@ struct HostileWebSocketTests {
     @Test func `a packet together with the handshake is read once the connection is open`() async throws {
         let server = try await FakeWebSocketServer { _, channel, accept in
             var bytes = FakeWebSocketServer.answer(accept)
-            // DISCONNECT of 5.0 for an administrative action, without properties.
+            // These bytes are a DISCONNECT of 5.0 for an administrative action, without properties.
             bytes.writeBytes([0x82, 4, 0xE0, 2, 0x98, 0])
             channel.writeAndFlush(bytes, promise: nil)
         }
@@ -162,7 +162,7 @@ struct HostileWebSocketTests {
             },
             received: { number, channel, _ in
                 guard number > 2 else { return way.breach(channel, written) }
-                // CONNACK of 5.0, without properties.
+                // These bytes are a CONNACK of 5.0 without properties.
                 channel.writeAndFlush(ByteBuffer(bytes: [0x82, 5, 0x20, 3, 0, 0, 0]), promise: nil)
             }
         )

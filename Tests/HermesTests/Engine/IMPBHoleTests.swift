@@ -9,11 +9,11 @@ import Testing
 @testable import Hermes
 @testable import HermesProtocols
 
-/// Seqs that never arrive, at a client of IMPB.
+/// Seqs that never arrive at a client of IMPB.
 @Suite struct IMPBHoleTests {
     private static let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
 
-    /// A link without a connection, and the events that it gave the app.
+    /// A link without a connection, and its events for the app.
     private struct Bench {
         var link: IMPBLink
         var events: [String] = []
@@ -104,7 +104,7 @@ import Testing
         var bench = Bench(.implicit)
         try bench.logIn(head: 0, acknowledged: 0)
         try bench.arrive(1...1)
-        // The server sends such a client no seq of the second entry.
+        // The server sends the second entry to such a client without its seq.
         try bench.arrive(3...3)
         try bench.pass(.milliseconds(300))
         #expect(bench.events == ["1", "missed 1", "3"])

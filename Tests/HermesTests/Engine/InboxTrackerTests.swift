@@ -10,7 +10,7 @@ import Testing
     typealias Tracker = InboxTracker<String>
     static let start = NIODeadline.uptimeNanoseconds(1_000_000_000)
 
-    /// Records what a tracker puts out.
+    /// Records the outputs of a tracker.
     struct Probe {
         var tracker: Tracker
         var delivered: [UInt64] = []
@@ -196,7 +196,7 @@ import Testing
         let resumption = probe.tracker.resumed(epoch: 1, serverAcknowledged: 3, head: 3, now: Self.start)
         #expect(resumption == .rewound(to: 3))
         #expect(probe.tracker.taken == 3)
-        // New ones, though their numbers came before.
+        // These are new entries, although their seqs have arrived before.
         probe.arrive(4, 5, 6)
         #expect(probe.delivered == [1, 2, 3, 4, 5, 4, 5, 6])
         probe.take(6)

@@ -8,11 +8,12 @@ import Testing
 @testable import Hermes
 @testable import HermesProtocols
 
-/// What a viewer does when the server ends its visit.
+/// The reaction of a viewer when the server ends its visit.
 @Suite struct LiveRoomLinkTests {
     private static let start = NIODeadline.uptimeNanoseconds(1_000_000_000)
 
-    /// Returns whether a viewer enters again after the server has ended its visit; nil if it does not hear of the end.
+    /// Returns whether a viewer enters again after the server has ended its visit; nil if the viewer gets no
+    /// information about the end.
     private static func returns(
         after code: UInt32,
         in time: TimeAmount,

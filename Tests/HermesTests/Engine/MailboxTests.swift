@@ -16,7 +16,7 @@ struct MailboxTests {
         #expect(mailbox.offer(3, bytes: 4))
         #expect(!mailbox.offer(4, bytes: 0))
         #expect(await mailbox.next() == 1)
-        // Its room is free again.
+        // The room of the taken element is free again.
         #expect(mailbox.offer(5, bytes: 6))
         mailbox.finish()
         #expect(!mailbox.offer(6))
@@ -46,14 +46,14 @@ struct MailboxTests {
         let evenIterator = even?.makeAsyncIterator()
         #expect(await evenIterator?.next() == 2)
         even = nil
-        // The slow one misses the newest, and nobody else does.
+        // Only the slow subscription loses the newest elements.
         #expect(await evenIterator?.next() == 4)
         broadcast.close()
         var seen: [Int] = []
         while let number = await all.next() { seen.append(number) }
         #expect(seen == [1, 2, 3])
         #expect(await evenIterator?.next() == nil)
-        // At its end at once, as the client is.
+        // A new subscription ends at once, because the client has ended.
         #expect(await broadcast.subscribe().makeAsyncIterator().next() == nil)
         broadcast.open()
         let later = broadcast.subscribe().makeAsyncIterator()

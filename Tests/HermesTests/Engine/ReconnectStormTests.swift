@@ -7,9 +7,9 @@ import Testing
 
 @testable import Hermes
 
-/// 10,000 real machines, a manual clock and a server that lost them all in one moment.
+/// 10,000 real state machines, a manual clock, and a server that has lost all connections at the same moment.
 @Suite(.inTurns) struct ReconnectStormTests {
-    /// How long the server is away, in seconds.
+    /// The times for which the server is down, in seconds.
     static let outages: [Int64] = [0, 2, 7, 15, 40, 100, 300, 1500]
 
     @Test(arguments: outages, [Fleet.Failure.atOnce, .afterTenSeconds])
@@ -18,7 +18,7 @@ import Testing
         fleet.cut { machine, now in machine.connectionClosed(Fleet.error, now: now) }
         let logins = fleet.run(serverIsBackAfter: .seconds(outage), failure: failure)
         #expect(logins.reduce(0, +) == Fleet.size)
-        // The even rate is that of the first windows: one try of everyone within 15 s.
+        // The even rate is the rate of the first windows, in which each client makes one try within 15 s.
         let even = Double(Fleet.size) / 15
         #expect(Double(logins.max() ?? 0) <= 1.5 * even)
     }
@@ -38,7 +38,7 @@ import Testing
             let advice = Machine.Advice(notBefore: .seconds(30), window: .seconds(60), endpoint: other)
             _ = machine.kicked(Fleet.error, mayReturn: true, advice: advice, now: now)
             machine.connectionClosed(Fleet.error, now: now)
-            // Impatience does not help.
+            // A change of the network does not make the try come earlier.
             let elsewhere = DeviceConditions.Snapshot(path: NetworkPath(label: "elsewhere"))
             #expect(machine.conditionsChanged(elsewhere, now: now) == [])
         }
@@ -72,7 +72,7 @@ import Testing
         #expect(Double(logins.max() ?? 0) <= 1.5 * Double(Fleet.size) / 15)
     }
 
-    /// The server announces its end with a window of 15 s, and ends.
+    /// Makes the server announce its end with a window of 15 s, and end.
     private static func restart(_ machine: inout Machine, _ now: NIODeadline) {
         machine.shutdownAnnounced(Machine.Advice(notBefore: .zero, window: .seconds(15)), now: now)
         machine.connectionClosed(Fleet.error, now: now)
@@ -100,24 +100,24 @@ import Testing
     }
 }
 
-/// Machines that were all live when their server lost them.
+/// Machines that were all live when the server lost their connections.
 struct Fleet {
     enum Failure: CaseIterable {
         /// The server's host refuses connections.
         case atOnce
-        /// Nobody answers.
+        /// The server's host does not answer.
         case afterTenSeconds
     }
 
     static let size = 10_000
     static let error = HermesClientError(.connectionLost, "cut off")
-    /// The moment of the cut.
+    /// The moment at which the connections are lost.
     static let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
-    /// The events' resolution.
+    /// The time resolution of the events.
     static let tick = TimeAmount.milliseconds(10)
 
     private var machines: [Machine]
-    /// Where logins went that were to go elsewhere.
+    /// The endpoints of the logins that the server has redirected.
     private(set) var endpoints: Set<ServerAddress.Endpoint> = []
 
     init(policy: ReconnectPolicy) {
@@ -135,9 +135,9 @@ struct Fleet {
         for index in machines.indices { body(&machines[index], Self.start) }
     }
 
-    /// Lets time pass until all are back.
+    /// Lets time pass until all machines are logged in again.
     ///
-    /// - Returns: the logins of each second since the cut.
+    /// - Returns: the number of logins in each second since the loss.
     mutating func run(serverIsBackAfter outage: TimeAmount, failure: Failure) -> [Int] {
         var due: [Int: [Int]] = [:]
         func tick(of deadline: NIODeadline) -> Int {

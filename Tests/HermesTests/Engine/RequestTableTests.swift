@@ -66,7 +66,7 @@ import Testing
         #expect(table.isSearching)
     }
 
-    /// Begins a search for one of some requests, over a new connection.
+    /// Begins a search for the bad request among some requests, on a new connection.
     ///
     /// - Returns: the ids of the requests.
     private func search(in table: inout Table, count: Int, deadline: NIODeadline = Self.start) -> [UInt64] {
@@ -96,7 +96,7 @@ import Testing
         #expect(table.blame(isTooLong: true) == nil)
         #expect(table.longestBytes == 10)
         _ = table.connectionLost()
-        // The next connection has nothing of the request that was given up.
+        // The abandoned request is not sent on the next connection.
         #expect(table.unwritten(now: Self.start).map(\.id) == (isLate ? [later, ids[1]] : [ids[1]]))
         table.markWritten(ids[1], bytes: 10)
         #expect(table.blame(isTooLong: true)?.id == ids[1])

@@ -8,7 +8,7 @@ import Testing
 
 typealias Machine = ConnectionEngine.StateMachine
 
-/// Every state with every event.
+/// Tests every event in every state.
 @Suite struct StateMachineTests {
     static let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
     static let error = HermesClientError(.connectionLost, "gone")
@@ -27,7 +27,7 @@ typealias Machine = ConnectionEngine.StateMachine
         case lostAtOnce
         case lostForGood
         case waiting
-        /// Waiting while there is no network.
+        /// The machine waits while there is no network.
         case held
         case stopped
     }
@@ -133,7 +133,8 @@ typealias Machine = ConnectionEngine.StateMachine
         DeviceConditions.Snapshot(appState: appState, path: path)
     }
 
-    /// Carries an event out, long after every deadline; nil where it cannot happen (our bug, asserted in debug builds).
+    /// Applies an event long after every deadline. Returns nil if the event cannot happen in this state, which debug
+    /// builds assert.
     static func apply(_ event: Event, to machine: inout Machine, in place: Place) -> [Machine.Action]? {
         let late = start + .hours(1)
         let hasNoConnection = [.idle, .waiting, .held, .stopped].contains(place)
@@ -273,12 +274,12 @@ typealias Machine = ConnectionEngine.StateMachine
         var machine = Self.machine(in: .unanswered)
         machine.bytesReceived(now: Self.start + .seconds(101))
         #expect(machine.nextDeadline == Self.start + .seconds(200))
-        // The server would take a client for gone that only listens,
+        // The server would close the connection of a client that only receives.
         machine.bytesReceived(now: Self.start + .seconds(160))
         #expect(machine.nextDeadline == Self.start + .seconds(200))
         machine.bytesWritten(now: Self.start + .seconds(150))
         #expect(machine.nextDeadline == Self.start + .seconds(250))
-        // and a client that only writes would never notice that the server is gone.
+        // A client that only writes would never notice that the server has ended.
         machine.bytesWritten(now: Self.start + .seconds(220))
         #expect(machine.nextDeadline == Self.start + .seconds(260))
     }
@@ -292,7 +293,7 @@ typealias Machine = ConnectionEngine.StateMachine
             machine.bytesWritten(now: now)
             if machine.deadlineReached(now: now).contains(.close) { lost = now }
         }
-        // An interval, and two heartbeats of 8 s.
+        // The time is one interval plus two heartbeats of 8 s each.
         #expect(lost == Self.start + .seconds(116))
     }
 
@@ -385,12 +386,12 @@ typealias Machine = ConnectionEngine.StateMachine
                 if now - Self.start > .seconds(5) { break }
                 seconds += 1
             }
-            // Then the policy's next, whose window comes after the advised one.
+            // The policy decides the next try. Its window comes after the advised window.
             let tries = machine.failures
             #expect(tries >= 2)
             #expect((machine.nextDeadline ?? now) >= end)
         }
-        // Of 200, a quarter fails in the first quarter, and of these about a fifth once more.
+        // Of 200 tries, a quarter fails in the first quarter of the window. Of these, about a fifth fails once more.
         #expect((35...90).contains(seconds))
     }
 

@@ -36,7 +36,7 @@ struct StrayBytesTests {
         try await server.stop()
     }
 
-    /// In a race of endpoints, a slower WebSocket may still bring bytes.
+    /// When endpoints race, bytes may still arrive from a slower WebSocket.
     @Test func `what arrives over another channel is not read`() async throws {
         let server = try await Self.server()
         let client = try MQTTClient(.fake(server))
@@ -58,9 +58,9 @@ struct StrayBytesTests {
 }
 
 extension ConnectionDriver {
-    /// Gives up the connection, and then gets bytes before the connection is closed.
+    /// Abandons the connection, and then receives bytes before it is closed.
     ///
-    /// - Returns: the number of these bytes that are kept.
+    /// - Returns: the number of bytes that are kept.
     fileprivate func bytesKept(of bytes: ByteBuffer) -> Int {
         guard let channel else { return -1 }
         fail(HermesClientError(.connectionLost, "test"))

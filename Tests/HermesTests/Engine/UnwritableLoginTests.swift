@@ -7,7 +7,7 @@ import Testing
 
 @testable import Hermes
 
-/// A login that the protocol cannot carry fails for good; the client does not connect again and again with it.
+/// A login that the protocol cannot represent fails permanently. The client does not connect repeatedly with it.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct UnwritableLoginTests {
     @Test func `a name that every server would refuse fails the login, and the next login succeeds`() async throws {

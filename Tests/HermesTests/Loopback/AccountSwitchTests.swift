@@ -7,7 +7,7 @@ import Testing
 
 @testable import Hermes
 
-/// Another account logs in on the same client: nothing of one is for the other.
+/// Another account logs in on the same client. Neither account gets data of the other.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct AccountSwitchTests {
     private static func uid(of login: Hermes_V1_Authenticate) -> UInt32 {
@@ -48,7 +48,7 @@ struct AccountSwitchTests {
             return
         }
         #expect(first.text == "ann's 1")
-        // Logged in as the same, nothing happens.
+        // A login with the same account changes nothing.
         #expect(try await client.logIn(.password(nickName: "ann", password: "a")).uid == 7)
         #expect(server.connectionCount == 1)
         let cay = try await client.logIn(.password(nickName: "cay", password: "c"))
@@ -66,7 +66,7 @@ struct AccountSwitchTests {
         }
         #expect(last != nil)
         #expect(acknowledged.all.allSatisfy { $0.0 == 9 && $0.1 == 1 })
-        // Ann gets hers when she is back, the one that the app had not taken included.
+        // When Ann logs in again, she gets her messages, including the message that the app has not taken.
         _ = try await client.logIn(.password(nickName: "ann", password: "a"))
         guard let again = await events.next()?.message else {
             Issue.record("no message")
@@ -102,7 +102,7 @@ struct AccountSwitchTests {
         }
         let events = client.events.makeAsyncIterator()
         for _ in 1...100 { _ = await events.next() }
-        // Longer than an acknowledgement is held back.
+        // This is longer than an acknowledgement is delayed.
         try await Task.sleep(for: .milliseconds(100))
         await #expect(throws: HermesClientError.self, "nobody knows whose message it is") {
             try await client.send("whose?", to: .user(8))
@@ -138,7 +138,7 @@ struct AccountSwitchTests {
         }
         while await client.outbox.entries.contains(where: { $0.status == .sending }) { await Task.yield() }
         await client.close()
-        // Their rest ends while there is no client.
+        // The pause of the messages ends while there is no client.
         try await Task.sleep(for: .milliseconds(300))
         _ = try await client.logIn(.password(nickName: "ann", password: "a"))
         for message in sent { _ = try await message.receipt() }
@@ -210,7 +210,7 @@ struct AccountSwitchTests {
         let (connection, id) = try #require(held.all.first)
         connection.accept(id: id, head: 199, acknowledged: 199, token: "token-9", uid: 9)
         while await client.session?.uid != 9 { try await Task.sleep(for: .milliseconds(2)) }
-        // The store knows at once whose inbox it is.
+        // The store records the account of the inbox at once.
         #expect(InboxJournal(store: store, records: store.records(), maxEntries: 10).account?.uid == 9)
         #expect(try await client.logIn(.token("token-7")).uid == 7)
         try #require(told.all.last == 0)
@@ -232,7 +232,7 @@ struct AccountSwitchTests {
             case .send(let send):
                 let uid = accounts.all.last { $0.0 == connection.number }?.1 ?? 0
                 sent.append((uid, send.content.text))
-                // Ann's first is never answered.
+                // Ann's first message is never answered.
                 if uid == 9 || connection.number > 2 { connection.receipt(for: send, id: packet.id) }
             default: break
             }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Hermes
 
-/// The search for the request for which the server ended a connection.
+/// The search for the request that made the server end a connection.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct BreachSearchTests {
     @Test func `a room text that is alone in flight fails with the breach, and is not sent again`() async throws {

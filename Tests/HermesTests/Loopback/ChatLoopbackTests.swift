@@ -6,10 +6,10 @@ import HermesProtocols
 import HermesTestKit
 import Testing
 
-/// The client against a whole server in this process, over each store.
+/// The client with a whole server in this process, with each store.
 @Suite(.inTurns, .timeLimit(.minutes(2)))
 struct ChatLoopbackTests {
-    /// The texts of the next messages that are not one's own.
+    /// Returns the texts of the next messages from other accounts.
     private static func texts(_ count: Int, from client: HermesClient) async -> [String] {
         var texts: [String] = []
         for await event in client.events {
@@ -119,7 +119,7 @@ struct ChatLoopbackTests {
             let (bob, bobSession) = try await Self.register("bob", server, over: carrier)
             try await bob.send("before", to: .user(annSession.uid)).receipt()
             #expect(await Self.texts(1, from: ann) == ["before"])
-            // Sent while the server is away or on its way: each waits for the new one.
+            // The messages are sent while the server is down or restarting. Each message waits for the new server.
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     for number in 1...100 { try await bob.send("\(number)", to: .user(annSession.uid)).receipt() }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Hermes
 
-/// When a client ends, and what ends with it.
+/// The end of a client, and the streams that end with it.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct ClientLifetimeTests {
     private static func server() async throws -> FakeHermesServer {
@@ -29,7 +29,7 @@ struct ClientLifetimeTests {
         #expect(last == .stopped(nil))
         for await _ in changes {}
         for await _ in events {}
-        // Asked for now, they tell of the next login.
+        // A stream that is requested now reports the next login.
         let again = client.states
         _ = try await client.logIn(.token("t"))
         await client.close()
@@ -55,7 +55,7 @@ struct ClientLifetimeTests {
                 return
             }
             for await _ in states {}
-            // The last reference goes on the client's loop, a moment after the states have ended.
+            // The last reference is released on the client's event loop, a moment after the states have ended.
             var store: FileLocalStore?
             while store == nil {
                 store = try? FileLocalStore(path: path)
@@ -81,7 +81,7 @@ struct ClientLifetimeTests {
     }
 
     @Test func `close returns at once while a connection is being opened, and the login fails`() async throws {
-        // Should it wait for the connection, it waits for ever.
+        // If `close` waited for the connection, it would wait forever.
         let promises = Log<EventLoopPromise<any Channel>>()
         let driver = Self.driver { eventLoop, _, _ in
             let promise = eventLoop.makePromise(of: (any Channel).self)
@@ -97,7 +97,7 @@ struct ClientLifetimeTests {
         } catch let error as HermesClientError {
             #expect(error.code == .closed)
         }
-        // What opens late is closed, and nothing comes of what fails late.
+        // A connection that opens late is closed. A late failure has no effect.
         let server = try await Self.server()
         let late = try await ClientBootstrap(group: driver.eventLoop)
             .connect(host: "127.0.0.1", port: server.port).get()
@@ -155,7 +155,7 @@ struct ClientLifetimeTests {
             #expect(room.kind == .kicked(reason: "not any more"))
             break
         }
-        // Nor is it tried again.
+        // The client also does not try to enter the room again.
         #expect(Set(await client.driver.link.rooms.keys) == ["b"])
         await client.close()
         try await server.stop()

@@ -5,7 +5,7 @@ import Hermes
 import HermesTestKit
 import Testing
 
-/// What a new device is told of the conversations that the account has, by the client against a whole server.
+/// The list of conversations on a new device, tested with the client and a whole server.
 @Suite(.inTurns, .timeLimit(.minutes(2)))
 struct ConversationListTests {
     private static func client(
@@ -30,7 +30,7 @@ struct ConversationListTests {
         return (client, try await client.logIn(.register(nickName: name, password: "secret-\(name)")).uid)
     }
 
-    /// All conversations, in pages of this size: "bob 3 of 3".
+    /// Returns all conversations, fetched in pages of this size, as texts such as "bob 3 of 3".
     private static func list(_ client: HermesClient, by limit: Int = 100) async throws -> [String] {
         var all: [ConversationSummary] = []
         while true {
@@ -66,11 +66,11 @@ struct ConversationListTests {
             for limit in [1, 2, 3, 4, 5, 100_000] { #expect(try await Self.list(second, by: limit) == all, "\(limit)") }
             let conversations = try await second.conversations().map(\.conversation)
             #expect(conversations == [.user(bobUID), .user(catUID), .group(talking), .group(silent)])
-            // What others see of the same conversations.
+            // The other accounts have their own lists for the same conversations.
             #expect(try await Self.list(cat) == ["ann 1 of 1"])
             #expect(try await Self.list(bob) == ["ann 0 of 3", "climbers 0 of 2", "silent 0 of 0"])
 
-            // A mark of one device reaches the other, which asks again.
+            // A read mark of one device reaches the other device, which then fetches the list again.
             try await ann.markRead(.user(bobUID), upToSeq: 2)
             for await event in second.events {
                 guard case .readMark = event.kind else { continue }

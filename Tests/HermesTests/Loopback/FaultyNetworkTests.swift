@@ -6,12 +6,14 @@ import Hermes
 import HermesTestKit
 import Testing
 
-/// Two people talk at once through networks that cut, delay, forget, go silent, and lose and repeat single events. They
-/// send by their outboxes, also while they are offline; in every other seed one of them waits for each receipt instead,
-/// and in two thirds the app of the other one ends and starts again. A failure names its seed and carrier.
+/// Two people send messages at the same time, over networks that cut and delay connections, drop their state, become
+/// silent, and lose and repeat single events. They send through their outboxes, even while they are offline. In every
+/// second seed, one of them waits for each receipt instead. In two thirds of the seeds, the app of the other person
+/// ends and starts again. A failure message contains its seed and carrier.
 @Suite(.inTurns, .timeLimit(.minutes(2)))
 struct FaultyNetworkTests {
-    /// HERMES_FAULT_SEEDS says how many (Interop/schedules); a range of them, for example 7...7, runs one again.
+    /// The seeds. HERMES_FAULT_SEEDS sets their number (Interop/schedules). It may also be a range: for example, 7...7
+    /// repeats one seed.
     static let seeds: ClosedRange<UInt64> = {
         let bounds = (ProcessInfo.processInfo.environment["HERMES_FAULT_SEEDS"] ?? "1...8").split(separator: "...")
         let numbers = bounds.compactMap { UInt64($0) }
@@ -19,17 +21,17 @@ struct FaultyNetworkTests {
         return numbers.count == 1 ? 1...max(1, last) : min(first, last)...last
     }()
 
-    /// HERMES_FAULT_CARRIERS names some, for example "mqtt webSocket".
+    /// The carriers. HERMES_FAULT_CARRIERS selects some of them, for example "mqtt webSocket".
     static let carriers: [Carrier] = {
         let named = (ProcessInfo.processInfo.environment["HERMES_FAULT_CARRIERS"] ?? "").split(separator: " ")
         return named.isEmpty ? Carrier.allCases : Carrier.allCases.filter { named.contains("\($0)"[...]) }
     }()
 
     static let messages = 60
-    /// So many go out before the app may end, half of them offline.
+    /// The number of messages that are sent before the app may end. Half of them are sent offline.
     static let firstMessages = 40
 
-    /// Over all carriers at once: a run mostly waits.
+    /// The carriers run in parallel, because a run mostly waits.
     @Test(.serialized, arguments: seeds)
     func `every message comes once and in order, or its loss is told`(seed: UInt64) async throws {
         try #require(!Self.carriers.isEmpty, "HERMES_FAULT_CARRIERS names no carrier")
@@ -59,7 +61,8 @@ struct FaultyNetworkTests {
                     path: path + ".bob",
                     usesOutbox: seed.isMultiple(of: 2)
                 )
-                // A third each: both live on, the app of ann is killed, it is closed.
+                // In one third of the seeds both apps continue, in one third ann's app is killed, and in one third it
+                // is closed.
                 let end = FaultyPerson.End.allCases[Int(seed % 3)]
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask { try await ann.live(with: bob.uid, ending: end) }
@@ -73,11 +76,11 @@ struct FaultyNetworkTests {
     }
 }
 
-/// One of two people, and the app through which they talk. For one task.
+/// One of the two people, with the app that this person uses. Only one task may use it.
 private final class FaultyPerson: Sendable {
     enum End: CaseIterable, Sendable {
         case never
-        /// The app is killed: the next one continues with the file as it is at this moment.
+        /// The app is killed. The next app continues with the state of the file at this moment.
         case killed
         case closed
     }
@@ -89,12 +92,13 @@ private final class FaultyPerson: Sendable {
     private let server: TestServer
     private let carrier: Carrier
     private let path: String
-    /// Otherwise each message's receipt is awaited before the next one is sent.
+    /// Whether messages are sent through the outbox. If not, each message's receipt is awaited before the next message
+    /// is sent.
     private let usesOutbox: Bool
     /// The runs of the app.
     private let runs = Log<Run>()
 
-    /// One run of the app, over a network of its own.
+    /// One run of the app, with its own network.
     private struct Run: Sendable {
         let client: HermesClient
         let network: FaultyProxy
@@ -104,9 +108,9 @@ private final class FaultyPerson: Sendable {
     /// The texts that the app has received so far.
     private struct Inbox: Sendable {
         var next = 0
-        /// So many messages may be missing: their loss was told.
+        /// The number of messages that may be missing, because their loss was reported.
         var missed = 0
-        /// The app was killed while it looked at the message before `next`: that one comes again.
+        /// Whether the app was killed while it handled the message before `next`. If so, this message arrives again.
         var repeatsLast = false
     }
 
@@ -130,7 +134,7 @@ private final class FaultyPerson: Sendable {
         ) { _, session in (session.uid, session.token) }
     }
 
-    /// Sends all messages and gets all of the other's.
+    /// Sends all messages, and receives all messages of the other person.
     func live(with peer: UserID, ending end: End) async throws {
         var inbox = Inbox()
         let first = try await start(path, seed: seed)
@@ -138,7 +142,7 @@ private final class FaultyPerson: Sendable {
         inbox = try await withThrowingTaskGroup(of: Inbox.self) { [inbox] group in
             group.addTask {
                 try await self.send(0..<FaultyNetworkTests.firstMessages / 2, to: peer, by: first)
-                // Certainly offline.
+                // Now the app is certainly offline.
                 if self.usesOutbox { first.conditions.appState = .suspended }
                 try await self.send(
                     FaultyNetworkTests.firstMessages / 2..<FaultyNetworkTests.firstMessages,
@@ -168,7 +172,7 @@ private final class FaultyPerson: Sendable {
         }
     }
 
-    /// Waits until all that was sent is known to have arrived, and ends.
+    /// Waits until all sent messages are confirmed, and ends.
     func finish() async throws {
         guard let last = runs.all.last else { return }
         let changes = last.client.outbox.changes
@@ -180,7 +184,7 @@ private final class FaultyPerson: Sendable {
                 if await last.client.outbox.entries.isEmpty { break }
             }
         }
-        // Otherwise nothing was tested.
+        // With only one connection, nothing would be tested.
         #expect(runs.all.map(\.network.connectionCount).reduce(0, +) > 1)
         for run in runs.all {
             await run.client.close()
@@ -218,7 +222,8 @@ private final class FaultyPerson: Sendable {
         }
     }
 
-    /// Takes messages until so many were there: each is the next, but for those whose loss was told.
+    /// Receives messages until `count` messages have arrived. Each message must be the next one, except after reported
+    /// losses.
     private func receive(_ inbox: Inbox, until count: Int, by run: Run) async -> Inbox {
         var inbox = inbox
         for await event in run.client.events {
@@ -254,7 +259,7 @@ private final class FaultyPerson: Sendable {
             tries: 2
         )
         configuration.reconnect = ReconnectPolicy(windows: [], delays: [.milliseconds(10)], maxAdvisedWindow: .zero)
-        // Longer than a server that shares its cores with other tests needs, shorter than a test may take.
+        // This is longer than a server needs that shares its cores with other tests, and shorter than a test may take.
         configuration.loginTimeout = .milliseconds(400)
         return configuration
     }

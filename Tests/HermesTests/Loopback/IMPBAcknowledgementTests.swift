@@ -6,7 +6,7 @@ import HermesProtocols
 import HermesTestKit
 import Testing
 
-/// What a client of IMPB acknowledges: only what the app has taken.
+/// A client of IMPB acknowledges only entries that the app has taken.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct IMPBAcknowledgementTests {
     private static func phone(_ server: TestServer) throws -> IMPBClient {
@@ -18,7 +18,7 @@ struct IMPBAcknowledgementTests {
         return try IMPBClient(configuration)
     }
 
-    /// The text of the next message. No later event is taken.
+    /// Returns the text of the next message. Does not take a later event.
     private static func text(from client: IMPBClient) async -> String? {
         for await event in client.events {
             if case .message(let message) = event { return message.text }
@@ -39,7 +39,7 @@ struct IMPBAcknowledgementTests {
             _ = try await lost.logIn(.token(login.token))
             #expect(await Self.text(from: lost) == "1")
             _ = try await lost.account(id: login.uid)
-            // Acknowledgements are committed with whatever is committed next.
+            // Acknowledgements are committed together with the next commit.
             try await ann.send("4", to: login.uid)
             // The app's next run begins before the app has taken anything.
             let next = try Self.phone(server)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Hermes
 
-/// A server that comes back with less than it had: a power cut, or a restored snapshot of its machine.
+/// A server that restarts with less data than before, because of a power cut or a restored snapshot of its machine.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct LostStoreTests {
     /// The app's events: the texts, and the reported losses.
@@ -34,7 +34,7 @@ struct LostStoreTests {
                 for seq in UInt64(1)...5 { connection.event(seq, "\(seq)") }
                 connection.close()
             } else {
-                // The last three are lost.
+                // The last three entries are lost.
                 connection.accept(id: packet.id, head: 2, acknowledged: 2)
                 for seq in UInt64(3)...6 { connection.event(seq, "new \(seq)", id: "N\(seq)") }
             }
@@ -47,7 +47,7 @@ struct LostStoreTests {
         let expected = ["1", "2", "3", "4", "5", "reset", "new 3", "new 4", "new 5", "new 6"]
         #expect(await Self.seen(expected.count, from: client) == expected)
         await client.close()
-        // The last one was taken by closing.
+        // The app took the last entry by closing the client.
         #expect(await client.cursor == Cursor(epoch: 1, seq: 6))
         let acknowledged = await server.firstPacket { number, packet in
             if number == 2, case .acknowledge(let request) = packet.body { request.upToSeq == 6 } else { false }
@@ -88,7 +88,7 @@ struct LostStoreTests {
         let third = try HermesClient(configuration)
         #expect(await third.cursor == nil)
         _ = try await third.logIn(.token("token-1"))
-        // Not 3, behind which new ones would be skipped.
+        // The acknowledged seq must not be 3, because new entries up to 3 would be skipped.
         let request = await server.firstPacket { number, _ in number == 3 }
         guard case .authenticate(let login) = request?.body else {
             Issue.record("no login")
@@ -104,7 +104,7 @@ struct LostStoreTests {
             switch packet.body {
             case .authenticate where connection.number == 1: connection.accept(id: packet.id)
             case .authenticate:
-                // It remembers nothing of this device.
+                // The server has no record of this device.
                 connection.accept(id: packet.id, epoch: 2, head: 2)
                 connection.event(1, "mine", own: "the-id", id: "M-the-id")
                 connection.event(2, "another's")
@@ -130,7 +130,7 @@ struct LostStoreTests {
                 for seq in UInt64(1)...3 { connection.event(seq, "\(seq)") }
                 connection.close()
             } else {
-                // It remembers that the first was taken, and has lost the third.
+                // The server has recorded that the first entry was taken, and has lost the third entry.
                 connection.accept(id: packet.id, epoch: 2, head: 2, acknowledged: 1)
                 connection.event(2, "2", id: "M2")
                 connection.event(3, "new 3", id: "N3")

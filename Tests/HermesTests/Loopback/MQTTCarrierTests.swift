@@ -8,7 +8,7 @@ import Testing
 
 @testable import Hermes
 
-/// What MQTT does otherwise than frames of their own, for a client that it carries.
+/// The differences between MQTT and separate frames, for a client that MQTT carries.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct MQTTCarrierTests {
     private static func configuration(_ address: ServerAddress, device: String = "one") -> HermesClient.Configuration {
@@ -96,7 +96,7 @@ struct MQTTCarrierTests {
 
     // MARK: Servers that are not Hermes, or not its friend
 
-    /// Accepts the login, with keep alive and limits as given.
+    /// Accepts the login with the given keep alive and limits.
     private static func accept(_ connection: FakeMQTTServer.Connection, _ properties: [MQTTProperty] = []) {
         var packet = Hermes_V1_Packet()
         packet.id = 1

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Hermes
 
-/// The client against scripted servers on loopback.
+/// The client with scripted servers on a loopback address.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct MQTTClientTests {
     @Test func `a refused login is not tried again, and says what helps`() async throws {
@@ -163,7 +163,7 @@ struct MQTTClientTests {
         let messages = client.messages.makeAsyncIterator()
         #expect(await messages.next()?.text == "2")
         async let next = client.messages.makeAsyncIterator().next()
-        // Asking for the next one acknowledges the first.
+        // Asking for the next message acknowledges the first message.
         let acknowledged = await server.firstPacket { number, packet in
             if case .puback(let puback) = packet { number == 2 && puback.packetID == 5 } else { false }
         }
@@ -180,7 +180,7 @@ struct MQTTClientTests {
         let server = try await FakeMQTTServer.scripted { packet, connection in
             switch packet {
             case .connect:
-                // The second connection has made a session, without a subscription.
+                // The second connection has created a session without a subscription.
                 connection.accept(sessionPresent: connection.number > 2)
             case .subscribe where connection.number == 2:
                 connection.close()

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Hermes
 
-/// What the client does with its subscriptions after a server has lost its session.
+/// The client's subscriptions after a server has lost its session.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct MQTTRenewalTests {
     private static func grant(
@@ -53,7 +53,7 @@ struct MQTTRenewalTests {
         server.closeConnection()
         while renewed.all.count < filters.count { await Task.yield() }
         #expect(renewed.all.sorted() == filters.sorted())
-        // The server has answered all that came before.
+        // The server has answered all earlier packets.
         try await client.ping()
         #expect(await client.driver.link.unrenewed.isEmpty)
         #expect(server.connectionCount == 2)
@@ -121,7 +121,7 @@ struct MQTTRenewalTests {
         let server = try await FakeMQTTServer.scripted { packet, connection in
             switch packet {
             case .connect:
-                // The second connection has made a session.
+                // The second connection has created a session.
                 connection.accept(sessionPresent: connection.number > 2)
             case .subscribe(let request) where connection.number == 2:
                 guard confirmed.count(adding: 1) == 1 else { return connection.close() }
@@ -146,14 +146,14 @@ struct MQTTRenewalTests {
         try await server.stop()
     }
 
-    /// No reason: an answer with too few reasons.
+    /// A case without a reason is an answer with too few reasons.
     @Test(arguments: [.unspecifiedError, .implementationSpecificError, .quotaExceeded, nil] as [MQTTReasonCode?])
     func `what a server does not renew now is renewed on the next connection`(reason: MQTTReasonCode?) async throws {
         let renewed = Log<[String]>()
         let server = try await FakeMQTTServer.scripted { packet, connection in
             switch packet {
             case .connect:
-                // The second connection has made a session.
+                // The second connection has created a session.
                 connection.accept(sessionPresent: connection.number > 2)
             case .subscribe(let request) where connection.number == 2:
                 var reasons = [MQTTReasonCode.grantedQoS1]

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Hermes
 
-/// The client against a whole server in this process.
+/// The client with a whole server in this process.
 @Suite(.inTurns, .timeLimit(.minutes(2)))
 struct MQTTServerTests {
     private static func configuration(

@@ -8,7 +8,7 @@ import Testing
 @testable import Hermes
 
 extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
-    /// An entry that the server has deleted.
+    /// Sends an entry that the server has deleted.
     fileprivate func expired(_ seq: UInt64) {
         var event = Hermes_V1_Event()
         event.seq = seq
@@ -17,10 +17,10 @@ extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
     }
 }
 
-/// Where the inbox continues when the app was killed, and what the app is told then.
+/// The place where the inbox continues after the app was killed, and the events that the app gets.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct PlaceAfterRestartTests {
-    /// The store as it is if the app is killed now.
+    /// Copies the present state of the store, as if the app were killed now.
     private static func copy(of store: MemoryLocalStore) async throws -> MemoryLocalStore {
         let copy = MemoryLocalStore()
         let changes = store.records().map { LocalChange(key: $0.key, value: $0.value) }
@@ -67,7 +67,7 @@ struct PlaceAfterRestartTests {
         _ = try await first.logIn(.token("t"))
         #expect(await Self.seen(1, from: first) == ["1"])
         if isSentFirst { try await first.send("mine", to: .user(8)).receipt() }
-        // The app takes the entry when it asks for the next one. Ended by the client's close.
+        // The app takes the entry when it asks for the next entry. The close of the client ends the task.
         let next = Task { await Self.seen(1, from: first) }
         if !isSentFirst {
             while Self.journal(store).cursor == nil { try await Task.sleep(for: .milliseconds(2)) }
@@ -114,7 +114,7 @@ struct PlaceAfterRestartTests {
         try await server.stop()
     }
 
-    /// In epoch 1 the server has lost the newest entries; epoch 2 is a new inbox.
+    /// In epoch 1, the server has lost the newest entries. Epoch 2 is a new inbox.
     @Test(arguments: [1, 2] as [UInt64])
     func `a reset that the app has not taken is told to its next run, and then no more`(epoch: UInt64) async throws {
         let server = try await FakeHermesServer.scripted { packet, connection in
@@ -139,7 +139,7 @@ struct PlaceAfterRestartTests {
         _ = try await first.logIn(.token("t"))
         #expect(await Self.seen(3, from: first) == ["1", "2", "3"])
         await first.close()
-        // This run ends before the app has got anything.
+        // This run ends before the app has received anything.
         let second = try HermesClient(configuration)
         _ = try await second.logIn(.token("token-1"))
         configuration.localStore = try await Self.copy(of: store)
@@ -185,7 +185,7 @@ struct PlaceAfterRestartTests {
         journal.passed(Cursor(epoch: 2, seq: 5), of: 7)
         journal.passed(Cursor(epoch: 2, seq: 4), of: 7)
         journal.passed(Cursor(epoch: 1, seq: 9), of: 7)
-        // Another account's.
+        // This cursor belongs to another account.
         journal.passed(Cursor(epoch: 2, seq: 9), of: 8)
         journal.reset(to: Cursor(epoch: 2, seq: 1), of: 8)
         #expect(Self.journal(store).cursor == Cursor(epoch: 2, seq: 5))

@@ -10,8 +10,8 @@ import Testing
 @testable import Hermes
 @testable import HermesProtocols
 
-/// Two clients with one device id: the older one stops and says why, whatever the protocol; but a login of its own that
-/// comes late does not stop it.
+/// Two clients with the same device id. The older client stops with the reason, in every protocol. But a late login of
+/// the client itself does not stop it.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct ReplacedTests {
     private static let reconnect = ReconnectPolicy(
@@ -35,7 +35,7 @@ struct ReplacedTests {
             _ = try await new.logIn(.token(login.token))
             let error = await #expect(throws: HermesClientError.self) { try await old.run() }
             #expect(error?.code == .replaced)
-            // The newer one was not disturbed.
+            // The newer client was not affected.
             #expect(try await new.account(id: login.uid).nickName == "ann")
             await new.close()
         }
@@ -204,7 +204,7 @@ struct ReplacedTests {
     @Test func `a login of the app's run before does not stop the client`() async throws {
         let server = try await FakeHermesServer.scripted { packet, connection in
             guard case .authenticate = packet.body else { return }
-            // The first login's answer never comes, the second's place is taken once.
+            // The first login is never answered. The connection of the second login is replaced once.
             guard connection.number > 1 else { return }
             connection.accept(id: packet.id)
             guard connection.number == 2 else { return }
@@ -216,7 +216,7 @@ struct ReplacedTests {
         let first = try HermesClient(configuration)
         async let login = first.logIn(.token("t"))
         _ = await server.firstPacket { _, packet in if case .authenticate = packet.body { true } else { false } }
-        // As if it were killed now: only what the store has remains.
+        // The copy keeps only the data in the store, as if the app were killed now.
         let next = MemoryLocalStore()
         next.write(
             store.records().map { LocalChange(key: $0.key, value: $0.value) },

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Hermes
 
-/// A client that continues with the store of a killed one.
+/// A client that continues with the store of a killed client.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct RestartOfTheAppTests {
     private static func configuration(
@@ -26,7 +26,7 @@ struct RestartOfTheAppTests {
         return configuration
     }
 
-    /// How so many messages ended.
+    /// Returns the final entries of `count` messages.
     private static func ended(_ count: Int, of changes: AsyncStream<OutboxEntry>) async -> [OutboxEntry] {
         var ended: [OutboxEntry] = []
         for await entry in changes {
@@ -67,7 +67,7 @@ struct RestartOfTheAppTests {
             try await ann.send("1", to: .user(session.uid)).receipt()
             #expect(await Self.texts(1, from: bob) == ["1"])
             try await Self.cancelRun(of: bob)
-            // The same client gets it again, and then another client.
+            // The same client gets the message again, and then another client gets it.
             _ = try await bob.logIn(.token(session.token))
             #expect(await Self.texts(1, from: bob) == ["1"])
             try await Self.cancelRun(of: bob)
@@ -79,7 +79,7 @@ struct RestartOfTheAppTests {
         }
     }
 
-    /// A client that has logged in, at which the entries "1" and "2" wait, and its session.
+    /// Returns a logged-in client with its session. The entries "1" and "2" wait in the client.
     private static func clientWithTwoEntries(
         port: Int,
         store: (any LocalStore)? = nil
@@ -149,13 +149,13 @@ struct RestartOfTheAppTests {
                 for number in 1...20 { try await first.send("\(number)", to: .user(bobSession.uid)) }
                 try await first.send("to nobody", to: .user(999_999))
                 #expect(await first.outbox.entries.count == 21)
-                // Killed here: what counts is the file.
+                // The app is killed at this point. Only the file counts.
                 try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
 
                 let next = Self.configuration(port: port, store: try FileLocalStore(path: path + ".killed"))
                 let second = try HermesClient(next)
                 #expect(await second.outbox.entries.map(\.content).last == .text("to nobody"))
-                // Before any login of this run, and offline.
+                // This happens before any login of this run, and offline.
                 next.conditions.appState = .suspended
                 try await second.send("21", to: .user(bobSession.uid))
                 let changes = second.outbox.changes
@@ -186,7 +186,7 @@ struct RestartOfTheAppTests {
                     connection.event(2, "another's")
                 case .send(let send):
                     #expect(send.clientID == "the-id")
-                    // The first connection's receipt never comes.
+                    // On the first connection, the receipt never arrives.
                     if connection.number == 2 { connection.receipt(for: send, id: packet.id, seq: 1, duplicate: true) }
                 default: break
                 }
@@ -226,7 +226,7 @@ struct RestartOfTheAppTests {
                 let first = try HermesClient(configuration)
                 let session = try await first.logIn(.register(nickName: "ann", password: "secret"))
                 for number in 1...5 { try await bob.send("\(number)", to: .user(session.uid)).receipt() }
-                // The third is with the app, which may be killed before it has shown it.
+                // The app has received the third message, but may be killed before it has shown it.
                 #expect(await Self.texts(3, from: first) == ["1", "2", "3"])
                 try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
                 let store = try FileLocalStore(path: path + ".killed")
@@ -236,7 +236,7 @@ struct RestartOfTheAppTests {
                 #expect(await Self.texts(3, from: second) == ["3", "4", "5"])
                 await second.close()
                 #expect(second.recentEvents.count == 5)
-                // Closed in good order: nothing comes again.
+                // The client was closed properly, so no message arrives again.
                 try await bob.send("6", to: .user(session.uid)).receipt()
                 let third = try HermesClient(Self.configuration(port: port, store: store))
                 _ = try await third.logIn(.token(session.token))
@@ -258,12 +258,12 @@ struct RestartOfTheAppTests {
                 let firstStore = try FileLocalStore(path: path)
                 let first = try HermesClient(Self.configuration(port: port, store: firstStore))
                 let session = try await first.logIn(.register(nickName: "ann", password: "secret"))
-                // The app never looks at this one.
+                // The app never asks for this message.
                 try await bob.send("1", to: .user(session.uid)).receipt()
                 let changes = first.outbox.changes
                 for _ in 1...3 { try await first.send("mine", to: .user(bobSession.uid)) }
                 #expect(await Self.ended(3, of: changes).count == 3)
-                // Behind what the outbox has written.
+                // This write comes after the outbox's writes.
                 try await firstStore.write([LocalChange(key: "last", value: nil)], durably: true)
                 try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
                 let store = try FileLocalStore(path: path + ".killed")
@@ -271,7 +271,7 @@ struct RestartOfTheAppTests {
                 _ = try await second.logIn(.token(session.token))
                 try await bob.send("2", to: .user(session.uid)).receipt()
                 #expect(await Self.texts(2, from: second) == ["1", "2"])
-                // Once the app has come past them, nothing more is kept of them than the next message's.
+                // After the app has passed these messages, only the record of the next message is kept.
                 await second.close()
                 let third = try HermesClient(Self.configuration(port: port, store: store))
                 let more = third.outbox.changes
@@ -311,7 +311,7 @@ struct RestartOfTheAppTests {
         #expect(sent.sent("cay's", seq: 201, in: .init(uid: 9, epoch: 1), place: 200).map(\.key) == ["sent/cay's"])
         #expect(sent.sent("later", seq: 101, in: .init(uid: 7, epoch: 2), place: 100).map(\.key) == ["sent/later"])
         #expect(sent.clientIDs == ["old", "mine", "cay's", "later"])
-        // Also after a restart.
+        // The same holds after a restart.
         let records = changes.map { LocalRecord(key: $0.key, value: $0.value ?? []) }
         var next = SentMessages(records: records)
         #expect(next.sent("more", seq: 201, in: .init(uid: 9, epoch: 1), place: 200).map(\.key) == ["sent/more"])
@@ -333,7 +333,7 @@ struct RestartOfTheAppTests {
             for number in 1...3 { try await bob.send("\(number)", to: .user(annSession.uid)).receipt() }
             #expect(await Self.texts(3, from: ann) == ["1", "2", "3"])
             await ann.close()
-            // The same device, the same store, but Cay's.
+            // The device and the store are the same, but the account is Cay's.
             let other = try HermesClient(Self.configuration(port: port, device: "tablet"))
             let caySession = try await other.logIn(.register(nickName: "cay", password: "secret"))
             await other.close()

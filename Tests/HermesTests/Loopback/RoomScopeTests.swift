@@ -7,7 +7,7 @@ import Testing
 
 @testable import Hermes
 
-/// Stays in rooms that end with their scopes, against a whole server.
+/// Stays in rooms that end with their scopes, with a whole server.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct RoomScopeTests {
     private struct Stop: Error {}
@@ -31,7 +31,7 @@ struct RoomScopeTests {
             try await bob.enterRoom("lobby", as: RoomUser(name: "Bob"))
             #expect(await bobsEvents.next()?.room?.kind == .joined)
             try await ann.enterRoom("elsewhere", as: RoomUser(name: "Ann"))
-            // She is there already, and stays.
+            // Ann is already in the room, and stays there.
             try await ann.enterRoom("elsewhere", as: RoomUser(name: "Ann")) { _ in }
             await #expect(throws: Stop.self) {
                 try await ann.enterRoom("lobby", as: RoomUser(name: "Ann")) { events in
@@ -39,7 +39,7 @@ struct RoomScopeTests {
                     try await ann.enterRoom("lobby", as: RoomUser(name: "Ann")) { _ in
                         try await bob.sayInRoom("lobby", "hello")
                     }
-                    // The inner scope has ended; this one keeps her in the room.
+                    // The inner scope has ended, but this scope keeps Ann in the room.
                     try await bob.sayInRoom("lobby", "still there?")
                     var texts: [String] = []
                     for await event in events {
@@ -65,7 +65,7 @@ struct RoomScopeTests {
 
     @Test func `a repetition is not refused because the first try was carried out`() async throws {
         let refused = Log<UInt64>()
-        // The first time, the server carries out a request, but the connection is lost before the answer.
+        // On the first connection, the server carries out a request, but the connection is lost before the answer.
         let server = try await FakeHermesServer.scripted { packet, connection in
             func refuse(_ code: UInt32) {
                 guard refused.all.contains(packet.id) else {
@@ -136,7 +136,7 @@ struct RoomScopeTests {
         try await server.stop()
     }
 
-    /// A server that answers entries after the first number of them, and keeps the room requests.
+    /// A server that leaves the first requests to enter unanswered, and records all room requests.
     private static func server(
         unanswered: Int,
         _ requests: Log<Hermes_V1_RoomRequest>
@@ -173,7 +173,8 @@ struct RoomScopeTests {
         try await Self.waitForScopes(2, of: client)
         first.cancel()
         await #expect(throws: CancellationError.self) { try await first.value }
-        // The first entry, the leave in case the server carries it out, and the second scope's own entry.
+        // The requests are the first entry, a leave in case the server carries out the entry, and the entry of the
+        // second scope.
         #expect(try await second.value == 3)
         #expect(requests.all[0...2].map { $0.enter.user.name } == ["Ann", "", "Ann"])
         #expect(await client.driver.link.rooms.isEmpty)
@@ -240,7 +241,7 @@ struct RoomScopeTests {
                 break
             }
             #expect(await client.driver.link.rooms.isEmpty)
-            // A further scope enters the room itself.
+            // Another scope enters the room itself.
             try await client.enterRoom("lobby", as: user) { events in
                 for await event in events where event.room?.kind == .kicked(reason: "go") { break }
             }

@@ -5,7 +5,7 @@ import Hermes
 import HermesTestKit
 import Testing
 
-/// Contacts and groups, by the client against a whole server.
+/// Contacts and groups, with the client and a whole server.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct SocialLoopbackTests {
     private static func register(_ name: String, _ server: TestServer) async throws -> (HermesClient, UserID) {

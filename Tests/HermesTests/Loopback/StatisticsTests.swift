@@ -29,7 +29,8 @@ struct StatisticsTests {
             for number in 1...3 { try await bob.send("\(number)", to: .user(session.uid)).receipt() }
             let events = ann.events.makeAsyncIterator()
             for _ in 1...3 { _ = await events.next() }
-            // The first report may have gone out before them; the next is taken ten seconds later at the earliest.
+            // The first report may have been sent before the messages. The server accepts the next report ten seconds
+            // later at the earliest.
             let clock = ContinuousClock()
             let deadline = clock.now + .seconds(20)
             while try server.reported(appVersion: "7.1").received < 3, clock.now < deadline {

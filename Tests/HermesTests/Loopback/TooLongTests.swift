@@ -8,7 +8,7 @@ import Testing
 
 @testable import Hermes
 
-/// A message that the server cannot read, for example because it is too long, fails for good; it does not end one
+/// A message that the server cannot read, for example because it is too long, fails permanently. It does not end one
 /// connection after the other.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct TooLongTests {
@@ -129,7 +129,7 @@ struct TooLongTests {
         let first = await server.firstPacket { number, packet in
             if case .send = packet.body { number == 2 } else { false }
         }
-        // It waits, because the first message has no answer yet.
+        // The message waits, because the first message has no answer yet.
         messages.append(try await client.send("later", to: .user(20)))
         if let first, case .send(let send) = first.body {
             var packet = Hermes_V1_Packet()
@@ -278,7 +278,7 @@ struct TooLongTests {
         }
         #expect(error.code == .notEncodable)
         #expect(machine.resumed().isEmpty)
-        // The server may hold the number for taken.
+        // The server may still treat the packet identifier as used.
         let short = try MQTTOutgoing(MQTTMessage(topic: "a", text: "s", qos: .exactlyOnce), version: .v5)
         #expect(machine.published(short, id: 17) == [.send(short.numbered(2, isDuplicate: false))])
     }

@@ -10,8 +10,8 @@ import Testing
 @testable import Hermes
 @testable import HermesProtocols
 
-/// A text that the server would not accept, and that it sends nevertheless: the client takes it, because it would get
-/// the same text after each new login.
+/// A text that the server would not accept, but sends. The client accepts it, because it would get the same text after
+/// each new login.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct UncheckedTextTests {
     private static let marks = String(repeating: "\u{301}", count: StreamSafeText.maxRun + 1)
@@ -44,7 +44,7 @@ struct UncheckedTextTests {
 
     @Test func `over IMPB`() async throws {
         let server = try await FakeServer<IMPBFrameDecoder> { frame, connection in
-            // The login, and not what the client acknowledges.
+            // Answer only the login, not the acknowledgements.
             guard frame.type == .request, frame.seq == 1 else { return }
             do {
                 connection.send(try Self.login(), try Self.message())

@@ -20,7 +20,7 @@ import Testing
         #expect(machine.taken(1, .atLeastOnce, delivery: 1, isConnected: true) == .puback(1))
         #expect(machine.taken(1, .atLeastOnce, delivery: 1, isConnected: true) == nil)
         #expect(try machine.published(1, .atLeastOnce, isDuplicate: false) == .deliver(2))
-        // The same number for another message, before the acknowledgement.
+        // The server uses the same identifier for another message before the acknowledgement.
         #expect(throws: MQTTPacketError.self) { try machine.published(1, .atLeastOnce, isDuplicate: false) }
     }
 
@@ -41,7 +41,7 @@ import Testing
         var machine = Self.machine()
         #expect(try machine.published(1, .atLeastOnce, isDuplicate: false) == .deliver(1))
         machine.connected(sessionPresent: true)
-        // Without the flag: not the one of before.
+        // Without the DUP flag, this is another message.
         #expect(try machine.published(1, .atLeastOnce, isDuplicate: false) == .deliver(2))
         #expect(machine.taken(1, .atLeastOnce, delivery: 1, isConnected: true) == nil)
         #expect(try machine.published(1, .atLeastOnce, isDuplicate: true) == .ignore)
@@ -65,11 +65,12 @@ import Testing
         _ = try machine.published(2, .exactlyOnce, isDuplicate: false)
         #expect(machine.taken(1, .atLeastOnce, delivery: 1, isConnected: false) == nil)
         machine.connected(sessionPresent: true)
-        // Connected again, but the server has not sent it again yet.
+        // The client is connected again, but the server has not sent the message again yet.
         #expect(machine.taken(2, .exactlyOnce, delivery: 2, isConnected: true) == nil)
         #expect(try machine.published(1, .atLeastOnce, isDuplicate: true) == .acknowledge(.puback(1)))
         #expect(try machine.published(2, .exactlyOnce, isDuplicate: true) == .acknowledge(.pubrec(2)))
-        // The number is free again; a message that was dropped meanwhile leaves its number to another one.
+        // The identifier is free again. If the server has dropped a message in the meantime, another message may use
+        // its identifier.
         #expect(try machine.published(1, .atLeastOnce, isDuplicate: false) == .deliver(3))
     }
 

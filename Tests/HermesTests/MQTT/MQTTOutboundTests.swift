@@ -18,7 +18,7 @@ import Testing
         return words(failures) + words(machine.resumed())
     }
 
-    /// Actions in few words: "1:a" is packet 1 with payload a, "1:a dup" the same again.
+    /// Actions as short texts: "1:a" is packet 1 with the payload "a", and "1:a dup" is the same packet with DUP.
     private static func words(_ actions: [MQTTOutbound.Action]) -> [String] {
         actions.map { action in
             switch action {
@@ -41,7 +41,7 @@ import Testing
         #expect(Self.words(try machine.pubackReceived(2, .noMatchingSubscribers)) == ["done 17 16"])
         #expect(Self.words(try machine.pubackReceived(1, .quotaExceeded)) == ["done 16 151"])
         #expect(machine.inflight.isEmpty)
-        // A second answer is nobody's.
+        // A second answer belongs to no message.
         #expect(try machine.pubackReceived(1, .success).isEmpty)
     }
 
@@ -76,7 +76,7 @@ import Testing
         }
         #expect(sent == ["1:a", "2:b"])
         #expect(Self.words(try machine.pubackReceived(1, .success)) == ["done 16 0", "3:c"])
-        // Given up before it was sent: it is not sent.
+        // The message was abandoned before it was sent, so it is not sent.
         machine.abandoned(id: 19)
         #expect(Self.words(try machine.pubackReceived(2, .success)) == ["done 17 0"])
     }
@@ -91,7 +91,7 @@ import Testing
         machine.lost()
         #expect(machine.published(try Self.message("d", .atLeastOnce), id: 19).isEmpty)
         #expect(Self.connected(&machine, present: true) == ["1:a dup", "release 2", "3:c dup", "4:d"])
-        // The driver asks again for what it does not know to be written.
+        // The driver asks again for messages that may not have been written.
         #expect(machine.published(try Self.message("a", .atLeastOnce), id: 16).isEmpty)
         #expect(Self.words(try machine.pubcompReceived(2)) == ["done 17 0"])
     }
@@ -138,14 +138,14 @@ import Testing
         _ = Self.connected(&machine)
         _ = machine.published(try Self.message("short", .atLeastOnce), id: 16)
         _ = machine.published(try Self.message(String(repeating: "x", count: 70_000), .atLeastOnce), id: 17)
-        // Ends that have another reason count nothing.
+        // Connections that end for another reason do not count.
         for _ in 1...9 {
             machine.lost()
             #expect(Self.connected(&machine, present: isPresent).count == 2)
         }
         for end in 1...5 {
             machine.lost(suspects: true)
-            // Nor do tries without a connection.
+            // Tries without a connection do not count either.
             machine.lost(suspects: true)
             let sent = Self.connected(&machine, present: isPresent)
             let failed = "failed 17 \(HermesClientError.Code.notEncodable.rawValue)"

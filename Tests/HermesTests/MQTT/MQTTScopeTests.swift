@@ -13,7 +13,8 @@ import Testing
 struct MQTTScopeTests {
     private struct Stop: Error {}
 
-    /// A server that grants everything and, for each publication of the client, sends one to each subscription.
+    /// A server that grants all subscriptions. For each publication of the client, it sends one publication to each
+    /// subscription.
     private static func server(_ ended: Log<[String]>) async throws -> FakeMQTTServer {
         let subscribed = Log<(filter: String, identifier: Int?)>()
         return try await FakeMQTTServer.scripted { packet, connection in
@@ -74,7 +75,7 @@ struct MQTTScopeTests {
         }
         #expect(texts == ["1", "2"])
         #expect(await client.messages.makeAsyncIterator().next()?.text == "3")
-        // The server has answered all that came before.
+        // The server has answered all earlier packets.
         _ = try await client.subscribe(to: "fence")
         #expect(ended.all == [["home/kitchen"], ["home/#"]])
         #expect(await client.driver.link.subscriptions.map(\.subscription.filter) == ["other", "fence"])
@@ -112,14 +113,14 @@ struct MQTTScopeTests {
         try await server.stop()
     }
 
-    /// A server that resumes a session with 256 messages of QoS 1 to "home/1" and so on, and sends another one when all
-    /// are acknowledged. It refuses the filter "bad/#".
+    /// A server that resumes a session with 256 messages of QoS 1 to "home/1" and so on. It sends another message when
+    /// all are acknowledged. It refuses the filter "bad/#".
     private static func server(
         _ version: MQTTVersion,
         identifiers: [Int],
         _ acknowledged: Log<UInt16>
     ) async throws -> FakeMQTTServer {
-        // They are not sent with MQTT 3.1.1.
+        // With MQTT 3.1.1, the properties are not sent.
         let properties = MQTTProperties(identifiers.map { MQTTProperty.subscriptionIdentifier($0) })
         @Sendable func message(_ packetID: UInt16) -> MQTTPacket {
             .publish(
@@ -180,7 +181,7 @@ struct MQTTScopeTests {
             return texts
         }
         #expect(texts == (1...257).map { "\($0)" })
-        // The server has answered all that came before.
+        // The server has answered all earlier packets.
         _ = try await client.subscribe(to: "fence")
         #expect(acknowledged.all == Array(UInt16(1)...257))
         #expect(await client.driver.link.backlogBytes == 0)
@@ -242,7 +243,7 @@ struct MQTTScopeTests {
         let texts = try await client.subscribe(to: "a", qos: .atLeastOnce) { messages in
             for text in ["1", "2", "dropped"] { try await client.publish(text, to: "a") }
             for text in ["3", "4"] { try await client.publish(text, to: "a", qos: .atLeastOnce) }
-            // What came before has been handed over.
+            // All earlier messages have been delivered.
             _ = try await client.ping()
             var texts: [String?] = []
             for await message in messages {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Hermes
 
-/// A server that sends its clients to another one (MQTT 5.0, 4.13).
+/// A server that redirects its clients to another server (MQTT 5.0, 4.13).
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct MQTTServerReferenceTests {
     private static func configuration(_ server: FakeMQTTServer) -> MQTTClient.Configuration {

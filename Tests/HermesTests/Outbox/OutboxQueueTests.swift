@@ -15,7 +15,7 @@ import Testing
         HermesClient.wire(.text(text), .user(uid), [:], clientID: id, expiresAfter: nil)
     }
 
-    /// Adds and stores.
+    /// Adds a message and records that it is stored.
     @discardableResult
     private static func add(_ id: String, to uid: UserID = 8, _ queue: inout OutboxQueue) throws -> UInt64 {
         let number = try queue.added(send(id, to: uid), uid: 7, date: 0).entry.item.number
@@ -61,7 +61,7 @@ import Testing
         #expect(Self.next(&queue) == [])
     }
 
-    /// Refusals of the server, and the pause that follows in seconds; nil: the message failed.
+    /// Refusals of the server, and the pauses that follow, in seconds; nil if the message fails.
     static let refusals: [(UInt32, Duration?, Int64?)] = [
         (2001, nil, nil), (2002, nil, nil), (2003, nil, nil), (2004, nil, nil), (2005, nil, nil), (2006, nil, nil),
         (4008, nil, nil), (109, nil, nil), (3001, .seconds(7), 7), (2003, .seconds(9), 9), (3002, nil, 1),
@@ -81,7 +81,7 @@ import Testing
         if let rest {
             #expect(entry?.phase == .resting(until: Self.start + .seconds(rest)))
             #expect(queue.nextDeadline == Self.start + .seconds(rest))
-            // The one behind it does not overtake it.
+            // The next message is not sent before it.
             #expect(Self.next(&queue, rest - 1) == [])
             #expect(Self.next(&queue, rest) == ["a1"])
         } else {
@@ -122,7 +122,7 @@ import Testing
         queue.started(uid: 7)
         #expect(queue.nextDeadline == nil)
         #expect(queue.next(now: now).map(\.item.number) == [number])
-        // Those tries do not make the rest after a refusal of the server longer, and a login does not end that rest.
+        // These tries do not prolong the pause after a refusal of the server. A login does not end that pause.
         let refusal = queue.refused(number, HermesClientError(.overloaded, "later"), now: now)
         #expect(refusal?.phase == .resting(until: now + .seconds(1)))
         queue.started(uid: 7)

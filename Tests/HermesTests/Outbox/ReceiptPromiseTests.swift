@@ -21,7 +21,7 @@ import Testing
         let promise = ReceiptPromise()
         let first = promise.announce()
         async let outcome = { () async -> Bool in (try? await promise.wait(as: first)) == nil }()
-        // Whether it waits already or not.
+        // The task may or may not be waiting already.
         await Task.yield()
         promise.interrupt(HermesClientError(.closed, "stopped"))
         #expect(await outcome)

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Hermes
 
-/// What an app gets from `send`, and when.
+/// The results of `send`, and the times at which the app gets them.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct SendTests {
     /// A server that holds back its receipts until the text "go" arrives in another conversation.
@@ -27,11 +27,11 @@ struct SendTests {
         }
     }
 
-    /// A store that holds back what the outbox writes until it is told how these writes end.
+    /// A store that delays the outbox's writes until the test sets their result.
     private final class Holding: LocalStore {
         private struct State: Sendable {
             var held: [@Sendable (Result<Void, any Error>) -> Void] = []
-            /// The end of all these writes; nil: they are held back.
+            /// The result of all these writes; nil if they are delayed.
             var end: Result<Void, any Error>?
         }
         private let store = MemoryLocalStore()
@@ -80,7 +80,7 @@ struct SendTests {
             }
         }
         while !store.isHolding { await Task.yield() }
-        // Meanwhile the other call reaches the outbox, too.
+        // In the meantime, the other call also reaches the outbox.
         for _ in 0..<100 { _ = await client.outbox.entries }
         #expect(ended.all.isEmpty)
         store.end(isStored ? .success(()) : .failure(HermesClientError(.storeFailed, "no space")))
@@ -106,7 +106,7 @@ struct SendTests {
         let other = try await client.send("go", to: .user(9))
         #expect(try await early.clientID == sent.id)
         #expect(try await other.receipt().conversationSeq == 2)
-        // Again, and by the same id: the same message.
+        // A repeated call with the same id returns the same message.
         #expect(try await sent.receipt().messageID.rawValue == "M-" + sent.id)
         #expect(await client.outbox.entries.isEmpty)
         await client.close()
@@ -162,7 +162,7 @@ struct SendTests {
         let sent = try await client.send("held", to: .user(8))
         let later = try await client.send("behind it", to: .user(8))
         async let early = sent.receipt()
-        // The first is on its way; the second waits for it.
+        // The first message is being sent. The second message waits for it.
         while held.all.isEmpty { await Task.yield() }
         #expect(try await client.outbox.discard(clientID: later.id))
         let discarded = await #expect(throws: HermesClientError.self) { try await later.receipt() }

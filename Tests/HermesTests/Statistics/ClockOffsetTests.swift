@@ -11,7 +11,7 @@ import Testing
     @Test func `the quickest answer counts`() {
         var clock = ClockOffset()
         #expect(clock.milliseconds == nil)
-        // The server is 5,000 ms ahead; the ways there and back differ, so that slow answers mislead.
+        // The server's clock is 5,000 ms ahead. The times there and back differ, so slow answers give wrong estimates.
         clock.answered(askedAt: Self.start, answeredAt: Self.start + 400, serverTime: Self.start + 5390)
         #expect(clock.milliseconds == 5190)
         clock.answered(askedAt: Self.start + 1000, answeredAt: Self.start + 1020, serverTime: Self.start + 6010)
@@ -33,7 +33,7 @@ import Testing
     @Test func `a clock that is set makes what was known worthless`() {
         var clock = ClockOffset()
         clock.answered(askedAt: Self.start, answeredAt: Self.start + 10, serverTime: Self.start + 5)
-        // The device's clock was put back by an hour.
+        // The device's clock was set back by an hour.
         let asked = Self.start - 3_600_000
         clock.answered(askedAt: asked, answeredAt: asked + 100, serverTime: Self.start + 1050)
         #expect(clock.milliseconds == 3_601_000)

@@ -37,7 +37,7 @@ import Testing
         let first = counter.upload(appVersion: "")
         #expect(first?.networks[0].received == 1)
         counter.received(latency: 1, date: 200)
-        // One at a time.
+        // There is only one upload at a time.
         let second = counter.upload(appVersion: "")
         #expect(second == nil)
         #expect(counter.unsent(appVersion: "")?.networks[0].received == 2)
@@ -67,10 +67,10 @@ import Testing
         #expect(NetworkPath(label: "café\n wifi").kind == "caf")
     }
 
-    /// Arrivals, and a tracker's counts of them; nil: the time of the repair passes.
+    /// Arrivals, and a tracker's counts for them. At nil, the time for the repair passes.
     static let arrivals: [([ClosedRange<UInt64>?], InboxCounts)] = [
         ([1...1, 2...2, 2...2, 1...1], InboxCounts(duplicates: 2)),
-        // Out of order, but not asked for: no gap.
+        // Entries out of order are not a gap if they were not requested.
         ([2...2, 1...1], InboxCounts()),
         ([3...3, nil, 1...1, 2...2], InboxCounts(gaps: 2, repaired: 2)),
         ([3...3, nil, nil, 1...1, 6...6, nil, 2...2, 5...5, 4...4], InboxCounts(gaps: 4, repaired: 4)),
@@ -107,7 +107,7 @@ import Testing
         let missed = output.compactMap { if case .missed(let range) = $0 { range } else { nil } }
         #expect(missed == [1...2, 4...5])
         #expect(tracker.counts == InboxCounts(gaps: 4, lost: 4))
-        // The app is to take the gaps, too.
+        // The app must also take the gaps.
         #expect(tracker.taken < 2)
         tracker.taken(seq: 5, now: now, output: &output)
         #expect(tracker.taken == 5)

@@ -10,15 +10,15 @@ import Testing
 
 @testable import Hermes
 
-/// What the journal holds if a login comes while the app, which is busy elsewhere, asks for the next event.
+/// The content of the journal if a login happens while a busy app asks for the next event.
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct BusyAppTests {
-    /// An app that runs on an event loop of its own.
+    /// An app that runs on its own event loop.
     private actor App {
         let client: HermesClient
         let executor: LoopExecutor
         nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
-        /// How often the app has asked for an event.
+        /// The number of times that the app has asked for an event.
         private(set) var asked = 0
 
         init(_ client: HermesClient, on eventLoop: any EventLoop) {
@@ -32,7 +32,7 @@ struct BusyAppTests {
         }
     }
 
-    /// Keeps an event loop busy until the end.
+    /// Keeps an event loop busy until `end` is called.
     private struct Hold {
         private let semaphore: DispatchSemaphore
 
@@ -61,8 +61,8 @@ struct BusyAppTests {
         try await group.shutdownGracefully()
     }
 
-    /// Lets the app ask for its next event. Once the client's loop has handled its part of that, the app's loop is busy
-    /// until the body ends.
+    /// Lets the app ask for its next event. After the client's event loop has handled its part, the app's event loop is
+    /// busy until the body ends.
     private static func asking(_ app: App, _ body: () async throws -> Void) async throws -> InboxEvent? {
         let asked = await app.asked
         let client = Hold(app.client.driver.eventLoop)

@@ -8,7 +8,7 @@ import Testing
 @testable import Hermes
 
 @Suite struct FileLocalStoreTests {
-    /// Runs the body with a path in a folder of its own.
+    /// Runs the body with a path in a separate folder.
     static func withPath(_ body: (String) async throws -> Void) async throws {
         let folder = NSTemporaryDirectory() + "/store-" + String(UInt64.random(in: 0 ... .max), radix: 36)
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -26,7 +26,7 @@ import Testing
                 durably: true
             )
             try await store.write([LocalChange(key: "a", value: nil)], durably: false)
-            // As the file is at the moment of a kill.
+            // The copy is the state of the file if the app is killed at this moment.
             try FileManager.default.copyItem(atPath: path, toPath: path + ".killed")
             let next = try FileLocalStore(path: path + ".killed")
             #expect(next.records() == [LocalRecord(key: "b", value: [2])])
@@ -126,14 +126,14 @@ import Testing
     @Test func `a change that fails again after a rewrite is not there at the next start`() async throws {
         try await Self.withPath { path in
             let isFailing = NIOLockedValueBox(false)
-            // The flush fails for the file itself, and succeeds for its rewrite.
+            // The flush fails for the file itself, but succeeds for its rewrite.
             let store = try FileLocalStore(path: path) { descriptor, flushed in
                 guard flushed != path || !isFailing.withLockedValue({ $0 }) else {
                     throw HermesClientError(.storeFailed, "no disk")
                 }
                 try LogFile.synchronize(descriptor, flushed)
             }
-            // Makes the file longer than its rewrite.
+            // These writes make the file longer than its rewrite.
             for number in 0..<50 {
                 try await store.write([LocalChange(key: "a", value: [UInt8(number)])], durably: false)
             }
@@ -158,7 +158,7 @@ import Testing
             var opened = 0
             let descriptor = try LogFile.open(path, O_RDWR | O_CREAT) {
                 opened += 1
-                // The second time there is nothing to rename.
+                // At the second try, there is nothing to rename.
                 _ = rename(path + ".new", path)
             }
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)

@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.inTurns, .timeLimit(.minutes(1)))
 struct InboxJournalTests {
-    /// A store that fails when it is told to.
+    /// A store that fails when the test requests it.
     private final class Failing: LocalStore {
         let store = MemoryLocalStore()
         let isFailing = NIOLockedValueBox(false)
@@ -34,7 +34,7 @@ struct InboxJournalTests {
         }
     }
 
-    /// A store that holds its writes back while it is told to.
+    /// A store that delays its writes while the test requests it.
     private final class Holding: LocalStore {
         private typealias Write = @Sendable (_ error: HermesClientError?) -> Void
         private let store = MemoryLocalStore()
@@ -46,7 +46,8 @@ struct InboxJournalTests {
 
         func hold() { held.withLockedValue { $0 = [] } }
 
-        /// Ends the held writes: carries them out, or fails them with the error. Carries out later writes at once.
+        /// Ends the delayed writes. Carries them out, or makes them fail with the error. Carries out later writes at
+        /// once.
         func release(_ error: HermesClientError? = nil) {
             let writes = held.withLockedValue { held in
                 defer { held = nil }
@@ -99,13 +100,13 @@ struct InboxJournalTests {
     @Test func `the last entries are kept whatever their numbers are, in order, also over a restart`() async throws {
         let store = MemoryLocalStore()
         let journal = try Self.journal(store)
-        // Every other one, and every tenth, is one's own, which the app does not get.
+        // The other seqs belong to the account's own messages, which the app does not get.
         let seqs = (1...200).map { UInt64($0) }.filter { $0 % 10 == 1 }
         for seq in seqs { #expect(await Self.taken(Self.event(seq), in: journal)) }
         let expected = seqs.suffix(10).map { "\($0)" }
         #expect(Self.texts(journal) == expected)
         #expect(Self.texts(try Self.journal(store)) == expected)
-        // With less room, and with more again.
+        // The journal has less room, and then more room again.
         let smaller = try Self.journal(store, maxEntries: 3)
         #expect(Self.texts(smaller) == Array(expected.suffix(3)))
         #expect(await Self.taken(Self.event(201), in: smaller))
@@ -166,7 +167,7 @@ struct InboxJournalTests {
         let store = Failing()
         let server = try await FakeHermesServer.scripted { packet, connection in
             guard case .authenticate = packet.body else { return }
-            // The second connection's server has lost the second entry.
+            // At the second connection, the server has lost the second entry.
             connection.accept(id: packet.id, head: connection.number == 1 ? 2 : 1)
             guard connection.number == 1 else { return }
             for seq in UInt64(1)...2 { connection.event(seq, "\(seq)") }
@@ -288,7 +289,7 @@ struct InboxJournalTests {
             cursor.withLockedValue { $0 = records }
             return isRecorded
         }
-        // Long enough for the second call to begin.
+        // The sleep is long enough for the second call to begin.
         try await Task.sleep(for: .milliseconds(50))
         #expect(cursor.withLockedValue { $0 } == nil)
         // The first call's write fails; the second call writes again.
@@ -323,7 +324,7 @@ struct InboxJournalTests {
         let closing = Task { await client.close() }  // Awaited below.
         while store.heldCount == 0 { try await Task.sleep(for: .milliseconds(2)) }
         let loop = Task { await client.events.makeAsyncIterator().next()?.message?.text }  // Awaited below.
-        // Long enough for the loop to ask for the next entry.
+        // The sleep is long enough for the loop to ask for the next entry.
         try await Task.sleep(for: .milliseconds(50))
         store.release()
         #expect(await loop.value == "2")

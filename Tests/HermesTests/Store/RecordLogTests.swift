@@ -17,7 +17,7 @@ import Testing
     private static let salt: UInt64 = 0x0123_4567_89AB_CDEF
     private static let header = RecordLog.header(salt)
 
-    /// A file with a salt; nil: a file of version 1.
+    /// Makes a file with a salt; nil makes a file of version 1.
     static func file(_ changes: [[LocalChange]], salt: UInt64? = Self.salt) -> [UInt8] {
         changes.reduce(RecordLog.header(salt)) { $0 + (RecordLog.frame($1, salt: salt) ?? []) }
     }
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func `the checksum is CRC-32C`() {
-        // RFC 3720, appendix B.4: 32 bytes of zeros, of ones, and counting up.
+        // The test values of RFC 3720, appendix B.4: 32 bytes of zeros, of ones, and of increasing numbers.
         #expect(RecordLog.checksum([UInt8](repeating: 0, count: 32)[...]) == 0x8A91_36AA)
         #expect(RecordLog.checksum([UInt8](repeating: 0xFF, count: 32)[...]) == 0x62A8_AB43)
         #expect(RecordLog.checksum([UInt8](0..<32)[...]) == 0x46DD_794E)
@@ -98,7 +98,7 @@ import Testing
         let changes = [[LocalChange(key: "a", value: [1])], [message]]
         #expect(Self.records(Self.file(changes))?.count == 2)
         #expect(Self.records(Array(Self.file(changes).dropLast(3))) == ["a": [1]])
-        // Nor does a frame of another file.
+        // A frame of another file adds no record either.
         let foreign = RecordLog.frame([LocalChange(key: "account", value: [6, 6, 6])], salt: Self.salt ^ 1) ?? []
         #expect(Self.records(Self.file(Array(changes.prefix(1))) + [0] + foreign) == ["a": [1]])
     }
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test func `a hostile file is read in time`() {
-        // At every place a length that can be believed, and no checksum that fits.
+        // Each position has a plausible length, but no matching checksum.
         let piece: [UInt8] = [0, 0, 1, 0, 1, 1, 1, 1]
         let bytes = Self.header + (0..<20_000).flatMap { _ in piece }
         let start = ContinuousClock.now

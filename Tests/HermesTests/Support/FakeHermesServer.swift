@@ -26,7 +26,7 @@ extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
         send(.result(result), id: id)
     }
 
-    /// Accepts the login, of uid 7 unless told, with a new token.
+    /// Accepts the login with a new token. The uid is 7 by default.
     func accept(
         id: UInt64,
         epoch: UInt64 = 1,
@@ -67,7 +67,7 @@ extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
         close()
     }
 
-    /// An inbox entry: a text of uid 8.
+    /// Sends an inbox entry: a text from uid 8.
     func event(_ seq: UInt64, _ text: String, own clientID: String? = nil, id: String? = nil) {
         var event = Hermes_V1_Event()
         event.seq = seq
@@ -84,7 +84,7 @@ extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
 }
 
 extension FakeServer where Decoder == DelimitedFrameDecoder {
-    /// A server whose script gets packets.
+    /// Creates a server whose script gets packets.
     static func scripted(
         port: Int = 0,
         tls: NIOSSLContext? = nil,
@@ -107,7 +107,7 @@ extension FakeServer where Decoder == DelimitedFrameDecoder {
 }
 
 extension HermesClient.Configuration {
-    /// For a fake server: comes back at once.
+    /// A configuration for a fake server. The client reconnects at once.
     static func fake(_ server: FakeHermesServer) -> Self { fake(port: server.port) }
 
     static func fake(port: Int) -> Self {
@@ -126,7 +126,7 @@ struct Log<Element: Sendable>: Sendable {
 
     func append(_ element: Element) { box.withLockedValue { $0.append(element) } }
     var all: [Element] { box.withLockedValue { $0 } }
-    /// How many there are after adding one.
+    /// Adds an element, and returns the new number of elements.
     func count(adding element: Element) -> Int {
         box.withLockedValue {
             $0.append(element)

@@ -21,7 +21,7 @@ extension FakeServer.Connection where Decoder == MQTTFrameDecoder {
 }
 
 extension FakeServer where Decoder == MQTTFrameDecoder {
-    /// A server whose script gets packets.
+    /// Creates a server whose script gets packets.
     static func scripted(
         version: MQTTVersion = .v5,
         _ script: @escaping @Sendable (MQTTPacket, Connection) -> Void
@@ -43,7 +43,7 @@ extension FakeServer where Decoder == MQTTFrameDecoder {
 }
 
 extension MQTTClient.Configuration {
-    /// For a fake server: comes back at once, and keeps its session.
+    /// A configuration for a fake server. The client reconnects at once and keeps its session.
     static func fake(_ server: FakeMQTTServer) -> Self {
         var configuration = Self(server: ServerAddress(port: server.port), clientID: "test")
         configuration.cleanStart = false

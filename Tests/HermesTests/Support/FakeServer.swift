@@ -7,14 +7,14 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// A server on a free loopback port that does what a test's script says.
+/// A server on a free loopback port that follows a test's script.
 final class FakeServer<Decoder: FrameDecoder>: Sendable {
     typealias Frame = Decoder.Frame
 
     /// Answers a frame of a connection (the first is 1).
     typealias Script = @Sendable (Frame, Connection) -> Void
 
-    /// One connection as the script sees it.
+    /// One connection, for the script.
     struct Connection: Sendable {
         let number: Int
         let channel: any Channel
@@ -36,7 +36,7 @@ final class FakeServer<Decoder: FrameDecoder>: Sendable {
     }
 
     let port: Int
-    /// Everything that came, for the test to wait for.
+    /// All received frames, so that a test can wait for them.
     let received: AsyncStream<(Int, Frame)>
     private let listener: any Channel
     private let state: NIOLockedValueBox<State>

@@ -6,7 +6,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
 
-/// A server on a free loopback port that gets the request for a WebSocket and then does what a test's script says, in bytes.
+/// A server on a free loopback port. It receives the request for a WebSocket, and then a test's script writes bytes.
 final class FakeWebSocketServer: Sendable {
     /// Answers the request of a connection (the first is 1).
     typealias Script = @Sendable (_ number: Int, _ channel: any Channel, _ accept: String) -> Void
@@ -17,7 +17,7 @@ final class FakeWebSocketServer: Sendable {
 
     /// - Parameters:
     ///   - script: answers the request.
-    ///   - received: told how many bytes have come behind the request.
+    ///   - received: is called with the number of bytes after the request.
     init(
         _ script: @escaping Script,
         received: @escaping @Sendable (_ number: Int, _ channel: any Channel, _ bytes: Int) -> Void = { _, _, _ in }
@@ -92,7 +92,7 @@ final class FakeWebSocketServer: Sendable {
     }
 }
 
-/// SHA-1 (FIPS 180-4, section 6.1), which the handshake asks for and nothing else here.
+/// SHA-1 (FIPS 180-4, section 6.1). Only the handshake needs it.
 private func sha1(_ message: [UInt8]) -> [UInt8] {
     var state: [UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0]
     let bitCount = UInt64(message.count * 8)

@@ -4,7 +4,8 @@
 import HermesTestKit
 import Testing
 
-/// A store of the server, and a carrier: each carrier once, and each store.
+/// A store of the server and a carrier. `all` contains each carrier with the memory store, and some carriers with
+/// SQLite.
 struct Surroundings: Sendable, CustomTestStringConvertible {
     let store: TestStore
     let carrier: Carrier

@@ -25,7 +25,7 @@ struct ConnectionRaceTests {
         var race = ConnectionRace(count: 4)
         _ = race.began()
         #expect(race.failed() == [.open(1), .startTimer(2)])
-        // The first one's timer comes after its failure.
+        // The timer of the first endpoint fires after its failure.
         #expect(race.delayPassed(1) == [])
         #expect(race.delayPassed(2) == [.open(2), .startTimer(3)])
         #expect(race.failed() == [])

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.inTurns, .timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
 struct PinningTests {
-    /// A server with a certificate that the client trusts, and which key it expects.
+    /// Logs in to a server with a trusted certificate. The client expects certain keys.
     private func logIn(
         webSocketPath: String? = nil,
         pinning pinned: (TestCertificate) throws -> TLSOptions.Source

@@ -65,7 +65,7 @@ import Testing
         #expect(!address.mayRedirect(to: elsewhere))
         address.alternatives = [here]
         #expect(address.tlsOptions == nil)
-        // One endpoint elsewhere: all are encrypted.
+        // If one endpoint is on another machine, all connections are encrypted.
         address.alternatives = [elsewhere]
         #expect(address.tlsOptions == TLSOptions())
         #expect(address.mayRedirect(to: elsewhere))
@@ -83,7 +83,7 @@ import Testing
 
 @Suite(.inTurns, .timeLimit(.minutes(1)), .enabled(if: TestCertificate.canBeMade))
 struct TLSSourceTests {
-    /// Logs in with these options, at a server with the certificate.
+    /// Logs in with these options to a server with the certificate.
     private func logIn(_ files: TestCertificate, _ options: TLSOptions) async throws {
         let tls = try NIOSSLContext(
             configuration: .makeServerConfiguration(

@@ -51,7 +51,7 @@ import Testing
 
     @Test(arguments: [
         ("this is no TLS\r\n", true), ("HTTP/1.1 400 Bad Request\r\n", true),
-        // A server that refuses the handshake for another reason: the alert internal_error.
+        // This server refuses the handshake for another reason, with the alert internal_error.
         ("\u{15}\u{03}\u{03}\u{00}\u{02}\u{02}\u{50}", false),
     ])
     func `an answer without TLS is about TLS, and an alert is not`(answer: String, isLasting: Bool) throws {

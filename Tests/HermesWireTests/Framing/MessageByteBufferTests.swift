@@ -28,7 +28,7 @@ struct MessageByteBufferTests {
 
     @Test
     func `messages in messages without end are refused, groups too`() throws {
-        // Unknown group 1000, opened again and again.
+        // These bytes open the unknown group 1000 again and again.
         let groups = [UInt8]((0..<200_000).map { _ in [0xC3, 0x3E] as [UInt8] }.joined())
         #expect(throws: WireError.self) { try Hermes_V1_Packet(wire: ByteBuffer(bytes: groups)) }
         var balanced = [UInt8]((0..<100_000).map { _ in [0xC3, 0x3E] as [UInt8] }.joined())

@@ -8,7 +8,8 @@ import Testing
 
 @Suite("Protobuf's JSON from the network")
 struct MessageJSONTests {
-    /// One field of each shape that holds an enum: alone, optional, in a message of a oneof, in a list of messages.
+    /// One field of each shape that contains an enum: single, optional, in a message of a oneof, and in a list of
+    /// messages.
     static let places: [(String, String)] = [
         (#"{"presence":{"appState":"#, "}}"),
         (#"{"device":{"setPushToken":{"token":"t","service":"#, "}}}"),
@@ -42,7 +43,7 @@ struct MessageJSONTests {
 
     @Test
     func `bytes cannot hold such a number`() throws {
-        // Field 12 of Packet would be too long to spell: the presence request alone, app_state = 2^40 + 1.
+        // The bytes are only the presence request with app_state = 2^40 + 1, because a whole Packet would be long.
         var bytes = ByteBuffer(bytes: [0x18])
         var rest: UInt64 = 1 << 40 + 1
         while rest >= 0x80 {
@@ -86,7 +87,7 @@ struct MessageJSONTests {
     private static let deep =
         #"{"unknown":"# + String(repeating: #"{"a":"#, count: 40) + "1" + String(repeating: "}", count: 41)
 
-    /// Texts that are no packet, and the words that tell the reason.
+    /// Texts that are not a packet, and the words of the reason.
     static let badTexts: [(String, String)] = [
         (#"[]"#, "a value has the wrong type"),
         (#"{"typing":5}"#, "a value has the wrong type"),

@@ -9,7 +9,7 @@ import Testing
 @testable import HermesWire
 
 struct MessagePartsTests {
-    /// A field that holds bytes.
+    /// Encodes a field that contains bytes.
     private func field(_ number: UInt64, _ bytes: [UInt8]) -> [UInt8] {
         func varint(_ value: UInt64) -> [UInt8] {
             value < 0x80 ? [UInt8(value)] : [UInt8(value & 0x7F) | 0x80] + varint(value >> 7)
@@ -17,7 +17,8 @@ struct MessagePartsTests {
         return varint(number << 3 | 2) + varint(UInt64(bytes.count)) + bytes
     }
 
-    /// `statistics.networks` or `send.content.attributes` with empty elements: parts of two bytes, the shortest there are.
+    /// `statistics.networks` or `send.content.attributes` with empty elements. Each is a part of two bytes, the
+    /// shortest possible part.
     private func dense(_ name: String, _ count: Int) -> ByteBuffer {
         func parts(_ number: UInt64) -> [UInt8] { Array(repeatElement(field(number, []), count: count).joined()) }
         let isNetworks = name == "networks"
@@ -76,7 +77,7 @@ struct MessagePartsTests {
             return ByteBuffer(string: "{\"statistics\":{\"networks\":[\(elements)]}}")
         }
         let json = networks(100)
-        // Two objects, two colons, an array, a hundred objects and 99 commas.
+        // The parts are two objects, two colons, an array, a hundred objects and 99 commas.
         #expect(MessageParts.count(json: json) == 2 + 2 + 1 + 100 + 99)
         #expect(try Hermes_V1_Packet(wireJSON: json).statistics.networks.count == 100)
         #expect(throws: WireError.self) { try Hermes_V1_Packet(wireJSON: networks(5_000)) }

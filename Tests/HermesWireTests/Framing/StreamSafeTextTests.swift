@@ -8,9 +8,9 @@ import Testing
 
 @testable import HermesWire
 
-/// Text that takes quadratic time to compare does not get into a string, whatever it comes in.
+/// A text that takes quadratic time to compare does not become a string, in any format.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct StreamSafeTextTests {
-    /// Some combining marks; the comparison sorts them if they are in this order.
+    /// Combining marks in an order that makes a comparison sort them.
     private static func marks(_ count: Int) -> String {
         String(repeating: "\u{301}", count: count - count / 2) + String(repeating: "\u{323}", count: count / 2)
     }
@@ -30,7 +30,8 @@ import Testing
         #expect(StreamSafeText.isSafe(json: ByteBuffer(string: text)))
     }
 
-    /// Marks of two, three and four bytes, one that is made of two marks, and one that is none itself but made of two.
+    /// The arguments are marks of two, three and four bytes, a mark that decomposes into two marks, and characters that
+    /// are not marks but decompose into two marks.
     @Test(arguments: ["\u{301}", "\u{20D0}", "\u{1D165}", "\u{344}", "\u{F73}", "\u{F75}", "\u{F81}", "\u{3099}"])
     func `a longer run is not, wherever it is`(_ mark: String) {
         for before in ["", "a", "1234567", "12345678", "李"] {
@@ -107,7 +108,7 @@ import Testing
         #expect(try QSIOPProperties(parsing: ByteBuffer(string: Self.marks(Self.most) + ":1\n")).pairs.count == 1)
     }
 
-    /// Packets of MQTT with a text in each place that has one.
+    /// MQTT packets with the text in each place that can contain a text.
     private static func packets(_ text: String) -> [MQTTPacket] {
         var connects = [
             MQTTConnect(version: .v5, clientID: text), MQTTConnect(version: .v5, clientID: "a"),

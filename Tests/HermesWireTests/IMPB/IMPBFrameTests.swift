@@ -18,7 +18,7 @@ struct IMPBFrameTests {
     @Test(arguments: vectors?.good ?? [])
     func `every good vector, fed in every way, and written again`(_ vector: Vectors.Good) throws {
         let bytes = [UInt8](hex: vector.hex)
-        // The friend request is a body without a frame; the schema's tests read it.
+        // The friend request is a body without a frame. The tests of the schema read it.
         guard let seq = vector.seq, let type = vector.type else { return #expect(vector.name == "friend-request-body") }
         let frame = IMPBFrame(
             seq: seq,

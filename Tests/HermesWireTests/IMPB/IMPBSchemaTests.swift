@@ -6,7 +6,7 @@ import NIOCore
 import SwiftProtobuf
 import Testing
 
-/// The schema against the bytes that Google's library wrote from the published one.
+/// Tests the schema with bytes that Google's library has written with the published schema.
 @Suite("IMPB schema")
 struct IMPBSchemaTests {
     let vectors: Vectors
@@ -15,7 +15,7 @@ struct IMPBSchemaTests {
         vectors = try Vectors("impb")
     }
 
-    /// The body of a vector as a message; also checks that writing it gives the same bytes.
+    /// Returns the body of a vector as a message. Also checks that the encoded message has the same bytes.
     private func body<Body: Message>(_ name: String, as type: Body.Type = Body.self) throws -> Body {
         let bytes = try Array(vectors.bytes(name).dropFirst(8))
         let body = try Body(wire: bytes)

@@ -15,7 +15,7 @@ struct LiveRoomFrameTests {
         vectors = try Vectors("liveroom")
     }
 
-    /// The one frame of a vector.
+    /// Returns the only frame of a vector.
     private func frame(_ name: String) throws -> LiveRoomFrame {
         var receiver = Receiver(LiveRoomFrameDecoder())
         receiver.receive(try vectors.bytes(name))

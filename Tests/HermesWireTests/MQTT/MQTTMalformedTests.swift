@@ -5,11 +5,11 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// Packets that the standard forbids, named after the statement that does.
+/// Packets that the standard forbids. Each is named after the statement that forbids it.
 @Suite struct MQTTMalformedTests {
     struct Bad: Sendable, CustomTestStringConvertible {
         let name: String
-        /// The whole packet.
+        /// The whole packet, in hexadecimal digits.
         let hex: String
         let version: MQTTVersion
         let reason: MQTTReasonCode
@@ -87,7 +87,7 @@ import Testing
         }
         func check(_ packet: MQTTPacket, isTaken: Bool) throws {
             let frame = try packet.frame(version: .v5)
-            // Whoever subscribes takes them from a broker, which adds its own.
+            // A subscriber accepts more properties, because a broker adds its own.
             if packet.type == .publish { #expect(try MQTTPacket(frame, version: .v5) == packet) }
             do throws(MQTTPacketError) {
                 _ = try MQTTPacket(fromClient: frame, version: .v5)
@@ -104,7 +104,7 @@ import Testing
             try check(.disconnect(MQTTDisconnect(properties: list)), isTaken: isTaken)
             try check(.connect(MQTTConnect(version: .v5, clientID: "a", properties: list)), isTaken: isTaken)
         }
-        // Those of the will count, too.
+        // The properties of the will also count.
         let will = MQTTWill(topic: "a", payload: ByteBuffer(), properties: properties(most))
         let connect = MQTTConnect(version: .v5, clientID: "a", will: will, properties: properties(1))
         try check(.connect(connect), isTaken: false)

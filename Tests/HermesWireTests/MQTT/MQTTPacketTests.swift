@@ -10,7 +10,7 @@ import Testing
         MQTTVersion.allCases.compactMap { type == .auth && $0 == .v311 ? nil : (type, $0) }
     }
 
-    /// Another protocol may have brought such a text.
+    /// Such a text may come from another protocol.
     @Test(arguments: [MQTTProperty.contentType("a\0b"), .userProperty("a\0b", "c"), .userProperty("a", "b\0c")])
     func `a property never holds U+0000`(_ property: MQTTProperty) throws {
         var buffer = ByteBuffer()
@@ -59,7 +59,7 @@ import Testing
                     MQTTFrame(header: frame.header, body: ByteBuffer(bytes: changed)),
                     version: version
                 )
-                // What was accepted can be written again.
+                // An accepted packet can be written again.
                 if let packet { #expect(throws: Never.self) { try packet.frame(version: version) } }
             }
         }

@@ -5,7 +5,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// Packets that came together are the same packets.
+/// A run contains the same packets as the stream.
 @Suite struct MQTTPublishRunTests {
     private func frames(_ input: MQTTInput) -> [MQTTFrame] {
         switch input {
@@ -165,7 +165,7 @@ import Testing
                     )
                 }
             }
-            // Now and then a byte is not what it was.
+            // Sometimes a byte is changed.
             if Bool.random(using: &random), input.readableBytes > 0 {
                 let index = Int.random(in: 0..<input.readableBytes, using: &random)
                 input.setInteger(UInt8.random(in: 0 ... .max, using: &random), at: input.readerIndex + index)

@@ -4,7 +4,7 @@
 import HermesWire
 import NIOCore
 
-/// Packets that are valid in a version, with everything in them that the version has.
+/// Random packets that are valid in a version, with all fields of this version.
 extension SeededGenerator {
     mutating func packet(_ type: MQTTPacketType, _ version: MQTTVersion) -> MQTTPacket {
         switch type {
@@ -159,7 +159,7 @@ extension SeededGenerator {
         ]
     }
 
-    /// Some of the candidates and some user properties; none in 3.1.1.
+    /// Some of the candidates and some user properties; no properties in 3.1.1.
     private mutating func properties(_ version: MQTTVersion, _ candidates: [MQTTProperty]) -> MQTTProperties {
         guard version == .v5 else { return [] }
         var list: [MQTTProperty] = []
@@ -170,7 +170,7 @@ extension SeededGenerator {
     }
 
     private mutating func string() -> String { text(0...12).replacing("\0", with: "_") }
-    /// A topic that is a filter, too: no wildcard stands within a level.
+    /// A topic that is also a valid filter, because no level contains a wildcard.
     private mutating func topic() -> String {
         "t/" + string().replacing("+", with: "_").replacing("#", with: "_")
     }

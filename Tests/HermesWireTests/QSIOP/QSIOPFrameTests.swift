@@ -27,7 +27,7 @@ struct QSIOPFrameTests {
         let expected = vector.props ?? [:]
         #expect(properties.pairs.count == expected.count)
         for (key, value) in expected { #expect(properties[key] == value) }
-        // Written from the properties: every pair with a colon and a line feed, the last one too.
+        // In a frame that is written from properties, every pair has a colon and a line feed, including the last pair.
         let written = QSIOPFrame(operation, properties)
         switch vector.name {
         case "report-user-no-trailing-lf": #expect(try written.encoded() == vectors.bytes("report-user"))

@@ -5,7 +5,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// With the sample messages of RFC 5769, sections 2.1 to 2.3.
+/// Tests with the sample messages of RFC 5769, sections 2.1 to 2.3.
 struct STUNMessageTests {
     static let sampleRequest: [UInt8] = [
         0x00, 0x01, 0x00, 0x58, 0x21, 0x12, 0xA4, 0x42, 0xB7, 0xE7, 0xA7, 0x01, 0xBC, 0x34, 0xD6, 0x86,
@@ -29,7 +29,8 @@ struct STUNMessageTests {
         for cut in 0..<Self.sampleRequest.count {
             #expect(STUNMessage.bindingRequest(in: ByteBuffer(bytes: Self.sampleRequest.prefix(cut))) == nil)
         }
-        // A bit anywhere breaks the fingerprint, but for its own type: then it is an attribute of no consequence.
+        // A changed bit anywhere makes the fingerprint wrong, except in the fingerprint's own type. With another type,
+        // it is an ignored attribute.
         let fingerprint = Self.sampleRequest.count - 8
         for byte in Self.sampleRequest.indices where byte != fingerprint && byte != fingerprint + 1 {
             var bytes = Self.sampleRequest

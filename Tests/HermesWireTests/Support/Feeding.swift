@@ -5,7 +5,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// A connection's receiving half: bytes in, frames out.
+/// The receiving half of a connection, which turns bytes into frames.
 struct Receiver<Decoder: FrameDecoder> {
     private var decoder: Decoder
     private(set) var buffer = ByteBuffer()
@@ -23,33 +23,33 @@ struct Receiver<Decoder: FrameDecoder> {
             while let frame = try decoder.next(from: &buffer) { frames.append(frame) }
         } catch {
             self.error = error
-            // An error stays: the connection cannot be talked into going on.
+            // An error is permanent. The next call throws it again.
             #expect(throws: WireError.self) { try decoder.next(from: &buffer) }
         }
     }
 }
 
-/// Feeds the bytes of one frame in every way that a network may, and expects the frame each time.
+/// Feeds the bytes of one frame in all ways in which a network may deliver them, and expects the frame each time.
 func expectFrame<Decoder: FrameDecoder>(
     _ bytes: [UInt8],
     from decoder: @autoclosure () -> Decoder,
     is frame: Decoder.Frame,
     sourceLocation: SourceLocation = #_sourceLocation
 ) {
-    // At once.
+    // All bytes arrive at once.
     var whole = Receiver(decoder())
     whole.receive(bytes)
     #expect(whole.frames == [frame], sourceLocation: sourceLocation)
     #expect(whole.buffer.readableBytes == 0, sourceLocation: sourceLocation)
 
-    // One byte at a time: nothing before the last byte.
+    // The bytes arrive one at a time. There is no frame before the last byte.
     var drip = Receiver(decoder())
     for byte in bytes.dropLast() { drip.receive(CollectionOfOne(byte)) }
     #expect(drip.frames.isEmpty && drip.error == nil, sourceLocation: sourceLocation)
     drip.receive(bytes.suffix(1))
     #expect(drip.frames == [frame], sourceLocation: sourceLocation)
 
-    // Cut at every position; of a long frame only near its ends.
+    // The frame is cut at every position. A long frame is cut only near its ends.
     let cuts = bytes.count <= 1_000 ? Array(0...bytes.count) : Array(0...20) + Array(bytes.count - 20...bytes.count)
     for cut in cuts {
         var halves = Receiver(decoder())
@@ -58,7 +58,7 @@ func expectFrame<Decoder: FrameDecoder>(
         #expect(halves.frames == [frame], "cut at \(cut)", sourceLocation: sourceLocation)
     }
 
-    // A thousand glued together, read in pieces that fit no frame.
+    // A thousand frames arrive together, in pieces that do not match the frames.
     guard bytes.count <= 1_000 else { return }
     var glued = Receiver(decoder())
     let thousand = [UInt8]((0..<1_000).map { _ in bytes }.joined())
@@ -70,7 +70,7 @@ func expectFrame<Decoder: FrameDecoder>(
     #expect(glued.buffer.readableBytes == 0, sourceLocation: sourceLocation)
 }
 
-/// Feeds bytes that break the protocol, behind a thousand good frames too, and expects the error each time.
+/// Feeds bytes that break the protocol, alone and after a thousand valid frames, and expects the error each time.
 func expectError<Decoder: FrameDecoder>(
     _ code: WireError.Code,
     for bytes: [UInt8],
@@ -102,7 +102,7 @@ func expectError<Decoder: FrameDecoder>(
     #expect(glued.error?.code == code, sourceLocation: sourceLocation)
 }
 
-/// Writes random frames one behind the other, feeds them in random pieces, and expects the same frames.
+/// Writes random frames one after the other, feeds them in random pieces, and expects the same frames.
 func expectRoundTrip<Decoder: FrameDecoder>(
     through decoder: @autoclosure () -> Decoder,
     seed: UInt64,
@@ -133,8 +133,8 @@ func expectRoundTrip<Decoder: FrameDecoder>(
 
 /// Feeds one long frame byte by byte.
 ///
-/// A decoder that looked again at what it had seen would look at 500,000,000,000 bytes for a million: such a test does
-/// not end, and its time limit is the judge.
+/// A decoder that examines all bytes again at each call would examine 500,000,000,000 bytes for a frame of a million
+/// bytes. Such a test does not end, so its time limit makes it fail.
 func expectPatience<Decoder: FrameDecoder>(
     _ bytes: [UInt8],
     from decoder: Decoder,
@@ -150,7 +150,7 @@ func expectPatience<Decoder: FrameDecoder>(
     #expect(completedAt == [bytes.count - 1], sourceLocation: sourceLocation)
 }
 
-/// Expects a body to be a part of the memory that the connection reads into, not a copy of it.
+/// Expects a body to be a slice of the connection's read buffer, not a copy.
 func expectSlice(_ body: ByteBuffer, of buffer: ByteBuffer, sourceLocation: SourceLocation = #_sourceLocation) {
     let bodyStart = body.withUnsafeReadableBytes { $0.baseAddress.map { UInt(bitPattern: $0) } ?? 0 }
     let whole = buffer.withVeryUnsafeBytes { bytes in

@@ -12,13 +12,13 @@ struct SeededGenerator: RandomNumberGenerator {
 
     mutating func next() -> UInt64 { numbers.next() }
 
-    /// Some bytes.
+    /// Random bytes.
     mutating func body(_ count: ClosedRange<Int>) -> ByteBuffer {
         let length = Int.random(in: count, using: &self)
         return ByteBuffer(bytes: (0..<length).map { _ in UInt8.random(in: .min ... .max, using: &self) })
     }
 
-    /// A text of ASCII, Chinese, emoji, control and separator characters.
+    /// A random text of ASCII, Chinese, emoji, control and separator characters.
     mutating func text(_ count: ClosedRange<Int>) -> String {
         let scalars = Array("ab:z\n\r\t 0é你好\u{0301}👍🏽\u{0}".unicodeScalars)
         var text = ""

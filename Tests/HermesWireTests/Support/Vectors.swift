@@ -6,7 +6,7 @@ import HermesWire
 import NIOCore
 import Testing
 
-/// The bytes to test against, made with other implementations; one file per protocol in `Vectors`.
+/// Test vectors that were made with other implementations. There is one file per protocol in `Vectors`.
 struct Vectors: Decodable {
     struct Good: Decodable, CustomTestStringConvertible {
         let name: String
@@ -37,7 +37,7 @@ struct Vectors: Decodable {
         self = try JSONDecoder().decode(Vectors.self, from: Data(contentsOf: file))
     }
 
-    /// The bytes of one of the good or bad.
+    /// Returns the bytes of a valid or invalid vector.
     func bytes(_ name: String) throws -> [UInt8] {
         let hex = good.first { $0.name == name }?.hex ?? bad.first { $0.name == name }?.hex
         return try [UInt8](hex: #require(hex, "no vector \(name)"))
@@ -45,7 +45,7 @@ struct Vectors: Decodable {
 }
 
 extension [UInt8] {
-    /// Bytes from pairs of hexadecimal digits.
+    /// Creates bytes from pairs of hexadecimal digits.
     init(hex: String) {
         self = stride(from: 0, to: hex.utf8.count, by: 2).compactMap { offset in
             let start = hex.index(hex.startIndex, offsetBy: offset)
@@ -60,7 +60,7 @@ extension ByteBuffer {
 }
 
 extension WireFrame {
-    /// The frame as it goes to the wire.
+    /// Returns the encoded frame.
     func encoded() throws -> [UInt8] {
         var buffer = ByteBuffer()
         try write(into: &buffer)

@@ -8,7 +8,7 @@ import Testing
 @Suite struct WebSocketInputTests {
     private static let key: [UInt8] = [0x37, 0xFA, 0x21, 0x3D]
 
-    /// A frame as a client sends it.
+    /// Makes a masked frame, like a client's frame.
     private static func frame(
         _ first: UInt8,
         _ payload: [UInt8],
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test func `the example of the standard`() throws {
-        // RFC 6455, 5.7: "Hello", masked; binary here.
+        // This is the masked "Hello" of RFC 6455, section 5.7, but as a binary message.
         let bytes: [UInt8] = [0x82, 0x85, 0x37, 0xFA, 0x21, 0x3D, 0x7F, 0x9F, 0x4D, 0x51, 0x58]
         #expect(try run(bytes, step: 100).data == Array("Hello".utf8))
     }
@@ -52,7 +52,8 @@ import Testing
     @Test func `frames that no message needs are counted`() throws {
         var input = WebSocketInput()
         var data = ByteBuffer()
-        // A whole message; one in three parts of a byte, with a ping between them; an empty one.
+        // The messages are a whole message, a message in three parts of one byte with a ping between them, and an empty
+        // message.
         for (frame, count) in [
             ([0x82, 0x81], 0), ([0x02, 0x81], 1), ([0x89, 0x80], 1), ([0x00, 0x81], 1), ([0x80, 0x81], 0),
             ([0x82, 0x80], 1),

@@ -9,7 +9,7 @@ import Testing
 @Suite struct WebSocketPacketsTests {
     private static let key: [UInt8] = [0x37, 0xFA, 0x21, 0x3D]
 
-    /// A frame as a client sends it.
+    /// Makes a masked frame, like a client's frame.
     private static func frame(_ first: UInt8, _ payload: [UInt8], length: Int? = nil) -> [UInt8] {
         let length = length ?? payload.count
         var bytes = [first]
@@ -26,7 +26,7 @@ import Testing
         var controls = 0
         var failure: WebSocketInput.Failure?
         var error: WireError.Code?
-        /// The most bytes that waited for the end of a frame.
+        /// The largest number of bytes that waited for the end of a frame.
         var mostWaiting = 0
     }
 
@@ -63,14 +63,14 @@ import Testing
         let letters = Array("abcdefghij".utf8)
         let bytes =
             Self.frame(0x81, letters) + Self.frame(0x89, [1])
-            // In three frames, with control frames and an empty frame between them.
+            // A text is in three frames, with control frames and an empty frame between them.
             + Self.frame(0x01, Array(letters[..<4])) + Self.frame(0x89, []) + Self.frame(0x00, [])
             + Self.frame(0x00, Array(letters[4..<9])) + Self.frame(0x8A, []) + Self.frame(0x80, Array(letters[9...]))
-            // Empty messages are skipped, as empty frames are.
+            // Empty messages are skipped, like empty frames.
             + Self.frame(0x81, []) + Self.frame(0x01, []) + Self.frame(0x80, [])
-            // The end alone has no bytes.
+            // The last frame of a message has no bytes.
             + Self.frame(0x01, Array("xyz".utf8)) + Self.frame(0x80, [])
-            // A message after that, and a frame of a binary one cut over two.
+            // A frame of the binary protocol is cut over two messages. Another text follows.
             + Self.frame(0x82, [2, 7]) + Self.frame(0x82, [8, 0]) + Self.frame(0x81, Array("last".utf8))
         let outcome = run(bytes, step: step)
         #expect(outcome.failure == nil && outcome.error == nil)
@@ -89,7 +89,7 @@ import Testing
             #expect(outcome.failure == .protocolError)
             #expect(outcome.frames == [])
         }
-        // As do a text within a message, and a binary message within a text.
+        // A text inside a message and a binary message inside a text also break the protocol.
         for bytes in [
             Self.frame(0x02, [1]) + Self.frame(0x81, [2]), Self.frame(0x01, [1]) + Self.frame(0x82, [2]),
             Self.frame(0x01, [1]) + Self.frame(0x01, [2]), Self.frame(0x81, [1]) + Self.frame(0x80, [2]),
@@ -100,7 +100,8 @@ import Testing
 
     @Test(arguments: [1, 1_000_000])
     func `no client can pass off a binary message as text`(step: Int) {
-        // The marks of a text of one byte, of a piece of one, and lengths that no frame has.
+        // The prefixes are the marks of a text of one byte, the marks of a piece of a text, and lengths that no frame
+        // can have.
         for prefix: [UInt8] in [
             [0x81, 0x80, 0x80, 0x80, 0x10], [0x81, 0x80, 0x80, 0x80, 0x30], [0x81, 0x80, 0x80, 0x80, 0x20],
             [0xFF, 0xFF, 0xFF, 0xFF, 0x7F], [0x80, 0x80, 0x80, 0x80, 0x80],
@@ -109,7 +110,7 @@ import Testing
             #expect(outcome.failure == .messageTooBig)
             #expect(outcome.frames == [])
         }
-        // Without text, such a length is too long.
+        // For a decoder without text messages, such a length is too long.
         var decoder = DelimitedFrameDecoder(maxFrameBytes: 1_000)
         var buffer = ByteBuffer(bytes: [0x81, 0x80, 0x80, 0x80, 0x10, 0x7B])
         let error = #expect(throws: WireError.self) { try decoder.next(from: &buffer) }
@@ -123,7 +124,7 @@ import Testing
             #expect(outcome.error == .frameTooLong)
         }
         #expect(run(Self.frame(0x81, [UInt8](repeating: 1, count: 1_000)), step: step).frames.count == 1)
-        // In frames of 100 bytes: refused at the eleventh.
+        // A text in frames of 100 bytes is refused at the eleventh frame.
         let hundred = [UInt8](repeating: 1, count: 100)
         let pieces = Self.frame(0x01, hundred) + (1...10).flatMap { _ in Self.frame(0x00, hundred) }
         let outcome = run(pieces, step: step)
@@ -159,7 +160,7 @@ import Testing
             var whole = run(bytes, step: bytes.count, limit: 30)
             var pieces = run(bytes, step: Int.random(in: 1...9, using: &random), limit: 30)
             (whole.mostWaiting, pieces.mostWaiting) = (0, 0)
-            // A failure may be told with frames before it, or after them.
+            // A failure may be reported together with the frames before it, or after them.
             if whole.failure == nil, whole.error == nil { #expect(whole == pieces) }
         }
     }

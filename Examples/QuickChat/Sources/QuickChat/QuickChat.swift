@@ -4,7 +4,7 @@
 import Foundation
 import Hermes
 
-/// Chats in a terminal, over each carrier, and across restarts of the server and of this program.
+/// Chats in a terminal, over TCP, WebSocket or MQTT. The chat survives restarts of the server and of this program.
 @main
 struct QuickChat {
     static func main() async throws {

@@ -1,21 +1,20 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The will of a client that is connected or has gone. It is a class, so that a client without a will needs no room for
-/// it.
+/// The will of a client that is connected or has gone. It is a class, so that a client without a will needs little
+/// memory.
 package final class PendingWill: Sendable {
     package let publication: Publication
-    /// The time at which the client gave the will. The will's expiry counts only from the time at which the will is
-    /// published.
+    /// The time at which the client gave the will. The will's expiry period begins only when the will is published.
     package let givenAt: Timestamp
-    /// The delay after the end of the connection.
+    /// The time between the end of the connection and the publication of the will.
     package let delay: Duration
 
     /// The source that pays for the will while it is retained.
     package let source: CommitSource
     /// The client that gave the will. The access rules are checked again when the will is published.
     package let identity: ClientIdentity
-    /// The id of the will in the record (the content of the store that several nodes share); nil: it is not recorded.
+    /// The id of the will in the record (the content of the store that several nodes share); nil if it is not recorded.
     package let id: WillID?
 
     package init(
@@ -34,17 +33,17 @@ package final class PendingWill: Sendable {
         self.id = id
     }
 
-    /// The session of its client.
+    /// The key of the client's session.
     package var key: SessionKey { identity.sessionKey }
 
-    /// Returns the same will after its client got a new identity, with other permissions.
+    /// Returns the same will with a new identity of its client. The new identity has other permissions.
     package func by(_ identity: ClientIdentity) -> PendingWill { with(publication, identity: identity, id: id) }
 
     /// Returns the same will with an id in the record.
     func recorded(as id: WillID) -> PendingWill { with(publication, identity: identity, id: id) }
 
-    /// Returns the same will, but not retained if its topic is `user/NAME` or below it, so that the next owner of the
-    /// name finds nothing there.
+    /// Returns the same will. If its topic is `user/NAME` or below it, the returned will is not retained, so that the
+    /// next owner of the name finds nothing there.
     package func leavingNothing() -> PendingWill {
         guard publication.retain, belongsToName else { return self }
         return with(publication.with(retain: false, publication.details), identity: identity, id: id)

@@ -5,23 +5,24 @@ import DequeModule
 import Synchronization
 
 /// Keeps the wills of this process in the record (the content of the store that all nodes share), so that another node
-/// publishes them if this one vanishes. A will that is due is published by the process that takes it from the record. A
-/// process that is alone has no ledger.
+/// publishes them if this node vanishes. When the delay of a will is over, the process that takes the will from the
+/// record publishes it. A process that is alone has no ledger.
 ///
-/// State: a `Mutex` around a struct; nothing is called under it. One task at a time takes the changes.
+/// State: a `Mutex` around a struct; no other code is called while it is locked. One task at a time takes the changes.
 package final class WillLedger: Sendable {
-    /// What is to be done with a will that is due.
+    /// The decision on a will whose delay is over.
     package enum Verdict: Sendable, Hashable {
         case publish
         /// The account of the will's client has lost its name, so ``PendingWill/leavingNothing()`` is published.
         case publishLeavingNothing
-        /// The will is not published: the client took it back, its account is disabled, or another node publishes it.
+        /// The will is not published: the client withdrew it, the client's account is disabled, or another node
+        /// publishes it.
         case drop
     }
 
     package typealias Completion = @Sendable (Verdict) -> Void
 
-    /// A will that is due, and is being taken from the record.
+    /// A will whose delay is over. It is being taken from the record.
     struct Taking: Sendable {
         let will: PendingWill
         /// Whether the client's account must be read, because it may have changed since the connection ended.
@@ -36,7 +37,7 @@ package final class WillLedger: Sendable {
     /// The changes of one will that the record does not have yet.
     private struct Waiting: Sendable {
         var gift: StoredWill?
-        /// The delay of the change ``WillChange/wait(_:delay:)``; nil: there is no such change.
+        /// The delay of the change ``WillChange/wait(_:delay:)``; nil if there is no such change.
         var delay: Duration?
         var isTaken = false
         var isRemoved = false
@@ -73,7 +74,8 @@ package final class WillLedger: Sendable {
     private struct State: Sendable {
         var lastNumber: UInt64 = 0
         var waiting: [WillID: Waiting] = [:]
-        /// The wills that wait, in the order of their first changes; some of them may no longer wait.
+        /// The wills with waiting changes, in the order of their first changes. The list can also contain wills that
+        /// have no waiting changes any more.
         var order = Deque<WillID>()
         var bytes = 0
         /// The wills that the record does not have yet.
@@ -116,13 +118,13 @@ package final class WillLedger: Sendable {
         wakeUp = roster.wakeUp
     }
 
-    /// Records the will of a client that has connected, or that has other permissions now.
+    /// Records the will of a client that has connected or whose permissions have changed.
     ///
     /// - Parameters:
     ///   - key: the client's session.
     ///   - delay: how long the will waits after the end of the connection.
     /// - Returns: the will to use from now on. If that will has no id, it is not recorded, and only this process has
-    ///   it: too much waits for the record, or this process has left the record.
+    ///   it. The reason is that too many wills wait for the record, or that this process has left the record.
     package func give(_ will: PendingWill, of key: SessionKey, delay: Duration) -> PendingWill {
         let recorded = state.withLock { state -> PendingWill? in
             guard !state.isOut, state.hasRoom else { return nil }
@@ -137,15 +139,15 @@ package final class WillLedger: Sendable {
         return recorded ?? will
     }
 
-    /// Records that the client has gone without DISCONNECT, so that the will waits for its delay.
+    /// Records that the client has gone without DISCONNECT, so that the delay of the will begins.
     package func wait(_ id: WillID, delay: Duration) { add(.wait(id, delay: delay)) }
 
-    /// Removes a will from the record, because it was published or is not to be published.
+    /// Removes a will from the record, because it was published or must not be published.
     package func remove(_ id: WillID) {
         let isTold = state.withLock { state in
             state.publishing.remove(id)
             guard !state.isOut else { return false }
-            // The will was given and removed since the record was last written, so the record need not know of it.
+            // The will was given and removed since the record was last written, so the record need not know about it.
             if state.waiting[id]?.gift != nil, state.unrecorded.contains(id) {
                 _ = state.remove(id)
                 state.unrecorded.remove(id)
@@ -157,10 +159,10 @@ package final class WillLedger: Sendable {
         if isTold { wakeUp.signal() }
     }
 
-    /// Leaves a will to another process, because it could not be published before the end of this one.
+    /// Leaves a will to another process, because this process could not publish it before its own end.
     package func leaveToOthers(_ id: WillID) { state.withLock { _ = $0.publishing.remove(id) } }
 
-    /// Takes a will that is due from the record.
+    /// Takes a will from the record, because its delay is over.
     ///
     /// - Parameters:
     ///   - isLate: whether the account of the will's client may have changed since the connection ended.
@@ -168,8 +170,8 @@ package final class WillLedger: Sendable {
     package func take(_ will: PendingWill, isLate: Bool, completion: @escaping Completion) {
         guard let id = will.id else { return completion(.publish) }
         let verdict = state.withLock { state -> Verdict? in
-            // After this process has left, it publishes only wills that were never in the record, because no other
-            // process can publish those.
+            // After this process has left the record, it publishes only wills that were never in the record, because no
+            // other process can publish those.
             if state.isOut { return state.unrecorded.remove(id) == nil ? .drop : .publish }
             guard state.taking[id] == nil else { return .drop }
             state.taking[id] = Taking(will: will, isLate: isLate, completion: completion)
@@ -189,7 +191,7 @@ package final class WillLedger: Sendable {
 
     // MARK: For the member of the cluster
 
-    /// Takes the changes of the wills that have waited longest, at most `limit` wills.
+    /// Removes and returns the changes of the wills that have waited longest, for at most `limit` wills.
     func takeChanges(_ limit: Int) -> [WillChange] {
         state.withLock { state in
             var changes: [WillChange] = []
@@ -233,8 +235,8 @@ package final class WillLedger: Sendable {
     /// Whether wills are being taken or published.
     var isBusy: Bool { state.withLock { !$0.taking.isEmpty || !$0.publishing.isEmpty } }
 
-    /// Takes note that this process has left the record: another process publishes the wills that are in the record and
-    /// that this process has not published.
+    /// Takes note that this process has left the record. From now on, another process publishes the wills that are in
+    /// the record and that this process has not published.
     func leave() {
         let taking = state.withLock { state in
             defer {

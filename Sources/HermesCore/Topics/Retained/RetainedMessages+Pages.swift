@@ -6,13 +6,14 @@ extension RetainedMessages {
     /// The largest number of topics that one page examines.
     private static let maxSearched = 20_000
 
-    /// Returns a page of the publications that a filter matches. A list that fits into one page is ascending by topic.
-    /// A longer list has no order, but each publication that stays retained is in exactly one page.
+    /// Returns a page of the publications that a filter matches. A list that fits into one page is sorted by topic. A
+    /// longer list has no order, but each publication that stays retained is in exactly one page.
     ///
     /// - Parameters:
-    ///   - place: the end of the previous page; 0: this is the first page.
+    ///   - place: the end of the previous page; 0 for the first page.
     ///   - limit: the largest number of publications.
-    /// - Returns: the publications, and the place after which the next page begins, if there may be more.
+    /// - Returns: the publications, and the place after which the next page begins; the place is nil if there are no
+    ///   more publications.
     package func page(
         of filter: TopicFilter,
         behind place: Int,
@@ -41,8 +42,8 @@ extension RetainedMessages {
     /// The largest number of bytes of topics that one search for a text examines.
     private static let maxSearchedBytes = 1 << 20
 
-    /// Returns the topics of retained publications that contain a text, in no certain order. ASCII letters match in
-    /// upper and lower case. A search examines no more topics than one page does, and no more than 1 MiB of topics.
+    /// Returns topics that contain a text and have a retained publication, in no particular order. The case of ASCII
+    /// letters does not matter. A search examines at most as many topics as one page does, and at most 1 MiB of topics.
     ///
     /// - Parameter limit: the largest number of topics.
     package func topics(containing text: String, now: Timestamp, limit: Int) -> [TopicName] {
@@ -66,7 +67,8 @@ extension RetainedMessages {
         return found
     }
 
-    /// Returns all publications that a filter matches, if they are few and quickly found; otherwise nil.
+    /// Returns all publications that a filter matches, if there are only a few and they can be found quickly; otherwise
+    /// nil.
     private func whole(_ filter: TopicFilter, now: Timestamp, atMost limit: Int) -> [StoredPublication]? {
         guard filter.hasWildcard else { return matching(filter, now: now) }
         var search = self.search(filter)

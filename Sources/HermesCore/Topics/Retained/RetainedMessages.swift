@@ -3,10 +3,10 @@
 
 /// The newest retained publication of each topic. Thread-safe.
 ///
-/// A publication is visible at once, before it is stored. If it cannot be stored, the stored publication becomes
-/// visible again. So the visible and the stored publication are the same as soon as no write is pending. If there are
-/// several nodes, the store holds the retained publications of all nodes (``ReplicaLinks``). State: a ``Locked``;
-/// nothing is called under it.
+/// A publication is visible at once, before it is stored. If it cannot be stored, the publication that is still stored
+/// becomes visible again. So the visible and the stored publication are the same as soon as no write is pending. If
+/// there are several nodes, the store holds the retained publications of all nodes (``ReplicaLinks``). State: a
+/// ``Locked``; no other code is called while it is locked.
 package final class RetainedMessages: Sendable {
     private struct Entry {
         let topic: TopicName
@@ -30,7 +30,7 @@ package final class RetainedMessages: Sendable {
         var changes: UInt64 = 0
         /// The topics whose visible publications expire.
         var expiries = DueKeys<TopicName, Timestamp>()
-        /// The topics of writes that have ended since ``beginReading()``; nil: nobody reads the store.
+        /// The topics of writes that have ended since ``beginReading()``; nil if the store is not being read.
         var finishedWhileReading: Set<TopicName>?
     }
 
@@ -52,8 +52,8 @@ package final class RetainedMessages: Sendable {
     /// publication.
     let outdated = Hook<TopicName>()
 
-    /// Whether the server retains publications and sends retained publications to subscribers. If false, it refuses
-    /// requests to retain.
+    /// Whether the server retains publications and sends retained publications to subscribers. If this is false, the
+    /// server refuses requests to retain a publication.
     package let isAvailable: Bool
 
     package init(messages: SharedLimit, bytes: SharedLimit, isAvailable: Bool = true) {
@@ -97,16 +97,16 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// A search for the retained publications that match a filter. It proceeds in parts of bounded size. For each topic,
-    /// it finds what is retained when it reaches the topic, even if that was retained after the search began: a
-    /// subscriber may have lost its live copy because a queue was full. The search may miss topics that had no retained
-    /// publication when it began.
+    /// A search for the retained publications that match a filter. It proceeds in parts of bounded size. For each
+    /// topic, it finds the publication that is retained when the search reaches the topic. It also finds a publication
+    /// that was retained after the search began, because the subscriber may have lost its live copy when a queue was
+    /// full. The search does not always find topics that had no retained publication when it began.
     package struct Search: Sendable {
         fileprivate var walk: RetainedTree.Walk
         fileprivate let before: UInt64
 
         package var isAtEnd: Bool { walk.isAtEnd }
-        /// The approximate memory of the search: two places for each level of the tree.
+        /// The approximate memory of the search, in bytes. The search has up to two places for each level of the tree.
         package var bytes: Int { walk.bytes }
     }
 
@@ -119,8 +119,7 @@ package final class RetainedMessages: Sendable {
     ///
     /// - Parameters:
     ///   - limit: the largest number of publications to return.
-    ///   - maxBytes: the search returns no further publications when the publications that it found have this many
-    ///     bytes.
+    ///   - maxBytes: when the found publications have this number of bytes, this call returns no further publications.
     ///   - steps: the largest number of records to examine; the number of examined records is subtracted.
     package func next(
         _ search: inout Search,
@@ -146,11 +145,11 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// Returns the publications in some places after a given place, in the order of places. A topic with a retained
-    /// publication keeps its place.
+    /// Returns the publications at the places that follow a given place, in the order of the places. A topic with a
+    /// retained publication keeps its place.
     ///
     /// - Parameters:
-    ///   - place: the place after which to begin; 0: begins with the first place.
+    ///   - place: the place after which to begin; 0 to begin with the first place.
     ///   - count: the number of places.
     /// - Returns: the publications, each with its place, and whether these are the last places.
     func publications(behind place: Int, count: Int) -> (found: [(place: Int, StoredPublication)], isLast: Bool) {
@@ -162,15 +161,17 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    // MARK: What other nodes store
+    // MARK: Changes by other nodes
 
-    /// Records that the store is going to be read. Only one task at a time may do this; ``endReading()`` must follow.
+    /// Records that the store is going to be read. Only one task at a time may do this. A call of ``endReading()`` must
+    /// follow.
     func beginReading() { state.withLock { $0.finishedWhileReading = [] } }
 
     func endReading() { state.withLock { $0.finishedWhileReading = nil } }
 
-    /// Takes over what the store has for topics. If this process has changed a topic since ``beginReading()``, it
-    /// reports the topic as ``outdated`` instead, as soon as no write of the topic is pending.
+    /// Takes over the publications that the store has for some topics. If this process has changed a topic since
+    /// ``beginReading()``, this process reports the topic as ``outdated`` instead, as soon as no write of the topic is
+    /// pending.
     ///
     /// - Parameters:
     ///   - found: the publications in the store, at most one for each topic.
@@ -218,7 +219,7 @@ package final class RetainedMessages: Sendable {
         }
     }
 
-    /// Adds the stored publications, at the start.
+    /// Adds the stored publications when the server starts.
     func load(_ publications: [StoredPublication]) {
         state.withLock { state in
             for publication in publications where !publication.isEmpty {
@@ -246,8 +247,8 @@ package final class RetainedMessages: Sendable {
                     replacing: old.map(Self.holding) ?? Holding(),
                     of: old?.source ?? .server
                 )
-                // A publication that is no larger may replace one of the same source, because the bounds may be lower
-                // than they were when the old one was retained.
+                // A publication may always replace an equally large or larger publication of the same source. The
+                // limits may be lower now than they were when the old publication was retained.
                 let isSmaller = old.map { $0.source == seen.source && Self.weight($0) >= Self.weight(seen) } ?? false
                 guard hasRoom || isSmaller else {
                     state.refused += 1
@@ -282,11 +283,11 @@ package final class RetainedMessages: Sendable {
         if isOutdated { outdated(publication.topic) }
     }
 
-    /// The number of publications that long work examines or changes at once; other work has its turn before the next
-    /// publications.
+    /// The number of publications that a long operation examines or changes at once. Other work has its turn before the
+    /// next publications.
     static let slice = 500
 
-    /// Forgets expired publications; the store deletes its own.
+    /// Forgets expired publications. The store deletes its expired publications itself.
     ///
     /// - Returns: the number of publications that were examined.
     @discardableResult
@@ -317,8 +318,8 @@ package final class RetainedMessages: Sendable {
         return slice
     }
 
-    /// Returns the memory that a publication takes: its bytes, its entry, the record of its expiry, and the records of
-    /// its topic's levels (as if no other topic shared them).
+    /// Returns the memory that a publication uses, in bytes: its own bytes, its entry, the record of its expiry, and
+    /// the records of its topic's levels. The records of the levels count as if no other topic shared them.
     static func weight(_ publication: StoredPublication) -> Int {
         let levels = publication.topic.rawValue.utf8.reduce(1) { $1 == UInt8(ascii: "/") ? $0 &+ 1 : $0 }
         let expiry = publication.details?.expiresAt == nil ? 0 : expiryBytes
@@ -331,7 +332,7 @@ package final class RetainedMessages: Sendable {
 
     private static let entryBytes = 320
     private static let bytesPerLevel = 64
-    /// The memory of a key of ``DueKeys``: a place in its table, and at most two tickets in its heap.
+    /// The memory of a key of ``DueKeys``, in bytes: a place in its table, and at most two tickets in its heap.
     private static let expiryBytes = 160
 
     private static func change(_ topic: TopicName, _ state: inout State, _ body: (inout Entry) -> Void) {

@@ -3,11 +3,11 @@
 
 /// An index that finds the topics that a filter matches: the converse of ``TopicTree``.
 ///
-/// The index is a trie over the levels of the topics. Edges to known levels are in one hash table keyed by (node,
-/// level); the children of a node also form a linked list, for wildcards. Nodes are records in one array. Level texts
+/// The index is a trie over the levels of the topics. Edges to known levels are in one hash table with the keys (node,
+/// level). The children of a node also form a linked list, for wildcards. Nodes are records in one array. Level texts
 /// are stored once and compared byte by byte.
 struct RetainedTree {
-    /// The owner's value for a topic; anything but `UInt32.max`.
+    /// The owner's value for a topic: any number except `UInt32.max`.
     typealias Value = UInt32
 
     private struct Node {
@@ -17,27 +17,28 @@ struct RetainedTree {
         var next: UInt32 = RetainedTree.none
         var previous: UInt32 = RetainedTree.none
         var value: UInt32 = RetainedTree.none
-        /// Each use of the record gets a new number. The numbers of a node's children fall from the first child to the
-        /// last.
+        /// The number of the node. Each reuse of the record gets a new number. The numbers of a node's children
+        /// decrease from the first child to the last.
         var number: UInt64
-        /// Whether the level begins with `$`: at the beginning of a topic, wildcards do not match such a level
+        /// Whether the level begins with `$`. Wildcards do not match such a level at the beginning of a topic
         /// [MQTT-4.7.2-1].
         var isReserved = false
     }
 
-    /// A search that can continue after the tree has changed. It may then miss added topics, and the topics that it
-    /// finds must be checked again.
+    /// A search that can continue after the tree has changed. After such a change, it does not always find added
+    /// topics, and the found topics must be checked again.
     struct Walk: Sendable {
         let filter: TopicFilter
-        /// A node that matches the filter's first `depth` levels, alone or with the siblings after it.
+        /// A node that matches the filter's first `depth` levels, either alone or together with the siblings after it.
         fileprivate struct Place {
             let node: UInt32
             let depth: UInt32
-            /// The node whose children are to be examined; ``none``: `node` alone.
+            /// The parent of `node`, if the siblings after `node` are also examined; ``none`` if only `node` is
+            /// examined.
             var parent = RetainedTree.none
-            /// The node's number.
+            /// The number of `node`.
             var number: UInt64 = 0
-            /// Siblings with this number or a higher one were already examined.
+            /// Siblings with this number or a higher number were already examined.
             var below = UInt64.max
         }
 
@@ -74,7 +75,7 @@ struct RetainedTree {
     private var edges: [UInt64: UInt32] = [:]
     private var levels = LevelTexts()
 
-    /// The number of records in use; for tests.
+    /// The number of records in use. Only tests use it.
     var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count }
 
     func value(of topic: TopicName) -> Value? {
@@ -102,10 +103,10 @@ struct RetainedTree {
         }
     }
 
-    /// Calls `visit` with the value of each matching topic until it returns false.
+    /// Calls `visit` with the value of each matching topic until `visit` returns false.
     ///
-    /// The time is proportional to the number of nodes that match a beginning of the filter. The search is not
-    /// recursive, because topics can be deep.
+    /// The time is proportional to the number of nodes that match the first levels of the filter. The search is not
+    /// recursive, because topics can have many levels.
     func forEachMatch(of filter: TopicFilter, _ visit: (Value) -> Bool) {
         var walk = Walk(filter)
         var steps = Int.max
@@ -120,7 +121,7 @@ struct RetainedTree {
             while steps > 0, let place = walk.stack.popLast() {
                 steps -= 1
                 let node = place.node
-                // The tree may be smaller than it was.
+                // The tree may be smaller than before.
                 guard Int(node) < nodes.count else { continue }
                 if place.parent != Self.none {
                     guard goOn(from: place, &walk.stack) else { continue }
@@ -170,11 +171,11 @@ struct RetainedTree {
 
     /// Puts the next sibling on the stack.
     ///
-    /// - Returns: whether the node is to be examined.
+    /// - Returns: whether the node must be examined.
     private func goOn(from place: Walk.Place, _ stack: inout [Walk.Place]) -> Bool {
         let record = nodes[Int(place.node)]
         guard record.number == place.number else {
-            // The node has left the tree meanwhile. The siblings that were behind it have lower numbers.
+            // The node has left the tree meanwhile. The siblings that came after it have lower numbers.
             guard Int(place.parent) < nodes.count else { return false }
             let (first, below) = (nodes[Int(place.parent)].firstChild, min(place.below, place.number))
             push(first, of: place.parent, depth: place.depth, below: below, to: &stack)

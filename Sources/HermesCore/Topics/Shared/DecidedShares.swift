@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The shared subscriptions for which the publisher of a publication chooses the member, among clean and kept sessions.
+/// The shared subscriptions for which the topic plane must not choose the member that gets a publication.
+/// ``DurableSessions`` chooses this member among clean and kept sessions, or another node has chosen it.
 package final class DecidedShares: Sendable {
     /// The value for a publication of another node, which has chosen the members of all shared subscriptions.
     static let all = DecidedShares(keys: .all)
@@ -11,18 +12,18 @@ package final class DecidedShares: Sendable {
         case all
         /// At most ``few`` keys.
         case few([TopicFilter])
-        /// More keys. Each group of the topic looks for its own key, so they are not compared one by one.
+        /// More than ``few`` keys. They are in a set, because each group of the topic looks for its own key.
         case many(Set<TopicFilter>)
     }
 
-    /// The most keys that are compared one by one.
+    /// The largest number of keys that are compared one by one.
     private static let few = 8
 
     private let keys: Keys
 
     private init(keys: Keys) { self.keys = keys }
 
-    /// Creates the set from `targets`; nil if it is empty.
+    /// Creates the set from `targets`; returns nil if no target is a group.
     package init?(_ targets: [DurableTarget]) {
         let keys: [TopicFilter] = targets.compactMap { target in
             guard case .group(let group) = target else { return nil }

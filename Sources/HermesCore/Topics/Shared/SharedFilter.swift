@@ -5,7 +5,7 @@
 package enum SharedFilter {
     static let prefix = "$share/"
 
-    /// Whether the text of a subscription is that of a shared one.
+    /// Whether the text of a subscription is that of a shared subscription.
     package static func isShared(_ text: String) -> Bool { text.utf8.starts(with: prefix.utf8) }
 
     /// Returns the text of a shared subscription.

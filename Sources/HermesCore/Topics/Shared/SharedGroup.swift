@@ -3,19 +3,19 @@
 
 import Synchronization
 
-/// The members of one shared subscription, over all loops. For the topic plane, the group is one subscriber, on the
+/// The members of one shared subscription on all loops. For the topic plane, the group is one subscriber, on the
 /// group's home shard.
 ///
-/// Each node has a group of its own, for the publications that are published on that node. The group keeps count of the
-/// members on the other nodes. It sends each node a part of the publications that is in proportion to that node's
-/// members. The other node decides which of its members gets a publication.
+/// Each node has a separate group for the publications that are published on that node. The group counts the members on
+/// the other nodes. It sends a part of the publications to each other node, in proportion to the number of that node's
+/// members. That node then chooses the member that gets a publication.
 ///
-/// If some members' sessions are kept, a publisher of QoS 1 or 2 lets ``DurableGroup`` choose among all members, and
-/// marks the publication (``Publication/decided``).
+/// If some members' sessions are kept, ``DurableGroup`` chooses among all members for each publication with QoS 1 or 2.
+/// Such a publication is marked (``Publication/decided``).
 ///
 /// Owner of the state: the loop of the home shard, which is the shard of the first member. `key`, `filter` and `home`
 /// never change.
-package final class SharedGroup: @unchecked Sendable {  // Confined to the home shard's loop, see above.
+package final class SharedGroup: @unchecked Sendable {  // Confined to the home shard's loop (see above).
     /// The part of a member that other shards see.
     final class Seat: Sendable {
         /// The member's shard.
@@ -23,7 +23,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         let load: SharedLoad
         private let reader: (any TopicReader)?
         private let maxMessageBytes: Int
-        /// The member's ``Traits``, which decide which publications the member accepts.
+        /// The member's ``Traits``. They determine which publications the member accepts.
         private let traits: Atomic<UInt8>
         let subscription: LoopConfined<SharedSubscription>
 
@@ -49,7 +49,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
             static let qos = Traits(rawValue: 0b11)
             /// The member's session is durable.
             static let kept = Traits(rawValue: 1 << 2)
-            /// The member may not read everything that the filter matches.
+            /// The member may read only some of the topics that the filter matches.
             static let filtered = Traits(rawValue: 1 << 3)
             static let leaving = Traits(rawValue: 1 << 4)
 
@@ -77,7 +77,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
         var isLeaving: Bool { currentTraits.contains(.leaving) }
 
-        /// Whether a publication keeps the member busy until it is acknowledged.
+        /// Whether a publication keeps the member busy until the member acknowledges it.
         func isBusied(by publication: Publication) -> Bool {
             publication.qos > .atMostOnce && currentTraits.acknowledges
         }
@@ -88,8 +88,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         /// Whether the member most likely accepts a message of the publication's length.
         func fits(_ publication: Publication) -> Bool { publication.leastMessageBytes <= maxMessageBytes }
 
-        /// Whether the member can get a publication by the live path: it may read the topic, has room, and does not get
-        /// the publication through the store.
+        /// Whether the member can get a publication through the live path. It can if it is not leaving, may read the
+        /// topic, has room, and does not get the publication through the store.
         func canTake(_ publication: Publication) -> Bool {
             let traits = currentTraits
             if traits.contains(.leaving) { return false }
@@ -108,10 +108,10 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         case node(NodeID)
     }
 
-    /// A node and its points in the choice of nodes. Each choice gives every node as many points as the node has
-    /// members. The chosen node loses as many points as all nodes got.
+    /// A node and its points. For each choice, every node gets as many points as it has members. The node with the most
+    /// points is chosen, and loses as many points as all nodes together got.
     private struct Share {
-        /// The other node; nil: this node.
+        /// The other node; nil for this node.
         let node: NodeID?
         var members: Int
         var points = 0
@@ -139,7 +139,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     /// Subscribes the group to its filter.
     func begin(on shard: TopicShard) {
-        // The group takes every publication as it was published; each member's own options apply afterwards.
+        // The group gets every publication as it was published. Each member's own options apply afterwards.
         let options = SubscriptionOptions(
             qos: .exactlyOnce,
             retainAsPublished: true,
@@ -151,7 +151,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
     func add(_ seat: Seat) { seats.append(seat) }
 
-    /// Removes a member; other members get the publications that it gives back.
+    /// Removes a member. Other members get the publications that this member gives back.
     ///
     /// - Parameter isLast: whether the group is now empty; an empty group gets no new members.
     func remove(_ seat: Seat, givenBack: [Publication], isLast: Bool, on shard: TopicShard) {
@@ -192,8 +192,8 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         give(publication, to: place, on: shard)
     }
 
-    /// Gives a publication of another node to a member. If no member here can take the publication, it goes to another
-    /// node that has not refused it.
+    /// Gives a publication of another node to a member. If no member on this node can accept the publication, the
+    /// publication goes to another node that has not refused it.
     func take(_ item: NodePublication, on shard: TopicShard) {
         let publication = item.publication
         if let seat = choose(for: publication, on: shard) { return give(publication, to: .seat(seat), on: shard) }
@@ -214,8 +214,9 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         }
     }
 
-    /// If it is another node's turn, returns that node. If it is this node's turn, returns the least busy member on
-    /// this node. If no member on this node can take the publication, returns another node.
+    /// Returns the receiver of a publication. If it is another node's turn, the receiver is that node. If it is this
+    /// node's turn, the receiver is the least busy member on this node. If no member on this node can accept the
+    /// publication, the receiver is another node. Returns nil if there is no receiver.
     private func place(for publication: Publication, on shard: TopicShard) -> Place? {
         guard !shares.isEmpty else { return choose(for: publication, on: shard).map(Place.seat) }
         for place in shares.indices {
@@ -223,7 +224,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
             shares[place].points += shares[place].members
         }
         var all = shares.reduce(0) { $0 + $1.members }
-        // Earlier choices may have been among more members, so the points can be too many.
+        // Earlier choices may have been among more members, so a node can have too many points.
         for place in shares.indices { shares[place].points = max(-all, min(shares[place].points, all)) }
         for place in shares.indices.sorted(by: { shares[$0].points > shares[$1].points })
         where shares[place].members > 0 {
@@ -234,7 +235,7 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
                 found = choose(for: publication, on: shard).map(Place.seat)
             }
             guard let found else {
-                // This node has no claim to a publication that it could not take.
+                // This node gets no points for a publication that none of its members can accept.
                 shares[place].points -= shares[place].members
                 all -= shares[place].members
                 continue
@@ -246,12 +247,13 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
     }
 
     /// Returns the least busy member; equally busy members take turns. Members that do not keep up with their
-    /// publications, or that do not accept a message of this length, are chosen last. Returns nil if no member can take
-    /// the publication: each gets it through the store, may not read it, is leaving, or is on a loop that is too far
-    /// behind.
+    /// publications, or that do not accept a message of this length, are chosen last. Returns nil if no member can
+    /// accept the publication. A member cannot accept it if the member gets it through the store, is not permitted to
+    /// read it, has no room, is leaving, or is on a loop that is too far behind.
     ///
-    /// Examines each member at most once and stops at the first idle one. If one of the first ``window`` members can
-    /// take the publication, it examines only these members, which bounds the cost of a very large group.
+    /// The search examines each member at most once, and stops at the first idle member. If one of the first ``window``
+    /// members can accept the publication, the search examines only these members. This bounds the cost of a very large
+    /// group.
     private func choose(for publication: Publication, on shard: TopicShard) -> Seat? {
         var best: Seat?
         var bestPlace = 0
@@ -280,7 +282,7 @@ extension SharedGroup: TopicSubscriber {
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
         let shard = shard.value
         let publication = delivery.publication
-        // The publication goes to one member only, which is chosen elsewhere.
+        // The publication goes to only one member, and this member is chosen elsewhere.
         if let decided = publication.decided, decided.contains(key) { return }
         switch place(for: publication, on: shard) {
         case .seat(let seat) where seat.shard == home: seat.subscription.value.deliver(delivery)

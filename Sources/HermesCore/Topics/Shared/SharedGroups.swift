@@ -5,9 +5,9 @@ import Synchronization
 
 /// The shared subscriptions of all loops.
 ///
-/// State: a `Mutex` around one dictionary; nothing is called under it. The lock is taken when members join and leave,
-/// and for publications of other nodes. It is also taken for publications to groups that have kept members; these
-/// publications go through the store anyway.
+/// State: a `Mutex` around one dictionary; no other code is called while it is locked. The lock is taken when members
+/// join and leave, and for publications of other nodes. It is also taken for publications to groups that have kept
+/// members; these publications go through the store anyway.
 final class SharedGroups: Sendable {
     private struct Entry {
         let group: SharedGroup
@@ -18,7 +18,7 @@ final class SharedGroups: Sendable {
         var seats: [SharedGroup.Seat] = []
     }
 
-    /// The member chosen for a publication.
+    /// The member that is chosen for a publication.
     struct Choice: Sendable {
         let group: SharedGroup
         let seat: SharedGroup.Seat
@@ -27,10 +27,10 @@ final class SharedGroups: Sendable {
     private let entries = Mutex<[TopicFilter: Entry]>([:])
     private let connected = Mutex<(mailboxes: [ShardMailbox], keeper: (any SharedKeeper)?)>(([], nil))
 
-    /// The access to the kept members; nil: there are none.
+    /// The access to the kept members; nil if there are none.
     var keeper: (any SharedKeeper)? { connected.withLock { $0.keeper } }
 
-    /// Connects the groups to the shards. Each function `connect` is called once, before members join.
+    /// Connects the groups to the shards. Each `connect` function is called once, before members join.
     func connect(to mailboxes: [ShardMailbox]) { connected.withLock { $0.mailboxes = mailboxes } }
 
     func connect(to keeper: any SharedKeeper) { connected.withLock { $0.keeper = keeper } }
@@ -48,7 +48,7 @@ final class SharedGroups: Sendable {
         }
     }
 
-    /// Registers a group with one member, or joins it if it was registered meanwhile.
+    /// Registers a group with one member. If a group with the same key was registered meanwhile, joins that group.
     ///
     /// - Returns: the registered group.
     func found(_ group: SharedGroup) -> SharedGroup {
@@ -82,7 +82,7 @@ final class SharedGroups: Sendable {
 
     /// Registers another node that has members and has joined the group.
     ///
-    /// - Returns: false if the node was already registered.
+    /// - Returns: false if the node was already registered, or if the group no longer exists.
     func sit(_ node: NodeID, in group: SharedGroup) -> Bool {
         entries.withLock { entries in
             guard entries[group.key]?.group === group else { return false }
@@ -101,7 +101,7 @@ final class SharedGroups: Sendable {
         }
     }
 
-    /// Whether a member can get publications: its loop is not too far behind.
+    /// Whether a member can get publications. It can if its loop is not too far behind.
     func isReachable(_ seat: SharedGroup.Seat) -> Bool {
         connected.withLock { seat.shard < $0.mailboxes.count && !$0.mailboxes[seat.shard].isFull }
     }
@@ -113,7 +113,7 @@ final class SharedGroups: Sendable {
     }
 
     /// - Parameter seat: the seat of the member that leaves; nil if the member has not taken a seat.
-    /// - Returns: whether this was the last member; the group is then removed.
+    /// - Returns: whether this was the last member. If so, the group is removed.
     func leave(_ group: SharedGroup, _ seat: SharedGroup.Seat? = nil) -> Bool {
         entries.withLock { entries in
             guard entries[group.key]?.group === group else { return false }

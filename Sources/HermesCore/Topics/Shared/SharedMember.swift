@@ -5,9 +5,9 @@ import Synchronization
 
 /// A subscriber that can be a member of shared subscriptions and reports its load.
 package protocol SharedMember: TopicSubscriber {
-    /// The subscriber's unfinished work, over all its shared subscriptions.
+    /// The subscriber's unfinished work in all its shared subscriptions.
     var load: SharedLoad { get }
-    /// The subscriber's permissions; nil: it may read everything.
+    /// The subscriber's permissions; nil if it may read everything.
     var reader: (any TopicReader)? { get }
 }
 
@@ -15,8 +15,8 @@ extension SharedMember {
     package var reader: (any TopicReader)? { nil }
 }
 
-/// The topics that one subscriber may read. Used on any thread. A shared subscription gives a publication only to a
-/// member that may read it.
+/// The topics that one subscriber may read. This is used on any thread. A shared subscription gives a publication only
+/// to a member that may read it.
 package protocol TopicReader: AnyObject, Sendable {
     func mayRead(_ topic: TopicName) -> Bool
 
@@ -38,8 +38,8 @@ extension TopicReader {
 
 /// The number of a member's queued or sent publications that are not acknowledged.
 ///
-/// The member changes it on its loop. Groups on other loops read it, and count the publications that are on the way to
-/// the member.
+/// The member changes the number on its own loop. Groups on other loops read the number, and add the publications that
+/// are on the way to the member.
 package final class SharedLoad: Sendable {
     private let value = Atomic(0)
     private let isBehind = Atomic(false)
@@ -54,8 +54,8 @@ package final class SharedLoad: Sendable {
         value.load(ordering: .relaxed) &+ (isBehind.load(ordering: .relaxed) ? Self.most : 0)
     }
 
-    /// Records that the member takes publications more slowly than they arrive. The count of publications does not show
-    /// this for QoS 0, because such publications are done when they are sent.
+    /// Records that the member processes publications more slowly than they arrive. The count of publications does not
+    /// show this for QoS 0, because publications with QoS 0 are complete when they are sent.
     package func fallBehind() { isBehind.store(true, ordering: .relaxed) }
 
     package func catchUp() { isBehind.store(false, ordering: .relaxed) }
@@ -96,7 +96,7 @@ package class SharedSubscription: TopicSubscription {
     }
 }
 
-/// A shared subscription that knows the type of its member, and keeps the member alive until it leaves.
+/// A shared subscription that knows the type of its member, and keeps the member alive until the member leaves.
 final class HeldSharedSubscription<Member: SharedMember>: SharedSubscription {
     private let member: Unmanaged<Member>
 

@@ -22,8 +22,8 @@ struct SharedHandOver: Sendable {
 
 /// Shared subscriptions, `$share/group/filter` (MQTT 5, 4.8.2).
 extension TopicShard {
-    /// Subscribes `member` to its share of the filter's publications: each goes to the least busy member of the group,
-    /// on any loop.
+    /// Subscribes `member` to its share of the filter's publications. Each publication goes to the least busy member of
+    /// the group, on any loop.
     ///
     /// - Parameters:
     ///   - group: the name of the group, without `/`; name and filter together identify a group.
@@ -51,7 +51,7 @@ extension TopicShard {
         return subscription
     }
 
-    /// Does something on the home shard of a group; at once if this shard is the home.
+    /// Does some work on the home shard of a group, at once if this shard is the home.
     func atHome(of group: SharedGroup, _ work: @escaping @Sendable (TopicShard) -> Void) {
         if group.home == index { work(self) } else { mailboxes[group.home].post(work: work) }
     }
@@ -59,7 +59,7 @@ extension TopicShard {
     func join(_ key: TopicFilter, _ filter: TopicFilter) -> SharedGroup {
         if let group = sharedGroups.join(key) { return group }
         // The group is registered only after it has begun to get publications, so that a member that joins on another
-        // loop misses none.
+        // loop gets all later publications.
         let group = SharedGroup(key: key, filter: filter, home: index, shard: mailboxes[index].shard)
         group.begin(on: self)
         let known = sharedGroups.found(group)
@@ -70,7 +70,7 @@ extension TopicShard {
     /// Ends a member's part in a shared subscription; repeated calls do nothing.
     ///
     /// - Parameter givingBack: the member's unacknowledged deliveries with QoS 1 or 2, oldest first. These publications
-    ///   go to the other members, if any.
+    ///   go to the other members, if there are any.
     package func unsubscribe(_ subscription: SharedSubscription, givingBack: [Publication]) {
         assert(loop.isCurrent())
         guard let seat = subscription.seat else { return }
@@ -83,11 +83,13 @@ extension TopicShard {
         atHome(of: group) { group.remove(seat, givenBack: givingBack, isLast: isLast, on: $0) }
     }
 
-    /// Gives a publication that a member cannot deliver to another member of its group, if there is one that can take
-    /// it. The member must not be able to take the publication (``SharedGroup/Seat/canTake(_:)``).
+    /// Passes a publication on, because a member cannot deliver it. Another member of the group gets the publication,
+    /// if one can accept it. The first member must be unable to accept the publication
+    /// (``SharedGroup/Seat/canTake(_:)``).
     package func passOn(_ publication: Publication, of subscription: SharedSubscription) {
         let group = subscription.group
-        // Not at once, even if this shard is the home: a chain of members that pass it on must not nest.
+        // This is not done at once, even if this shard is the home. Otherwise, the calls of several members that pass
+        // the publication on would nest.
         mailboxes[group.home].post(work: { group.hand(publication, on: $0) })
     }
 

@@ -53,9 +53,9 @@ struct API: Sendable {
         )
     }
 
-    /// Registers every route, and the answers to unknown ones.
+    /// Registers every route, and the answers to unknown routes.
     ///
-    /// - Parameter known: is told which keys were accepted or refused.
+    /// - Parameter known: records which keys were accepted or refused.
     func register(on router: Router<HTTPContext>, telling known: KnownKeys) {
         for (path, routes) in Dictionary(grouping: routes, by: \.path) {
             for route in routes {
@@ -370,8 +370,8 @@ struct API: Sendable {
         return bytes
     }
 
-    /// The number of values that are read beyond those that the body's schema allows, so that the answer can name an
-    /// unknown field.
+    /// The number of values that the parser reads in addition to those that the body's schema allows. With them, the
+    /// answer can name an unknown field.
     private static let strayValues = 64
 
     private static func json(_ bytes: [UInt8], _ route: APIRoute) throws(APIProblem) -> JSON {

@@ -183,7 +183,7 @@ extension APICore {
         guard bytes.readableBytes <= Self.maxCommandBytes else {
             throw APIProblem(.contentTooLarge, .tooLarge, "A command has at most \(Self.maxCommandBytes) bytes.")
         }
-        // The command is not stored: a device that is not connected misses it.
+        // The command is not stored, so a device that is not connected never gets it.
         _ = messenger.devices.notify(user, .command(Array(bytes.readableBytesView)))
         return .empty
     }

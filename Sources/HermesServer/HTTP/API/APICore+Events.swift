@@ -99,7 +99,7 @@ extension APICore {
         return APIAnswer(stream: stream)
     }
 
-    /// Returns the source that the filters of a key count for. No ``NickName`` contains U+0001, the first character of
-    /// the source, so no client has this source.
+    /// Returns the source under which the filters of a key are counted. No ``NickName`` contains U+0001, the first
+    /// character of the source, so no client has this source.
     static func payer(_ key: APIKey) -> CommitSource { .subject("\u{1}key \(key.name)") }
 }

@@ -105,8 +105,8 @@ extension APICore {
 }
 
 extension FigureRing {
-    /// Returns the numbers of the rows that are later than `time`, which is in milliseconds since 1970. If it is nil,
-    /// returns the numbers of all rows.
+    /// Returns the numbers of the rows that are later than `time`, which is in milliseconds since 1970. If `time` is
+    /// nil, returns the numbers of all rows.
     func rows(after time: Int64?) -> Range<Int64> {
         guard let newest else { return 0..<0 }
         let oldest = max(0, newest - Int64(rows) + 1)

@@ -163,7 +163,7 @@ extension APICore {
         ])
     }
 
-    /// Returns the principal as which a back end acts in the name of an account.
+    /// Returns the principal that a back end uses to act in the name of an account.
     ///
     /// - Throws: `.accountDisabled`.
     private func principal(_ account: Account) throws(HermesError) -> Principal {
@@ -181,7 +181,7 @@ extension APICore {
             guard let id = Int32(exactly: group).flatMap(GroupID.init(rawValue:)) else { throw Self.badSelector }
             return .group(id)
         }
-        // The messages of a deleted account stay, so they can be read although the account does not exist.
+        // The messages of a deleted account stay, so they can be read although the account no longer exists.
         if !mustExist, case .id(let user)? = other?.key { return .direct(between: account.id, and: user) }
         return .direct(between: account.id, and: try await self.account(other).id)
     }

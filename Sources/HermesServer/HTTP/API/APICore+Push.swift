@@ -124,8 +124,8 @@ extension APICore {
         ])
     )
 
-    /// The largest number of names without an account that an answer lists. It is limited because the answer is kept
-    /// for repetitions.
+    /// The largest number of names without an account that an answer lists. There is a limit because the answer is
+    /// stored for repeated requests.
     private static let maxUnknown = 100
     /// The number of names that are looked up for the cost of one request.
     private static let namesPerRequest = 100
@@ -330,11 +330,11 @@ extension APICore {
         }
     }
 
-    /// Publishes, unless an earlier request with the same idempotency key did.
+    /// Publishes, unless an earlier request with the same idempotency key has already published.
     ///
     /// - Parameter publish: publishes, and returns whether the push was retained; nil if the request did not ask to
-    ///   retain it. If it is unknown whether an earlier attempt with this key was completed, `publish` gets the id that
-    ///   the push had in that attempt; otherwise nil.
+    ///   retain it. If it is unknown whether an earlier attempt with this key was completed, `publish` gets the id
+    ///   that the push had in that attempt. Otherwise, `publish` gets nil.
     private func once(
         _ call: APICall,
         _ answer: JSON,
@@ -361,7 +361,7 @@ extension APICore {
         }
     }
 
-    /// Adds the field `retained`, which the claim's answer lacks: whether the push is retained is known only now.
+    /// Adds the field `retained`. The claim's answer lacks this field, because its value is known only after the push.
     private static func adding(_ isRetained: Bool?, to answer: JSON) -> JSON {
         guard let isRetained, case .object(let members) = answer else { return answer }
         return .object(members + [.init(name: "retained", value: .boolean(isRetained))])

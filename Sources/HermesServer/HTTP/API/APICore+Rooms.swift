@@ -147,7 +147,8 @@ extension APICore {
         let expulsion = RoomExpulsion(of: account, from: room)
         var removed = 0
         // In each round, sessions without a connection are handled last, so that a session that loses its connection
-        // meanwhile is not missed. The second round finds a session that got a connection during the first one.
+        // during the round is found, too. The second round finds a session that got a connection during the first
+        // round.
         for _ in 0..<2 {
             removed += await loops.remove(expulsion)
             removed += try await messenger.durable.endSubscriptions(of: .account(account.id), to: room.topic)

@@ -22,7 +22,7 @@ extension APICore {
         }
     )
 
-    /// A text of MQTT has a length of 16 bits, and no U+0000 [MQTT-1.5.4-2].
+    /// MQTT stores the length of a text in 16 bits, and forbids U+0000 [MQTT-1.5.4-2].
     private static let contentType = APISchema.text(
         bytes: 1...Int(UInt16.max),
         APISchema.StringForm(pattern: "^[^\\u0000]+$", meaning: "a text without U+0000") { !$0.utf8.contains(0) }

@@ -33,8 +33,8 @@ final class APIRateLimit: Sendable {
         var trimAt = Duration.zero
     }
 
-    /// The number of buckets from which on full buckets are removed. A key without a bucket counts as a key with a full
-    /// one.
+    /// Full buckets are removed only if there are at least this many buckets. A key without a bucket counts as a key
+    /// with a full bucket.
     private static let remembered = 4_096
     /// The shortest time between two searches for full buckets.
     private static let trimPeriod = Duration.seconds(1)
@@ -57,7 +57,7 @@ final class APIRateLimit: Sendable {
     /// Takes further tokens for a request that was allowed. If there are too few, the number of tokens becomes
     /// negative. The key's next requests are then refused until there is a whole token again.
     ///
-    /// - Returns: the decision about the request, with the numbers after the charge; nil: nothing was charged.
+    /// - Returns: the decision about the request, with the numbers after the charge; nil if nothing was charged.
     func charge(_ count: Int, to key: Int64) -> Decision? {
         guard count > 0 else { return nil }
         let tokens = state.withLock { state in

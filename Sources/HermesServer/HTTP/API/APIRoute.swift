@@ -45,7 +45,7 @@ struct APIRoute: Sendable {
     var body: APISchema?
     /// Whether the header `Idempotency-Key` is used.
     var isIdempotent = false
-    /// The status of a success. ``answer`` is the schema of its body, or nil if it has none.
+    /// The status of a success. ``answer`` is the schema of its body; nil if the success has no body.
     let success: HTTPResponse.Status
     let answer: APISchema?
     /// Failures in addition to those of every route.
@@ -96,7 +96,7 @@ struct APICall: Sendable {
     var console: ConsoleCaller?
     #endif
 
-    /// Returns the value of a parameter in the query that is a number. The parameter has already been checked.
+    /// Returns the value of a numeric parameter of the query. The parameter has already been checked.
     func number(_ name: String) -> Int64? { query[name].flatMap { Int64($0) } }
 }
 

@@ -5,8 +5,9 @@ import HermesCore
 import HermesWire
 
 extension APISchema {
-    /// Returns the reason why a value does not match the schema; nil if it does. The error is `.tooLarge` if a text or a
-    /// list is too long, and `.invalidArgument` otherwise. Its message does not end with a full stop.
+    /// Returns the reason why a value does not match the schema; nil if the value matches. The error is `.tooLarge`
+    /// if a text or a list is too long, and `.invalidArgument` otherwise. The error's message does not end with a
+    /// full stop.
     ///
     /// - Parameter path: the value's name in the message, such as `to.user`.
     func problem(with value: JSON, at path: String) -> HermesError? {

@@ -58,7 +58,7 @@ indirect enum APISchema: Sendable {
                 "maxLength": length.upperBound < .max ? .integer(length.upperBound) : nil,
                 "pattern": form.map { .string($0.pattern) },
             ])
-        // JSON Schema counts characters, which have one to four bytes each; `summary(_:)` names the bytes.
+        // JSON Schema counts characters, which have one to four bytes each; `summary(_:)` states the limit in bytes.
         case .text(let bytes, let form):
             APISchema.string(length: (bytes.lowerBound + 3) / 4...bytes.upperBound, form).document
         case .choice(let values):
@@ -85,7 +85,7 @@ indirect enum APISchema: Sendable {
         case .user:
             [
                 "oneOf": [
-                    // A number that no account can have is not found, like one that no account has.
+                    // An impossible uid gets the same answer as an unused uid: not found.
                     ["type": "integer", "format": "int64"],
                     ["type": "string", "minLength": 1, "maxLength": .integer(APIUserSelector.maxBytes)],
                 ]
@@ -116,7 +116,7 @@ indirect enum APISchema: Sendable {
         ])
     }
 
-    /// The named schemas that this schema contains, itself included.
+    /// The named schemas that this schema contains, including itself.
     var names: [(name: String, schema: APISchema)] {
         switch self {
         case .string, .text, .choice, .integer, .boolean, .any, .anyObject, .user: []

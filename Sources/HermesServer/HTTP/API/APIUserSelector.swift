@@ -4,8 +4,8 @@
 import HermesCore
 import HermesWire
 
-/// An account in the API: a number (the uid) or a text. A text of digits is a uid, and any other text is a nick name. A
-/// nick name that consists of digits or begins with `@` must have another `@` before it.
+/// An account in the API: a number (the uid) or a text. A text of digits is a uid, and any other text is a nick name.
+/// A nick name that consists of digits or begins with `@` must be written with an additional `@` before it.
 struct APIUserSelector: Sendable, Hashable {
     /// The longest text, in bytes of UTF-8.
     static let maxBytes = NickName.maxBytes + 1
@@ -41,7 +41,7 @@ struct APIUserSelector: Sendable, Hashable {
         }
     }
 
-    /// - Returns: nil for an empty or too long text.
+    /// - Returns: nil for a text that is empty or too long.
     init?(_ text: String) {
         guard (1...Self.maxBytes).contains(text.utf8.count) else { return nil }
         self.text = text

@@ -25,7 +25,7 @@ actor TopicPublisher {
     private let time: any TimeSource
     private let cluster: ClusterMember?
     private var numbers = TopicNumbers(maxTopics: TopicPublisher.maxTopics)
-    /// Publications to the same topic take turns, so that all its subscribers get them in the same order.
+    /// Publications to the same topic take turns, so that all subscribers of the topic get them in the same order.
     private let turns = TaskTurns<TopicName>()
 
     init(plane: TopicPlane, durable: DurableSessions, time: any TimeSource, cluster: ClusterMember?) {
@@ -40,7 +40,7 @@ actor TopicPublisher {
     /// - Returns: whether the publication is retained; nil if the request did not ask to retain it.
     /// - Throws: `.overloaded`, `.storageUnavailable`; `.tooLarge`, `.invalidArgument` if the clients of the topic
     ///   cannot get the publication. After `.storageUnavailable` and `.shuttingDown`, some kept sessions may have the
-    ///   publication; its number is then used.
+    ///   publication. Its number is then not used again.
     func publish(_ publication: NumberedPublication) async throws(HermesError) -> Bool? {
         if let result = await cluster?.publishElsewhere(publication) { return try result.get() }
         return try await publishHere(publication)
@@ -91,7 +91,8 @@ actor TopicPublisher {
         do throws(HermesError) {
             isRetained = try await deliver(publication, reach)
         } catch {
-            // A push that reached nobody uses no number. If some have it already, no other push may have its number.
+            // A push that reached nobody uses no number. If the push reached somebody, no other push may have its
+            // number.
             if let place, reach.isPartial { numbers.used(place, on: topic) }
             throw error
         }
@@ -107,10 +108,11 @@ actor TopicPublisher {
         numbers.used(place, on: room.topic)
     }
 
-    /// Publishes. Returns when the publication is stored for subscribers that are away, and is on its way to those that
-    /// are connected.
+    /// Publishes. Returns when the publication is stored for disconnected subscribers, and is on its way to connected
+    /// subscribers.
     ///
-    /// - Returns: whether it is retained (there may be no room for it); nil if the request did not ask to retain it.
+    /// - Returns: whether the publication is retained; false if there was no room for it. Nil if the request did not
+    ///   ask to retain it, or if the payload is empty: an empty publication only removes the retained publication.
     /// - Throws: `.unsupported` if it is to be retained and retaining is switched off; `.overloaded`;
     ///   `.storageUnavailable`. If this throws, nobody gets the publication, except the kept sessions for which it was
     ///   stored before the store failed (``PublicationReach``).
@@ -156,7 +158,7 @@ actor TopicPublisher {
             }
         }
         plane.publish(stored: publication.deciding(DecidedShares(targets)))
-        // An empty publication removes what is retained.
+        // An empty publication removes the retained publication.
         return publication.retain && publication.payload.readableBytes > 0 ? isRetained : nil
     }
 

@@ -1,15 +1,15 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// The keys that have streams, and those that have had one, by their ids. A key's allowance stays after its last stream
-/// has closed, so that the key does not get a full allowance by opening another stream.
+/// The keys that have streams or have had streams, by their ids. A key's allowance stays after its last stream has
+/// closed, so that the key does not get a full allowance by opening another stream.
 struct EventKeys {
     private struct Key {
         let allowance: EventAllowance
         var streams: Int
     }
 
-    /// The number of keys above which keys without streams are forgotten, if their allowances are full.
+    /// If there are at least this many keys, each key that has no streams and whose allowance is full is forgotten.
     private static let remembered = 4_096
 
     private var keys: [Int64: Key] = [:]
@@ -17,7 +17,7 @@ struct EventKeys {
     /// The number of keys in memory.
     var count: Int { keys.count }
 
-    /// Returns the allowance of a key; nil: the key is unknown, so its allowance is full.
+    /// Returns the allowance of a key; nil if the key is unknown, because its allowance is then full.
     func allowance(of id: Int64) -> EventAllowance? { keys[id]?.allowance }
 
     /// Returns the number of open streams of a key.
@@ -29,8 +29,8 @@ struct EventKeys {
 
     mutating func closed(_ id: Int64) { keys[id]?.streams -= 1 }
 
-    /// Returns the keys without streams if there are very many keys and `id` is a new one; otherwise none. Those whose
-    /// allowances are full can then be forgotten.
+    /// Returns the keys without streams if there are very many keys and `id` is a new key; otherwise none. The caller
+    /// can then forget the keys whose allowances are full.
     func idle(before id: Int64) -> [Int64: EventAllowance] {
         guard keys.count >= Self.remembered, keys[id] == nil else { return [:] }
         return keys.filter { $0.value.streams == 0 }.mapValues(\.allowance)

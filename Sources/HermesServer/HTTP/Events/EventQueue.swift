@@ -6,7 +6,7 @@ import HermesCore
 /// An event that waits for the reader of a stream.
 enum StreamedEvent: Sendable {
     case publication(Publication)
-    /// A publication whose payload is larger than events may be.
+    /// A publication whose payload is too large for an event.
     case tooLarge(TopicName, bytes: Int)
     case server(ServerEvent, at: Timestamp)
     /// The number of events that were dropped at this place in the stream.
@@ -34,7 +34,7 @@ struct EventQueue: Sendable {
         var end: StreamEnd?
     }
 
-    /// The size of an event in the queue, without its payload.
+    /// The size of an event in the queue without its payload, in bytes.
     static let eventWeight = 512
 
     let maxBytes: Int
@@ -103,7 +103,7 @@ struct EventQueue: Sendable {
         return Batch(events: events, isHeartbeatDue: isHeartbeatDue, end: end)
     }
 
-    /// Frees the room of events of this weight, which were written or never will be.
+    /// Frees the room of events of this weight. The events were written, or they will never be written.
     mutating func written(_ weight: Int) { bytes -= weight }
 
     private mutating func tellDropped() {

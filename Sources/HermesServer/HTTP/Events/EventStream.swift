@@ -8,7 +8,7 @@ import Metrics
 import NIOCore
 import Synchronization
 
-/// One open stream of events: takes them from event loops and other threads, and writes them to its reader.
+/// One open stream of events: takes events from event loops and other threads, and writes them to its reader.
 /// Thread-safe.
 ///
 /// Events wait unformatted, and only the task of the reader turns them into text, so that event loops need not do it.
@@ -167,7 +167,7 @@ final class EventStream: Sendable {
     /// Writes the stream until it ends or its reader has gone.
     @concurrent
     func write(to writer: inout any ResponseBodyWriter) async throws {
-        // The time is random, so that the readers of a stopped server do not all connect again at the same moment.
+        // The time is random, so that the readers of a stopped server connect again at different times.
         let retry = Duration.milliseconds(Int.random(in: 1_000...3_000))
         let kinds = ServerEvent.Kind.allCases.filter(kinds.contains)
         try await writer.write(ByteBuffer(string: EventText.ready(topics: topics, kinds: kinds, retry: retry)))
@@ -198,7 +198,7 @@ final class EventStream: Sendable {
     @concurrent
     private func write(_ batch: EventQueue.Batch, to writer: inout any ResponseBodyWriter) async throws {
         var rest = Rest(batch)
-        // The memory is given back, whatever ends this method.
+        // The memory is given back even if this method throws.
         defer { written(rest.weight) }
         while let piece = nextPiece(of: &rest) {
             try await writer.write(piece.text)
@@ -242,7 +242,7 @@ final class EventStream: Sendable {
         return piece.text.readableBytes > 0 && mayWrite() ? piece : nil
     }
 
-    /// Whether the reader may get the events that wait. Ends the stream if it may not continue.
+    /// Whether the reader may get the events that wait. If not, ends the stream.
     private func mayWrite() -> Bool {
         guard isAllowed?() ?? true else {
             end(.keyRevoked)

@@ -89,7 +89,7 @@ final class EventStreams: Sendable {
         return stream
     }
 
-    /// The key that stands for the console, so that all its streams share the limits of one key.
+    /// The key that stands for the console, so that all streams of the console share the limits of one key.
     private static let console = APIKey(id: -1, name: "the console", scopes: [], createdAt: Timestamp(rawValue: 0))
 
     /// Opens a stream of the publications that match one filter, for the console. Topic rules do not restrict the
@@ -172,7 +172,7 @@ final class EventStreams: Sendable {
         }
     }
 
-    /// If there are very many keys, forgets those without streams whose allowances are full again.
+    /// If there are very many keys, forgets each key that has no streams and whose allowance is full again.
     private func forgetKeys(before key: APIKey, now: Duration) {
         let full = state.withLock { $0.keys.idle(before: key.id) }.filter { $0.value.isFull(now: now) }
         if !full.isEmpty { state.withLock { $0.keys.forget(full.keys) } }
@@ -213,13 +213,13 @@ final class EventStreams: Sendable {
     /// this at its heartbeats, but one read of the store serves all streams.
     private func endRevoked() async {
         let now = time.uptime()
-        // Streams that open during the read have keys that may be too new for it.
+        // The streams are listed before the read, because the read may lack the key of a stream that opens later.
         let streams = state.withLock { state -> [EventStream] in
             if let examinedAt = state.examinedAt, now - examinedAt < settings.heartbeat / 2 { return [] }
             state.examinedAt = now
             return state.open.values.filter { $0.isAllowed == nil }
         }
-        // If the store fails, nothing ends, and a later heartbeat asks again.
+        // If the store fails, no stream ends, and a later heartbeat reads the keys again.
         guard !streams.isEmpty, let known = try? await keys.keys() else { return }
         let ids = Set(known.map(\.id))
         for stream in streams where !ids.contains(stream.key.id) { stream.end(.keyRevoked) }
@@ -243,7 +243,7 @@ final class EventMemory: Sendable {
 
     var used: Int { held.load(ordering: .relaxed) }
 
-    /// Takes memory if there is enough, and returns whether there is.
+    /// Takes memory if there is enough, and returns whether there was enough.
     func take(_ bytes: Int) -> Bool {
         guard held.add(bytes, ordering: .relaxed).newValue > limit else { return true }
         giveBack(bytes)

@@ -7,8 +7,8 @@ import HermesGateways
 import HermesWire
 import NIOCore
 
-/// Writes Server-Sent Events (HTML, section 9.2). Events have no `id`, so a reader cannot get those that it missed
-/// while it was away.
+/// Writes Server-Sent Events (HTML, section 9.2). Events have no `id`, so a reader cannot request events that were
+/// sent while it was away.
 enum EventText {
     /// A comment, which readers ignore.
     static let heartbeat = ":\n\n"
@@ -55,7 +55,7 @@ enum EventText {
         return true
     }
 
-    /// Returns an event with JSON as its data, which is one line because this JSON has no line feeds.
+    /// Returns an event with JSON as its data. The data is one line, because this JSON has no line feeds.
     private static func text(_ name: String, _ data: JSON) -> String { "event: \(name)\ndata: \(data.text)\n\n" }
 
     /// Returns the contents of a publication to a room, for people who watch the room.

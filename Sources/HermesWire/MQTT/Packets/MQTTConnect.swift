@@ -8,7 +8,7 @@ package struct MQTTConnect: Hashable, Sendable {
     package var version: MQTTVersion
     /// Whether the client wants a new session; called Clean Session in 3.1.1.
     package var cleanStart: Bool
-    /// The keep alive in seconds; 0: none.
+    /// The keep alive in seconds; 0 means no keep alive.
     package var keepAlive: UInt16
     /// The client identifier. If it is empty, the server assigns one.
     package var clientID: String

@@ -3,8 +3,8 @@
 
 import NIOCore
 
-/// A SUBSCRIBE (3.8) or UNSUBSCRIBE (3.10) whose topic filters are parsed one at a time, on request: a packet may have
-/// thousands of filters, and parsing each takes a microsecond or two.
+/// A SUBSCRIBE (3.8) or UNSUBSCRIBE (3.10) whose topic filters are parsed one at a time, on request. A packet may have
+/// thousands of filters, and parsing one filter takes 1 to 2 microseconds.
 package struct MQTTFilterList: Sendable {
     package let packetID: UInt16
     package let properties: MQTTProperties

@@ -6,7 +6,7 @@ import NIOCore
 /// SUBSCRIBE: a client asks for publications (3.8).
 package struct MQTTSubscribe: Hashable, Sendable {
     package var packetID: UInt16
-    /// The topic filters and their options; at least one [MQTT-3.8.3-2].
+    /// The topic filters and their options; at least one filter [MQTT-3.8.3-2].
     package var subscriptions: [MQTTSubscription]
     package var properties: MQTTProperties
 

@@ -6,7 +6,7 @@ import NIOCore
 /// UNSUBSCRIBE: a client ends subscriptions (3.10).
 package struct MQTTUnsubscribe: Hashable, Sendable {
     package var packetID: UInt16
-    /// The topic filters; at least one [MQTT-3.10.3-2].
+    /// The topic filters; at least one filter [MQTT-3.10.3-2].
     package var filters: [String]
     package var properties: MQTTProperties
 

@@ -81,7 +81,7 @@ import Testing
         #expect(try texts(retained, "#") == ["t=first"])
         #expect(retained.begin(removal))
         #expect(retained.begin(second))
-        // Committed the other way round: what the store has in the end holds.
+        // The changes are committed in the opposite order. The last state of the store applies.
         retained.finish(second, isStored: true)
         retained.finish(removal, isStored: true)
         #expect(try texts(retained, "#").isEmpty)
@@ -105,7 +105,7 @@ import Testing
                 #expect(found.updateValue(String(buffer: one.payload), forKey: "\(one.topic)") == nil)
                 #expect(retained.publication(of: one.topic)?.payload == one.payload, "the present one")
             }
-            // One changes, one goes, one is new: the same records are used again.
+            // One publication changes, one is removed, and one is new, so that the same records are used again.
             let name = names.randomElement(using: &generator) ?? ""
             let gone = names.randomElement(using: &generator) ?? ""
             touched.formUnion([name, gone])
@@ -150,11 +150,12 @@ import Testing
         for _ in 0..<10_000 where !walk.isAtEnd {
             var steps = Int.random(in: 1...5, using: &generator)
             tree.forEachMatch(in: &walk, steps: &steps) { value in
-                // A record that is used elsewhere now: who searches checks the topic.
+                // This record is now used for another topic. The caller of a search must check the topic.
                 if value != 5_000 { found.append(value) }
                 return true
             }
-            // Neighbours of those that were found last leave; the records of one are used again, here or elsewhere.
+            // Neighbours of the topic that was found last are removed. Some of their records are used again, here or
+            // elsewhere.
             let near = (Int(found.last ?? 199) - 2)..<(Int(found.last ?? 199) + 1)
             for number in near where number >= 0 && stayed.remove(number) != nil {
                 tree.remove(topics[number])
@@ -191,12 +192,12 @@ import Testing
         let retained = RetainedMessages(messages: SharedLimit(100_000), bytes: SharedLimit(1 << 30))
         let names = (0..<30_000).map { $0 % 10_000 == 9_999 ? "rare/\($0)" : "r/\($0)" }
         retained.load(try names.map { try publication($0) } + [try publication("r/old", until: 1_000)])
-        // Few: at once, in order, whatever else there is.
+        // A few publications are returned at once and in order, however many others there are.
         let rare = retained.page(of: try #require(TopicFilter("rare/+")), behind: 0, now: now, limit: 3)
         #expect(rare.found.map(\.topic.rawValue) == ["rare/19999", "rare/29999", "rare/9999"] && rare.next == nil)
         let one = retained.page(of: try #require(TopicFilter("r/7")), behind: 0, now: now, limit: 1)
         #expect(one.found.map(\.topic.rawValue) == ["r/7"] && one.next == nil)
-        // Many: page by page, while others come and go.
+        // Many publications are returned page by page, while others are added and removed.
         let filter = try #require(TopicFilter("#"))
         var (seen, place, pages): ([String], Int?, Int) = ([], 0, 0)
         while let here = place {
@@ -211,7 +212,7 @@ import Testing
         }
         #expect(pages >= 30 && Set(seen).count == seen.count && !seen.contains("r/old"))
         #expect(Set(names).subtracting((0..<pages).map { "r/\($0)" }).isSubset(of: seen))
-        // A page ends after a bounded number of places, found or not.
+        // A page ends after a bounded number of places, even if nothing was found.
         let none = retained.page(of: try #require(TopicFilter("+/29998")), behind: 1, now: now, limit: 9)
         #expect(none.found.isEmpty && none.next == 20_001)
         #expect(retained.page(of: filter, behind: .max, now: now, limit: 9).next == nil)
@@ -282,7 +283,7 @@ import Testing
         #expect(retained.expire(now: now) == 1)
         #expect(retained.statistics.count == 9_999)
         #expect(retained.expire(now: now) == 0)
-        // One that is not stored yet waits for its write.
+        // A publication that is not stored yet does not expire before its write has ended.
         let pending = try publication("b", until: 900)
         #expect(retained.begin(pending))
         retained.expire(now: now)
@@ -290,7 +291,7 @@ import Testing
         retained.finish(pending, isStored: true)
         #expect(retained.expire(now: now) == 1)
         #expect(retained.statistics.count == 9_999)
-        // One that is replaced does not expire any more.
+        // A publication that was replaced does not expire any more.
         let lasting = try publication("a/1")
         #expect(retained.begin(lasting))
         retained.finish(lasting, isStored: true)

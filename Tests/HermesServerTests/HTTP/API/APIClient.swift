@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesServer
 
-/// Asks the API of a test server, and holds every answer against the routes' own description.
+/// Sends requests to the API of a test server, and checks every answer against the description of its route.
 struct APIClient {
     struct Answer {
         let status: Int
@@ -63,7 +63,7 @@ struct APIClient {
         }
     }
 
-    /// The status is one of the document's, and the body what the document says of it.
+    /// Checks that the document lists the status, and that the body has the form that the document describes.
     private func check(
         _ answer: HTTPProbe.Answer,
         _ json: JSON,

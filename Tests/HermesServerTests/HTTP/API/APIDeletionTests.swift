@@ -28,7 +28,7 @@ struct APIDeletionTests {
         return configuration
     }
 
-    /// The end that a client comes to by itself.
+    /// Returns the state in which a client has stopped by itself.
     private static func end(of states: AsyncStream<ConnectionState>) async -> ConnectionState? {
         for await state in states {
             if case .stopped = state { return state }
@@ -123,12 +123,12 @@ struct APIDeletionTests {
                 await old.close()
                 while messenger.durable.statistics.online > 0 { await Task.yield() }
             }
-            // Its letters alone are no other name.
+            // A change of case alone does not make another name.
             #expect(try await api.send("PATCH", "/v1/users/ann", #"{"nick_name":"Ann"}"#).status == 200)
             #expect(messenger.durable.statistics.sessions == 1)
             #expect(try await api.send("PATCH", "/v1/users/ann", #"{"nick_name":"anna"}"#).status == 200)
             if isConnected { _ = await Self.end(of: states) }
-            // The name is free once its last connection is gone.
+            // The name is free after its last connection has ended.
             var status = try await api.send("POST", "/v1/users", account).status
             while isConnected, status == 409 {
                 try await Task.sleep(for: .milliseconds(100))

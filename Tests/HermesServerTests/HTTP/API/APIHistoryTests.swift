@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesServer
 
-/// History over HTTP keeps the rules that it has in every protocol.
+/// History over HTTP follows the same rules as in every protocol.
 @Suite("The history in the HTTP API", .inTurns, .timeLimit(.minutes(2)))
 struct APIHistoryTests {
     private static func keeping(_ settings: inout ServerSettings) { settings.historyDays = 1 }

@@ -37,7 +37,7 @@ struct APIIdempotencyTests {
             let api = try await APIClient(server)
             let id = Self.id
             let claim = try await Self.claim(server, answer: #"{"id":"\#(id)"}"#)
-            // As far as the server came.
+            // The server was killed after this step.
             #expect(try await server.messenger().pushes.begin(claim) == .now(claim.answer))
             try await server.restart()
             #expect(try await Self.retained(api) == nil)
@@ -101,7 +101,7 @@ struct APIIdempotencyTests {
                 #expect(again.body["id"]?.string == toOne.body["id"]?.string)
                 #expect(try await push(#"{"users":["ann","nobody"]}"#, "some").body["id"] == toSome.body["id"])
             }
-            // The key is looked up, not taken.
+            // A failed request only looks the key up, and does not use it.
             #expect(try await push(#"{"user":"ann"}"#, "late").status == 404)
             _ = try await api.send("POST", "/v1/users", #"{"nick_name":"ann","password":"secret1"}"#)
             let late = try await push(#"{"user":"ann"}"#, "late")

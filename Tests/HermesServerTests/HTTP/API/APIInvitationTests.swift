@@ -12,7 +12,7 @@ import Testing
 
 @Suite("Invitations to register", .inTurns, .timeLimit(.minutes(1)))
 struct APIInvitationTests {
-    /// Every way to register.
+    /// The protocols for registering.
     enum Way: CaseIterable, Sendable { case delimited, webSocket, impb }
 
     private static func register(

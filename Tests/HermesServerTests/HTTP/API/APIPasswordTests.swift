@@ -14,7 +14,7 @@ struct APIPasswordTests {
             func status(_ name: String, _ password: String) async throws -> Int {
                 try await api.send("POST", "/v1/users", #"{"nick_name":"\#(name)","password":"\#(password)"}"#).status
             }
-            // Two bytes each.
+            // This letter has two bytes.
             let letter = "\u{E4}"
             #expect(try await status("ann", String(repeating: letter, count: 3)) == 201)
             #expect(try await status("bob", String(repeating: letter, count: 128)) == 201)

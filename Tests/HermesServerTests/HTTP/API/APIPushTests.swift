@@ -19,7 +19,7 @@ struct APIPushTests {
         )
     }
 
-    /// The next push that a client gets.
+    /// Returns the next push that a client gets.
     private static func push(of client: HermesClient) async throws -> ClientPush {
         for await event in client.events {
             if let push = event.push { return push }
@@ -87,7 +87,7 @@ struct APIPushTests {
                 #expect(try push.message(as: Hermes_V1_Typing.self) == nil)
                 await client.close()
             }
-            // Kept beside its row, not in memory.
+            // The push is stored next to its row, not in memory.
             let later = #"{"to":{"user":"ann"},"title":"later","message":{"type":"shop.Order","bytes":"AP8H"}}"#
             #expect(try await api.send("POST", "/v1/push", later).status == 202)
             try await server.restart()

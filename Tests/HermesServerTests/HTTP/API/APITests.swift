@@ -108,7 +108,7 @@ struct APITests {
             let data = String(repeating: "x", count: 17_000)
             let large = try await client.send("POST", "/v1/push", #"{"to":{"everyone":true},"data":{"a":"\#(data)"}}"#)
             #expect(large.status == 413)
-            // All that the schema allows, and one more.
+            // The body has all fields that the schema allows, and one more field.
             let user = #"{"nick_name":"y","password":"secret-6","extra":1}"#
             let extra = try await client.send("POST", "/v1/users", user)
             #expect(extra.status == 422)
@@ -127,7 +127,7 @@ struct APITests {
             for _ in 0..<6 { scoped.append(try await client.send("GET", "/v1/rooms").status) }
             #expect(scoped == [200, 200, 200, 200, 200, 429])
             var others: [Int] = []
-            // The port's own refusals are plain text.
+            // Refusals by the port itself are plain text.
             for _ in 0..<40 {
                 let headers = [("Authorization", "Bearer \(client.key)")]
                 let answer = try await HTTPProbe.send("GET", "/v1/openapi.json", headers: headers, port: client.port)
@@ -213,7 +213,7 @@ struct APITests {
         #expect(limit.request(of: 5_001, now: .seconds(10)).isAllowed)
         #expect(limit.count == 2)
         #expect(!limit.request(of: 1, now: .seconds(10)).isAllowed)
-        // A request that was allowed is charged even if its key was forgotten meanwhile.
+        // An allowed request is charged even if its key was dropped in the meantime.
         #expect(limit.charge(1_000, to: 2)?.remaining == 0)
         #expect(!limit.request(of: 2, now: .seconds(11)).isAllowed)
     }
@@ -241,7 +241,7 @@ struct APITests {
                     #expect(operation?["responses"]?[String(status.code)] != nil, "\(route.id) \(status)")
                 }
                 #expect((operation?["requestBody"] != nil) == (route.body != nil))
-                // What the port refuses before it reaches the API is plain text.
+                // The port's refusals before the API are plain text.
                 #expect(operation?["responses"]?["431"]?["content"]?["text/plain"] != nil, "\(route.id)")
             }
             let long = "/v1/stats/figures?figure=" + String(repeating: "x", count: 9000)
@@ -388,7 +388,7 @@ struct APITests {
     }
 }
 
-/// A clock whose intervals never end, so that no token comes back.
+/// A stopped clock, so that the bucket gets no new tokens.
 struct StandingTime: TimeSource {
     private let system = SystemTime()
 

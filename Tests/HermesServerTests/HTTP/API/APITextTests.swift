@@ -43,7 +43,7 @@ struct APITextTests {
         }
     }
 
-    /// A request with one text, and the longest text that it takes.
+    /// Requests with one text, each with the longest text that it accepts.
     private static let limited: [(path: String, body: @Sendable (String) -> String, bytes: Int, success: Int)] = [
         ("/v1/users/ann/messages", { #"{"to":{"user":"ann"},"text":"hi","client_id":"\#($0)"}"# }, 64, 201),
         ("/v1/rooms/lobby/messages", { #"{"text":"\#($0)"}"# }, 4_096, 202),
@@ -60,7 +60,7 @@ struct APITextTests {
             let uuid = #"{"to":{"user":"ann"},"text":"hi","client_id":"123e4567-e89b-12d3-a456-426614174000"}"#
             #expect(try await client.send("POST", "/v1/users/ann/messages", uuid).status == 201)
             for (path, body, bytes, success) in Self.limited {
-                // Characters of one byte and of two.
+                // These texts have characters of one byte and of two bytes.
                 let ascii = String(repeating: "x", count: bytes)
                 let accented = String(repeating: "é", count: bytes / 2) + (bytes % 2 > 0 ? "x" : "")
                 for text in [ascii, accented] {
@@ -71,7 +71,7 @@ struct APITextTests {
                     #expect(refused.body["code"]?.integer == 2006, "\(body(""))")
                 }
             }
-            // The name of a device is cut.
+            // A device name that is too long is cut.
             let token = #"{"device_id":"phone","device_name":"\#(String(repeating: "n", count: 100))"}"#
             #expect(try await client.send("POST", "/v1/users/ann/tokens", token).status == 201)
             let devices = try await client.send("GET", "/v1/users/ann/devices").body["devices"]?.array
@@ -133,7 +133,7 @@ struct APITextTests {
     func `a uid that no account can have is answered like one that no account has`(uid: String) async throws {
         try await withServer { server in
             let client = try await APIClient(server)
-            // A number is never a name.
+            // A JSON number is never read as a name.
             for name in ["ann", "-5"] {
                 try await client.send("POST", "/v1/users", #"{"nick_name":"\#(name)","password":"secret1"}"#)
             }
@@ -155,7 +155,7 @@ struct APITextTests {
         for text in ["", String(repeating: "x", count: 258)] { #expect(APIUserSelector(text) == nil) }
         for text in [Self.name, name, "@" + name] { #expect(APIUserSelector(text)?.key != nil, "\(text)") }
         #expect(APIUserSelector("@" + name)?.key == (try? NickName(name)).map(AccountKey.nickName))
-        // There can be no account with this name.
+        // No account can have this name.
         let long = APIUserSelector(String(repeating: "x", count: 257))
         #expect(long != nil && long?.key == nil)
     }

@@ -114,7 +114,7 @@ struct APIViewTests {
             #expect(found[0]["user"]?.integer == Int64(bob.id.rawValue) && found[2]["group"]?.integer == 1)
             #expect(found[0]["last_message_at_ms"]?.integer ?? 0 > 0 && found[2]["last_message_at_ms"] == nil)
             #expect(all.body["next"] == nil && !all.body.text.contains("secret words"))
-            // Page by page, each once.
+            // The pages together contain each name once.
             var names: [String] = []
             var after = ""
             for _ in 0..<9 {
@@ -239,7 +239,7 @@ struct APIViewTests {
 
     @Test
     func `without a console and a control socket, the API alone has the figures kept`() async throws {
-        // Of the memory store there is neither.
+        // With the memory store, there is neither a console nor a control socket.
         try await withServer(store: .memory) { server in
             let figures = try server.assembly().figures
             #expect(figures != nil)

@@ -3,9 +3,9 @@
 
 import Hermes
 
-/// The client's type, whose name the core has, too.
+/// The client's type. The core has a type with the same name.
 typealias ClientPush = Push
-/// The client's credential, whose name the core has, too.
+/// The client's credential. The core has a type with the same name.
 typealias ClientCredential = Credential
-/// The client's device, whose name the core has, too.
+/// The client's device. The core has a type with the same name.
 typealias ClientDevice = DeviceDescription

@@ -10,7 +10,7 @@ import Testing
 
 @testable import HermesServer
 
-/// What clients report about deliveries, over the HTTP API, the console and the control socket.
+/// The clients' reports about deliveries, in the HTTP API, the console and the control socket.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct DeliveryStatisticsTests {
     private func report(_ version: String, _ networks: [(label: String, received: UInt64)]) throws -> ClientReport {
         try ClientReport(

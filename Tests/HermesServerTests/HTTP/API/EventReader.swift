@@ -7,15 +7,15 @@ import NIOPosix
 
 @testable import HermesServer
 
-/// Reads a stream of events of the API; made by ``withEvents(_:of:accept:_:)``.
+/// Reads a stream of events from the API. ``withEvents(_:of:accept:_:)`` creates readers.
 struct EventReader {
     struct Event: Sendable {
-        /// ":" for a comment.
+        /// The name of the event; ":" for a comment.
         let name: String
         let data: JSON
     }
 
-    /// The answer's head.
+    /// The head of the answer.
     private(set) var head = ""
     let channel: any Channel
     private var inbound: NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator
@@ -29,7 +29,7 @@ struct EventReader {
 
     var status: Int { Int(head.split(separator: " ").dropFirst().first ?? "") ?? 0 }
 
-    /// The next event, comments included; nil: the stream has ended.
+    /// Returns the next event or comment; nil if the stream has ended.
     mutating func nextPart() async throws -> Event? {
         while true {
             if let end = text.readableBytesView.firstRange(of: Array("\n\n".utf8)) {
@@ -47,7 +47,7 @@ struct EventReader {
         }
     }
 
-    /// The next event; nil: the stream has ended.
+    /// Returns the next event; nil if the stream has ended.
     mutating func next() async throws -> Event? {
         while let event = try await nextPart() {
             if event.name != ":" { return event }
@@ -66,7 +66,7 @@ struct EventReader {
         }
     }
 
-    /// RFC 9112, section 7.1.
+    /// Reads a chunk (RFC 9112, section 7.1).
     private mutating func readChunk() async throws -> Bool {
         while true {
             if let line = raw.readableBytesView.firstRange(of: Array("\r\n".utf8)) {
@@ -87,9 +87,9 @@ struct EventReader {
     }
 }
 
-/// Opens a stream, for as long as `body` runs.
+/// Opens a stream while `body` runs.
 ///
-/// - Parameter query: with its question mark.
+/// - Parameter query: the query, including its question mark.
 func withEvents<Result: Sendable>(
     _ query: String,
     of client: APIClient,
@@ -103,7 +103,7 @@ func withEvents<Result: Sendable>(
     )
 }
 
-/// The same with any path and fields.
+/// The same function, but with any path and header fields.
 func withEvents<Result: Sendable>(
     path: String,
     headers: [String],
@@ -111,7 +111,7 @@ func withEvents<Result: Sendable>(
     _ body: (inout EventReader) async throws -> Result
 ) async throws -> Result {
     let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
-        // Little waits outside of the server.
+        // A small buffer ensures that little data waits outside the server.
         .channelOption(.socketOption(.so_rcvbuf), value: 32_768)
         .connect(host: "127.0.0.1", port: port) { channel in
             channel.eventLoop.makeCompletedFuture {

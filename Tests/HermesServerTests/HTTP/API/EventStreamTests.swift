@@ -17,7 +17,7 @@ struct EventStreamTests {
     private static func publish(_ core: APICore, _ topic: String, _ payload: ByteBuffer) async throws {
         let topic = try #require(TopicName(topic))
         let publication = Publication(topic: topic, payload: payload, kind: Publication.plainKind)
-        // The loops may be behind.
+        // The event loops may not have handled the subscription yet.
         while !core.topics.publish(publication) { await Task.yield() }
     }
 
@@ -53,7 +53,7 @@ struct EventStreamTests {
 
                 let core = try Self.core(server)
                 try await Self.publish(core, "other", ByteBuffer(string: "not asked for"))
-                // Two filters match: it comes once.
+                // Two filters match, but the publication arrives once.
                 try await Self.publish(core, "a/b/c", ByteBuffer(bytes: [0xFF, 0x00]))
                 try await Self.publish(core, "a/b/d", ByteBuffer(repeating: 0x20, count: 1_025))
                 let second = try #require(try await events.next())
@@ -148,7 +148,7 @@ struct EventStreamTests {
                         #expect(core.events.count == 3)
                     }
                     while core.events.count > 2 { await Task.yield() }
-                    // Half closed is gone, too: nothing is written that would show it.
+                    // A half-closed connection also counts as ended, because no write would reveal its end.
                     try await second.channel.close(mode: .output)
                     while core.events.count > 1 { await Task.yield() }
                 }
@@ -281,7 +281,7 @@ struct EventStreamTests {
                 for number in 1...10 {
                     #expect(try await events.next()?.data["text"]?.string == "\(number)")
                 }
-                // The rest is told with the next heartbeat, if not all of it with one.
+                // The following heartbeats report the missed publications, possibly in several parts.
                 var missed: Int64 = 0
                 while missed < 15 { missed += try #require(try await events.next()?.data["count"]?.integer) }
                 #expect(missed == 15)

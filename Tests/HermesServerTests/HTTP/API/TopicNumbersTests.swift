@@ -42,7 +42,7 @@ struct TopicNumbersTests {
         #expect(place.seq == 1 && !epochs.contains(place.epoch))
         numbers.used(place, on: try Self.topic("c"))
         #expect(numbers.next(on: try Self.topic("a")) == TopicNumbers.Place(epoch: place.epoch, seq: 1))
-        // As of a push that was being stored when the new epoch began.
+        // This is the place of a push that was being stored when the new epoch began.
         let former = TopicNumbers.Place(epoch: try #require(epochs.first), seq: 9)
         numbers.used(former, on: try Self.topic("a"))
         #expect(numbers.next(on: try Self.topic("a")) == TopicNumbers.Place(epoch: place.epoch, seq: 1))
@@ -68,7 +68,7 @@ struct TopicNumbersTests {
             }
             let epoch = try #require(last?.property("epoch"))
             #expect(last?.property("seq") == "2")
-            // As if three had been lost on the way.
+            // The number makes three pushes look lost.
             let later = Publication(
                 topic: try Self.topic("news/today"),
                 payload: ByteBuffer(),

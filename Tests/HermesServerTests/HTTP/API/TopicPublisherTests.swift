@@ -50,7 +50,7 @@ struct TopicPublisherTests {
             store.fail([1, 2])
             await #expect(throws: HermesError.self) { try await publish("lost", retain: true) }
             await #expect(throws: HermesError.self) { try await publisher.publish(Self.push("lost", to: topic)) }
-            // Behind what is being stored, in one order.
+            // Later publications wait for the publication that is being stored, so the order stays the same.
             store.close()
             async let first: Void = publish("1", retain: true)
             while durable.statistics.commits.waiting == 0 { await Task.yield() }
@@ -66,7 +66,7 @@ struct TopicPublisherTests {
         }
     }
 
-    /// Absent kept sessions, each of an owner of its own, that subscribe to a topic.
+    /// Creates disconnected durable sessions that subscribe to a topic. Each has its own owner.
     private static func absent(
         _ count: Int,
         on topic: TopicName,
@@ -108,7 +108,7 @@ struct TopicPublisherTests {
             let durable = DurableSessions(store: store, time: time)
             try await durable.load()
             let publisher = TopicPublisher(plane: core.topics, durable: durable, time: time, cluster: nil)
-            // The first part fails, and then the second.
+            // First the first part fails, then the second part.
             store.fail([1])
             await #expect(throws: HermesError.self) { try await publisher.publish(Self.push("nowhere", to: topic)) }
             store.fail([2])
