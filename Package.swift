@@ -146,7 +146,7 @@ let package = Package(
         ),
         .target(name: "AllocationCounter", path: "Tests/AllocationCounter"),
         tests("HermesWire", ["NIOCore", "SwiftProtobuf"], data: ["Vectors"]),
-        tests("HermesCore", ["AllocationCounter", "NIOCore"]),
+        tests("HermesCore", ["AllocationCounter", "HeapModule", "NIOCore"]),
         tests("HermesSQLite", ["HermesCore", "GRDB", "GRDBSQLite", "Logging"]),
         tests("HermesPush", ["HermesCore", "Crypto", "CryptoExtras", "NIOCore", "NIOPosix", "NIOSSL"]),
         tests(
@@ -188,7 +188,7 @@ if let development, development != "fuzz" {
                 "ArgumentParser", "AsyncHTTPClient", "GRDBSQLite", "Logging", "NIOCore", "NIOHTTP1", "NIOPosix",
             ]
         ),
-        tests("HermesBench", path: "Benchmarks/Tests", ["HermesWire", "ArgumentParser", "NIOCore"]),
+        tests("HermesBench", path: "Benchmarks/Tests", ["HermesSQLite", "HermesWire", "ArgumentParser", "NIOCore"]),
     ]
 }
 

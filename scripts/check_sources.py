@@ -1,18 +1,27 @@
 #!/usr/bin/env python3
-"""Checks the sources for what the compiler does not check: layers, file sizes, headers, forbidden patterns."""
+"""Checks rules for the sources that the compiler does not check: layers, file sizes, headers, forbidden patterns.
 
+    scripts/check_sources.py
+    scripts/check_sources.py --self-test     checks the rules against damaged files and small examples
+"""
+
+import functools
+import json
+import os
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES = 600
-# The most public declarations in 1,000 lines of a library, so that an app's team has little to read. Counted are the
-# lines that begin a declaration with `public` or `open` (imports are none; the cases of an enum belong to it) against all
-# lines of the library's Swift files, comments included.
+# The largest number of public declarations in 1,000 lines of a library, so that an app's team has little to read. The
+# script counts the lines that begin a declaration with `public` or `open`, without imports. The cases of an enum are
+# not counted separately. The number of lines includes all lines of the library's Swift files, with comments.
 MAX_PUBLIC_PER_1000_LINES = {"Hermes": 30.0}
 
-# The targets of ours that each target may import (docs/architecture.md).
+# The targets of Hermes that each target may import (docs/architecture.md).
 LAYERS = {
     "HermesWire": set(),
     "HermesCore": set(),
@@ -25,7 +34,7 @@ LAYERS = {
     "HermesTestKit": {"Hermes", "HermesCore", "HermesGateways", "HermesServer", "HermesSQLite", "HermesWire"},
     "HermesCLI": {"Hermes", "HermesProtocols", "HermesServer", "HermesWire"},
 }
-# Modules that must not be seen from a layer.
+# Modules that a target must not import.
 FORBIDDEN_MODULES = {
     "HermesWire": {"Foundation", "Logging", "NIOPosix", "Dispatch"},
     "HermesCore": {"NIOPosix", "GRDB", "Configuration", "HermesWire"},
@@ -37,16 +46,18 @@ FORBIDDEN_MODULES = {
 HEADER = ("// Hermes", "// SPDX-License-Identifier: Apache-2.0")
 FOLDERS_WITHOUT_MEANING = {"Utils", "Helpers", "Common", "Misc"}
 
-# The wire protocols, by the prefix of their types. A gateway may not name another's types, and what all gateways share
-# may name none; the settings and the catalogue list all protocols.
-PROTOCOL_TYPE = re.compile(r"\b(IMPB|MQTT|Delimited|LiveRoom|QSIOP|STUN)(?![a-z])\w*")
+# The folders of HermesWire and HermesGateways that belong to no wire protocol. Each other folder has the name of a
+# protocol, and this name is the prefix of the protocol's types. A gateway must not name the types of another protocol.
+# The code that all gateways share must not name the types of any protocol, except for the settings and the catalogue,
+# which list all protocols.
+SHARED_FOLDERS = {"Content", "Framing", "JSON", "Listening", "Proxy", "Schema", "Settings", "WebSocket", "X509"}
 LISTS_ALL_PROTOCOLS = {"Settings", "GatewayCatalog.swift"}
-# The core may name no protocol and none of its packets.
+# The core must not name protocols or their packets.
 CORE_NAME = re.compile(
     r"\w*(?:mqtt|impb|live_?room|delimited|qsiop|web_?socket|packet|puback|pubrec|pubrel|pubcomp|suback|connack)\w*",
     re.IGNORECASE,
 )
-# How often a file still does so. The numbers may only fall.
+# The files that still name another protocol, and how often each does so. These numbers may only decrease.
 NAMED_PROTOCOLS = {
     "Sources/HermesGateways/Listening/GatewayEnvironment.swift": 4,
     "Sources/HermesGateways/MQTT/MQTTInbox.swift": 3,
@@ -55,7 +66,7 @@ NAMED_PROTOCOLS = {
 }
 ENCODING_SLOT = re.compile(r"static var \w+: Self \{ Self\(rawValue: (\d+)\) \}")
 
-# Each needs its reason in a comment on the same line or in the three lines before.
+# Each of these needs a comment with its reason on the same line or in the three lines before it.
 NEEDS_REASON = [
     (re.compile(r"\btry!"), "try!"),
     (re.compile(r"\bas!"), "as!"),
@@ -67,34 +78,122 @@ NEEDS_REASON = [
     (re.compile(r"\bpreconditionFailure\("), "preconditionFailure"),
     (re.compile(r"swift-format-ignore"), "swift-format-ignore"),
 ]
-IMPORT = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|private|fileprivate)\s+)?import\s+"
-                    r"(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)")
-# SwiftProtobuf's JSON decoder accepts enum numbers that its encoder writes past the end of a buffer.
+IMPORT = re.compile(r"^[ \t]*(?:@\w+(?:\([^)]*\))?[ \t]+)*(?:(?:public|package|internal|private|fileprivate)[ \t]+)?"
+                    r"(?:@\w+[ \t]+)*import[ \t]+(?:(?:struct|class|enum|protocol|func|var|let|typealias)[ \t]+)?(\w+)",
+                    re.MULTILINE)
+# SwiftProtobuf's JSON decoder accepts enum numbers for which its encoder writes past the end of a buffer.
 PROTOBUF_JSON = re.compile(r"\bjson(?:UTF8Bytes|UTF8Data|String):")
 PROTOBUF_JSON_FILE = "Sources/HermesWire/Framing/Message+JSON.swift"
-PUBLIC = re.compile(r"^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:public|open)\s+(?!import\b)")
-# What measures is in Benchmarks/, which Package.swift adds only under HERMES_DEV; so no product contains it.
+# Attributes and modifiers, such as `nonisolated`, may be before `public`.
+PUBLIC = re.compile(
+    r"^\s*(?:(?:@\w+|borrowing|class|consuming|convenience|distributed|dynamic|final|indirect|infix|isolated|lazy"
+    r"|mutating|nonisolated|nonmutating|optional|override|postfix|prefix|required|static|unowned|weak)"
+    r"(?:\([^)]*\))?\s+)*(?:public|open)\s+(?!import\b)"
+)
+# Benchmarks belong in Benchmarks/. Package.swift adds that folder only if HERMES_DEV is set, so no product contains it.
 BENCHMARK = re.compile(r"\w*bench\w*", re.IGNORECASE)
-STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+# The beginnings of comments and strings, and the parentheses of an interpolation.
+TOKEN = re.compile(r'//|/\*|(?P<hashes>#*)(?P<quotes>"""|")|[()]')
+COMMENT_BOUND = re.compile(r"/\*|\*/")
+# The types and functions that a file declares at its top level.
+DECLARATION = re.compile(
+    r"^(?:[a-z@][\w()]*\s+)*(?:struct|class|enum|actor|protocol|func|typealias)\s+(\w+)", re.MULTILINE
+)
 CREATED_FILE = re.compile(r"\.createFile\(")
-# A command must notice that its result cannot be printed.
+# A command must notice when its result cannot be printed.
 BARE_PRINT = re.compile(r"(?<![\w.])(?<!func )(?:Swift\.)?(?:print|debugPrint)\(")
-# Swift wraps such a function twice more at each access.
+# At each access, Swift adds two more wrappers around such a function.
 LOCKED_FUNCTION = re.compile(r"\b(Mutex|NIOLockedValueBox)<\(?(@\w+ )*\([^<>\]]*->")
 
-# A suite, up to its brace.
+# The head of a suite, up to its opening brace.
 SUITE = re.compile(r"@Suite[^{]*")
-# A test has one name, a sentence.
+# A test has exactly one name, which is a sentence.
 TEST = re.compile(r"@Test\b(?:(?!\bfunc\b)[\s\S])*?\bfunc\s+(`?)|@Test\(\s*\"")
 
-# What begins a block inside a function, and the calls whose closures are a test's own body.
+# The words that begin a block inside a function, and the calls whose closures belong to the body of a test.
 CONTROL = re.compile(r"(?:\} )?(?:for|if|while|switch|do|else|guard|repeat|catch)\b")
 TEST_BODY = re.compile(r"\bwith(?!Lock)[A-Z]?\w*\b")
 
 
-# What a build without the trait `Pages` leaves out, and the files among it that it keeps.
+# The folders that a build without the trait `Pages` leaves out, and the files in these folders that it includes.
 PAGES = ("Sources/HermesServer/Pages/", "Sources/HermesServer/Console/")
 WITHOUT_PAGES = {"NoPages.swift", "Figures.swift"}
+
+
+def protocols(sources: pathlib.Path) -> list[str]:
+    """Returns the names of the wire protocols."""
+    folders = [folder for target in ("HermesWire", "HermesGateways") for folder in (sources / target).iterdir()]
+    return sorted({folder.name for folder in folders if folder.is_dir()} - SHARED_FOLDERS)
+
+
+def protocol_type(names: list[str]) -> re.Pattern:
+    """Returns the pattern for the types of these protocols. If one name begins with another, the longer one counts."""
+    return re.compile(rf"\b({'|'.join(sorted(names, key=len, reverse=True))})(?![a-z])\w*")
+
+
+PROTOCOL_TYPE = protocol_type(protocols(ROOT / "Sources"))
+
+
+@functools.lru_cache
+def string_token(hashes: str, quotes: str) -> re.Pattern:
+    """Returns the pattern for the end of a string, for its escapes and for the end of a line."""
+    return re.compile(rf"(?P<end>{quotes}{hashes})|\\{hashes}(?P<escaped>.)|\n")
+
+
+def code_lines(lines: list[str]) -> list[str]:
+    """Returns the lines without comments and without the text of strings. Interpolations stay."""
+    text = "\n".join(lines)
+    kept: list[str] = []
+    # The open strings and interpolations. An interpolation is the number of its open parentheses.
+    within: list[re.Pattern | int] = []
+    place = 0
+    while place < len(text):
+        inner = within[-1] if within else None
+        if isinstance(inner, re.Pattern):
+            found = inner.search(text, place)
+            if not found:
+                break
+            place = found.end()
+            if found.group() == "\n":
+                kept.append("\n")
+                if '"""' not in inner.pattern:  # a string of one line without an end is not Swift
+                    within.pop()
+            elif found.group("end"):
+                kept.append('"')
+                within.pop()
+            elif found.group("escaped") == "(":
+                kept.append("\\(")
+                within.append(1)
+            continue
+        found = TOKEN.search(text, place)
+        kept.append(text[place:found.start() if found else len(text)])
+        if not found:
+            break
+        place = found.end()
+        if found.group() == "//":
+            place = end if (end := text.find("\n", place)) >= 0 else len(text)
+        elif found.group() == "/*":
+            begin, place = place, end_of_comment(text, place)
+            kept.append("\n" * text.count("\n", begin, place))
+        elif found.group("quotes"):
+            kept.append('"')
+            within.append(string_token(found.group("hashes"), found.group("quotes")))
+        else:
+            kept.append(found.group())
+            if inner is not None:
+                within[-1] += 1 if found.group() == "(" else -1
+                if within[-1] == 0:
+                    within.pop()
+    return "".join(kept).split("\n")
+
+
+def end_of_comment(text: str, place: int) -> int:
+    """Returns the end of a comment, which may contain other comments."""
+    depth = 1
+    while depth and (bound := COMMENT_BOUND.search(text, place)):
+        depth += 1 if bound.group() == "/*" else -1
+        place = bound.end()
+    return len(text) if depth else place
 
 
 def is_generated(path: pathlib.Path) -> bool:
@@ -106,7 +205,8 @@ def indentation(line: str) -> int:
 
 
 def is_of_test(lines: list[str], number: int) -> bool:
-    """Whether the statement in this line (from 0) is in the body of a test, not in that of a function or closure inside."""
+    """Returns whether the statement in this line is in the body of a test. A function or closure inside a test does not
+    count as its body. Lines are numbered from 0."""
     depth = indentation(lines[number])
     for place in range(number - 1, -1, -1):
         text = lines[place].strip()
@@ -115,7 +215,7 @@ def is_of_test(lines: list[str], number: int) -> bool:
         depth = indentation(lines[place])
         if not (text.endswith("{") or re.search(r"\{ .*\bin$", text)) or CONTROL.match(text):
             continue
-        # The block's head may take several lines.
+        # The head of the block may have several lines.
         while place > 0 and (text[0] in ")}{" or text.startswith(("async ", "throws "))):
             place -= 1
             if indentation(lines[place]) == depth and lines[place].strip():
@@ -128,7 +228,7 @@ def is_of_test(lines: list[str], number: int) -> bool:
 
 
 def attributes(lines: list[str], place: int) -> list[str]:
-    """The lines before a declaration, up to the end of the declaration before."""
+    """Returns the lines between the end of the previous declaration and this declaration."""
     first = place
     while first > 0 and lines[first - 1].strip() and lines[first - 1].strip() not in ("}", "{"):
         first -= 1
@@ -136,7 +236,8 @@ def attributes(lines: list[str], place: int) -> list[str]:
 
 
 def silent_returns(lines: list[str]) -> list[int]:
-    """The numbers of the lines where a test returns, and so passes, because a value is another case than it expects."""
+    """Returns the numbers of the lines in which a test returns because a value is not the expected case. Such a test
+    passes."""
     found = []
     for number, line in enumerate(lines):
         if not line.endswith("else { return }"):
@@ -184,7 +285,8 @@ def check(path: pathlib.Path) -> list[str]:
             problems.append(f"{name}: a folder called {part} says nothing")
     if in_sources and any(BENCHMARK.search(part) for part in name.parts):
         problems.append(f"{name}: a benchmark in a product; it belongs into Benchmarks/")
-    for number, line in enumerate(lines, 1):
+    code_of = code_lines(lines) if in_sources and not is_generated(path) else lines
+    for number, (line, code) in enumerate(zip(lines, code_of, strict=True), 1):
         found = IMPORT.match(line)
         if found and in_sources and target in LAYERS:
             module = found.group(1)
@@ -194,7 +296,6 @@ def check(path: pathlib.Path) -> list[str]:
                 problems.append(f"{name}:{number}: {target} must not import {module} (docs/architecture.md)")
         if is_generated(path) or not in_sources:
             continue
-        code = STRING.sub('""', line).split("//")[0]
         benchmark = BENCHMARK.search(code)
         if benchmark:
             problems.append(f"{name}:{number}: a benchmark in a product ({benchmark.group()}); it belongs into Benchmarks/")
@@ -215,15 +316,17 @@ def check(path: pathlib.Path) -> list[str]:
     return problems
 
 
-def named_protocols(path: pathlib.Path) -> list[str]:
-    """The names in a file of the core or of a gateway that belong to a protocol that it must not know."""
-    parts = path.relative_to(ROOT).parts
-    code = [STRING.sub('""', line).split("//")[0] for line in path.read_text(encoding="utf-8").splitlines()]
+def named_protocols(parts: tuple[str, ...], lines: list[str], types: re.Pattern = PROTOCOL_TYPE) -> list[str]:
+    """Returns the names in a file of the core or of a gateway that belong to a protocol that the file must not name.
+    `parts` are the parts of the file's path, beginning with Sources."""
+    if parts[1] not in ("HermesCore", "HermesGateways"):
+        return []
+    code = code_lines(lines)
     if parts[1] == "HermesCore":
         return [f"{number}: {name}" for number, line in enumerate(code, 1) for name in CORE_NAME.findall(line)]
-    if parts[1] != "HermesGateways" or parts[2] in LISTS_ALL_PROTOCOLS:
+    if parts[2] in LISTS_ALL_PROTOCOLS:
         return []
-    found = ((number, match) for number, line in enumerate(code, 1) for match in PROTOCOL_TYPE.finditer(line))
+    found = ((number, match) for number, line in enumerate(code, 1) for match in types.finditer(line))
     return [f"{number}: {match.group()}" for number, match in found if match.group(1) != parts[2]]
 
 
@@ -234,7 +337,7 @@ def check_protocols(files: list[pathlib.Path]) -> list[str]:
         name = str(path.relative_to(ROOT))
         if not name.startswith("Sources/"):
             continue
-        names = named_protocols(path)
+        names = named_protocols(path.relative_to(ROOT).parts, path.read_text(encoding="utf-8").splitlines())
         known = NAMED_PROTOCOLS.get(name, 0)
         counts[name] = len(names)
         if len(names) > known:
@@ -246,7 +349,7 @@ def check_protocols(files: list[pathlib.Path]) -> list[str]:
 
 
 def check_encoding_slots() -> list[str]:
-    """The numbers of the gateways' slots are distinct; each gateway declares its own."""
+    """Checks that all gateways' encoding slots have different numbers. Each gateway declares its own slots."""
     problems = []
     owners: dict[str, str] = {}
     for path in sorted((ROOT / "Sources").rglob("*.swift")):
@@ -259,7 +362,7 @@ def check_encoding_slots() -> list[str]:
 
 
 def check_manifest() -> list[str]:
-    """The targets of Benchmarks/ and Fuzz/ exist for developers alone."""
+    """Checks that Package.swift adds the targets of Benchmarks/ and Fuzz/ only for developers."""
     lines = (ROOT / "Package.swift").read_text(encoding="utf-8").splitlines()
     problems = []
     for number, line in enumerate(lines, 1):
@@ -270,28 +373,222 @@ def check_manifest() -> list[str]:
     return problems
 
 
-TARGET = re.compile(r'(library|program|tests)\(\s*"(\w+)",(?: path: "([^"]+)",)?\s*\[([^\]]*)\]')
-IMPORT = re.compile(r"^(?:@\w+ )?(?:package |public |internal |private |fileprivate )?(?:@testable )?import (?:\w+ )?(\w+)$", re.MULTILINE)
+def manifest() -> dict:
+    """Returns Package.swift as SwiftPM reads it, with the targets for developers."""
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [os.environ.get("SWIFT", "swift"), "package", "--package-path", str(ROOT), "--scratch-path", scratch,
+                   "dump-package"]
+        ran = subprocess.run(command, env=os.environ | {"HERMES_DEV": "1"}, capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise SystemExit(f"Package.swift cannot be read:\n{ran.stdout}{ran.stderr}")
+    return json.loads(ran.stdout)
 
 
-def check_dependencies() -> list[str]:
-    """Each dependency of a target is imported by one of its files."""
-    problems = []
-    for kind, name, path, uses in TARGET.findall((ROOT / "Package.swift").read_text(encoding="utf-8")):
-        folder = ROOT / (path or (f"Tests/{name}Tests" if kind == "tests" else f"Sources/{name}"))
-        files = folder.rglob("*.swift") if folder.is_dir() else ()
+def used(target: dict) -> list[str]:
+    """Returns the names of the targets and products that a target depends on."""
+    return [next(iter(use.values()))[0] for use in target["dependencies"]]
+
+
+def dependency_problems(package: dict) -> list[str]:
+    """Checks that at least one file of a target imports each of the target's dependencies. The fuzzers share lists of
+    dependencies, and not every fuzzer needs all of them."""
+    problems = [f"Package.swift: it has no target {name}" for name in LAYERS
+                if name not in {target["name"] for target in package["targets"]}]
+    for target in package["targets"]:
+        folder = target.get("path") or f"{'Tests' if target['type'] == 'test' else 'Sources'}/{target['name']}"
+        if folder.startswith("Fuzz/Fuzz"):
+            continue
+        files = (ROOT / folder).rglob("*.swift")
         imported = {module for file in files for module in IMPORT.findall(file.read_text(encoding="utf-8"))}
-        for use in re.findall(r'"(\w+)"', uses):
-            if imported and use not in imported:
-                problems.append(f"Package.swift: no file of {folder.relative_to(ROOT)} imports {use}")
+        for use in used(target):
+            if use not in imported:
+                problems.append(f"Package.swift: no file of {folder} imports {use}")
+    return problems
+
+
+# The paths whose files docs/architecture.md lists, with the largest number of files of each.
+WAYS = {
+    "An MQTT publication to 1,000 subscribers": 8,
+    "A message over the native protocol": 10,
+    "A push to a sleeping phone": 10,
+    "A reconnect of the SDK's client": 6,
+}
+# A file that is in no list, for the self-test.
+LONGER_BY = "Hermes/Engine/ReconnectPolicy.swift"
+WAYS_SECTION = re.compile(r"^## Ways through the code\n(.*?)(?=^## )", re.MULTILINE | re.DOTALL)
+# The heading of a list, and its items with their continuation lines.
+WAY = re.compile(r"^\*\*([^*]+)\*\*\s\(([^()]*?)(\d+)\sfiles\):\n\n((?:\d+\. .*\n(?: +.*\n)*)*)", re.MULTILINE)
+WAY_ROW = re.compile(r"^\| ([^|]+) \| (\d+) \| (\d+) \|$", re.MULTILINE)
+
+
+def ways_problems(document: str) -> list[str]:
+    """Returns the problems with the lists of files in docs/architecture.md: a file that does not exist, a list that is
+    missing or too long, and a number that differs from the length of its list."""
+    section = WAYS_SECTION.search(document)
+    if not section:
+        return ["the section about the ways through the code is missing"]
+    text = section.group(1)
+    paths = re.findall(r"`(Hermes\w*/[^`<]+\.swift)`", text)
+    problems = [f"{path} is not there" for path in paths if not (ROOT / "Sources" / path).exists()]
+    lists = [(" ".join(title.split()), int(number), items) for title, _, number, items in WAY.findall(text)]
+    rows = {title: int(now) for title, _, now in WAY_ROW.findall(text)}
+    if sorted(title for title, _, _ in lists) != sorted(WAYS):
+        problems.append("the lists are not those that scripts/check_sources.py knows (WAYS)")
+    for title, number, items in lists:
+        length = len(re.findall(r"^\d+\. ", items, re.MULTILINE))
+        files = re.findall(r"^\d+\. `(Hermes\w*/[^`<]+\.swift)` ", items, re.MULTILINE)
+        if length != len(files) or len(files) != len(set(files)):
+            problems.append(f"{title}: each item begins with a different file")
+        if number != length:
+            problems.append(f"{title}: the heading says {number} files, the list has {length}")
+        if rows.get(title) != length:
+            problems.append(f"{title}: the table says {rows.get(title)} files, the list has {length}")
+        if length > WAYS.get(title, length):
+            problems.append(f"{title}: {length} files; at most {WAYS[title]}")
     return problems
 
 
 def check_ways() -> list[str]:
-    """The files on the ways through the code exist."""
-    document = ROOT / "docs/architecture.md"
-    paths = re.findall(r"^\d+\. `(Hermes\w*/[^`<]+\.swift)`", document.read_text(), re.MULTILINE)
-    return [f"docs/architecture.md: {path} is not there" for path in paths if not (ROOT / "Sources" / path).exists()]
+    document = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    return [f"docs/architecture.md: {problem}" for problem in ways_problems(document)]
+
+
+def self_test() -> int:
+    """Damages the lists of files in docs/architecture.md, and those of dependencies in Package.swift, in many ways. The
+    checks must notice each damage."""
+    document = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    section = WAYS_SECTION.search(document)
+    heading = re.search(r"(\d+) files\):\n\n1\. ", document)
+    row = WAY_ROW.search(document)
+    if not section or not heading or not row or ways_problems(document):
+        print("self-test: the lists of docs/architecture.md have problems", file=sys.stderr)
+        return 1
+    further = f"99. `{LONGER_BY}` is one more file.\n"
+    damages = {
+        "no section": document.replace("## Ways through the code", "## Ways"),
+        "a file that is not there": document.replace("HTTP2Client.swift`", "HTTP2Clients.swift`"),
+        "a wrong number in a heading": document.replace(heading.group(), f"7{heading.group()}", 1),
+        "a wrong number in the table": document.replace(row.group(), f"| {row.group(1)} | {row.group(2)} | 5 |"),
+        "no row in the table": document.replace(row.group() + "\n", ""),
+        "no list": document.replace(f"**{row.group(1)}**", f"{row.group(1)}"),
+        "a list with another title": document.replace(row.group(1), "Another path"),
+        "an item without a file": document.replace("\n2. `", "\n2. The file `", 1),
+        "a file twice": re.sub(
+            r"\n1\. (`[^`]+`)(.*?)\n2\. `[^`]+`", r"\n1. \1\2\n2. \1", document, count=1, flags=re.DOTALL
+        ),
+    }
+    for title, most in WAYS.items():
+        longer = re.sub(
+            rf"(\*\*{re.escape(title)}\*\*\s\([^()]*?)\d+( files\):\n\n)",
+            lambda found: f"{found.group(1)}{most + 1}{found.group(2)}{further}",
+            document,
+        )
+        damages[f"a longer list: {title}"] = re.sub(
+            rf"(\| {re.escape(title)} \| \d+ \| )\d+", lambda found: f"{found.group(1)}{most + 1}", longer
+        )
+    missed = [name for name, damaged in damages.items() if damaged == document or not ways_problems(damaged)]
+    for name in missed:
+        print(f"self-test: not noticed: {name}", file=sys.stderr)
+    package = manifest()
+    layers = [target for target in package["targets"] if target["name"] in LAYERS]
+    for target in layers:
+        damaged = [other for other in package["targets"] if other != target]
+        unused = target | {"dependencies": target["dependencies"] + [{"target": ["NIOUnused", None]}]}
+        if not dependency_problems({"targets": damaged}) or not dependency_problems({"targets": damaged + [unused]}):
+            missed.append(target["name"])
+            print(f"self-test: not noticed: {target['name']} is missing or has an unused dependency", file=sys.stderr)
+    print(f"self-test: {len(damages) + 2 * len(layers)} damages, {len(missed)} not noticed")
+    return 1 if missed else 0
+
+
+def only_in_benchmarks(sources: dict[str, str], benchmarks: dict[str, str]) -> list[str]:
+    """Returns the files of the products whose types only benchmarks use. The arguments are texts by path. A file that
+    only extends types of other files is not found. Apps use what is public, and tests use HermesTestKit."""
+    users: dict[str, int] = {}
+    for text in sources.values():
+        for word in set(re.findall(r"\w+", text)):
+            users[word] = users.get(word, 0) + 1
+    measured = {word for text in benchmarks.values() for word in re.findall(r"\w+", text)}
+    found = []
+    for path, text in sources.items():
+        names = DECLARATION.findall(text)
+        if "/HermesTestKit/" in path or "@main" in text or re.search(r"^public ", text, re.MULTILINE):
+            continue
+        if any(name in measured for name in names) and all(users[name] == 1 for name in names):
+            found.append(path)
+    return found
+
+
+def check_only_in_benchmarks(files: list[pathlib.Path]) -> list[str]:
+    texts: dict[str, dict[str, str]] = {"Sources": {}, "Benchmarks": {}}
+    for path in files:
+        name = path.relative_to(ROOT)
+        if name.parts[0] in texts and not is_generated(path):
+            code = code_lines(path.read_text(encoding="utf-8").splitlines())
+            texts[name.parts[0]][str(name)] = "\n".join(code)
+    found = only_in_benchmarks(texts["Sources"], texts["Benchmarks"])
+    return [f"{path}: only benchmarks use it; it belongs into Benchmarks/" for path in found]
+
+
+def examples() -> int:
+    """Checks the rules for names, strings, public declarations and benchmarks against small examples."""
+    failed = []
+
+    def expect(what: str, found: object, expected: object) -> None:
+        if found != expected:
+            failed.append(f"{what}: {found!r}, not {expected!r}")
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("HermesWire/XMPP", "HermesWire/JSON", "HermesGateways/XMPP", "HermesGateways/Listening"):
+            (pathlib.Path(folder) / name).mkdir(parents=True)
+        expect("protocols", protocols(pathlib.Path(folder)), ["XMPP"])
+    types = protocol_type(["MQ", "MQTT", "XMPP"])
+    for folder, line, names in (
+        ("MQTT", "let a = XMPPStanza()", ["1: XMPPStanza"]),
+        ("XMPP", "let a = XMPPStanza()", []),
+        ("Settings", "let a = XMPPStanza()", []),
+        ("MQTT", "let a = MQTTPacket.self // XMPPStanza", []),
+        ("MQTT", 'let a = "XMPPStanza"', []),
+        ("MQTT", 'let a = "at most \\(XMPPStanza.maxBytes) bytes"', ["1: XMPPStanza"]),
+    ):
+        path = ("Sources", "HermesGateways", folder, "File.swift")
+        expect(f"{folder}: {line}", named_protocols(path, [line], types), names)
+    core = ("Sources", "HermesCore", "File.swift")
+    expect("core", named_protocols(core, ['let a = "a packet"', 'let b = "\\(packet)"']), ["2: packet"])
+    for swift, code in (
+        ('a("b // c") // d', 'a("") '),
+        ("a /* b /* c */ d */ e", "a  e"),
+        ('"a\\"b\\(c)d"', '"\\(c)"'),
+        ('"a\\(b ? "c" : d(e, "f)"))g" + h', '"\\(b ? "" : d(e, ""))" + h'),
+        ('#"a\\(b)"c\\#(d)"# + e', '"\\(d)" + e'),
+        ('"""\na "b" \\(c(\n"d")) // e\n""" + f', '"\n\\(c(\n""))\n" + f'),
+    ):
+        expect(swift, "\n".join(code_lines(swift.split("\n"))), code)
+    for line, counts in (
+        ("public struct A {", True), ("    open class A {", True), ("    nonisolated public func a() {", True),
+        ("    @MainActor static public func a() {", True), ("    nonisolated(nonsending) public func a() {", True),
+        ("    @discardableResult final public func a() {", True), ("override public func a() {", True),
+        ("public import NIOCore", False), ("package func a() {", False), ("    case public", False),
+        ("    // public func a()", False), ("    let a = public(b)", False),
+    ):
+        expect(line, bool(PUBLIC.match(line)), counts)
+    for line, modules in (
+        ("import A", ["A"]), ("@testable import A", ["A"]), ("package import A // why", ["A"]),
+        ("@_spi(X) public import A", ["A"]), ("    import A", ["A"]), ("import struct A.B", ["A"]), ("// import A", []),
+        ("import A\nlet b = 1\nimport class C.D", ["A", "C"]),
+    ):
+        expect(line, IMPORT.findall(line), modules)
+    sources = {
+        "Sources/A/A.swift": "struct A { B() }", "Sources/A/B.swift": "final class B {}",
+        "Sources/A/C.swift": "package struct C {}\nextension C {}", "Sources/A/D.swift": "public struct D {}",
+        "Sources/HermesTestKit/E.swift": "package struct E {}", "Sources/A/F.swift": "private struct F {}",
+    }
+    measured = {"Benchmarks/A.swift": "B(), C(), D(), E()"}
+    expect("benchmarks", only_in_benchmarks(sources, measured), ["Sources/A/C.swift"])
+    for problem in failed:
+        print(f"self-test: {problem}", file=sys.stderr)
+    print(f"self-test: {len(failed)} examples with a wrong result")
+    return 1 if failed else 0
 
 
 def check_public(target: str, limit: float) -> list[str]:
@@ -306,15 +603,18 @@ def check_public(target: str, limit: float) -> list[str]:
 
 
 def main() -> int:
+    if sys.argv[1:] == ["--self-test"]:
+        return max(self_test(), examples())
     files = [ROOT / "Package.swift"]
     for folder in ("Sources", "Tests", "Benchmarks", "Fuzz"):
         files += sorted((ROOT / folder).rglob("*.swift"))
     files = [path for path in files if ".build" not in path.parts]
     problems = [problem for path in files for problem in check(path)]
     problems += check_protocols(files)
+    problems += check_only_in_benchmarks(files)
     problems += check_encoding_slots()
     problems += check_manifest()
-    problems += check_dependencies()
+    problems += dependency_problems(manifest())
     problems += check_ways()
     for target, limit in MAX_PUBLIC_PER_1000_LINES.items():
         problems += check_public(target, limit)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests QSIOP and LiveRoom with the standard library only: the two protocols whose ping needs no protobuf."""
+"""Tests QSIOP and LiveRoom with only Python's standard library. For these two protocols, the test needs no protobuf
+library."""
 
 import os
 import socket
@@ -38,7 +39,7 @@ def liveroom() -> None:
         one.sendall(join)
         assert read(one, len(join)) == join
         said = struct.pack("<IH", len(text), 2) + text
-        # The second connection is a member once it receives its own join; it would miss an earlier text.
+        # The second connection is a member once it receives its own join. It would not receive an earlier text.
         two.sendall(join)
         assert read(two, len(join)) == join
         one.sendall(said)

@@ -1,12 +1,13 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Strips JavaScript modules of comments and blanks, and joins modules into one; for scripts/embed-web.
+"""Removes comments and white space from JavaScript modules, and joins several modules into one. Used by
+scripts/embed-web.
 
-It takes what the modules of web/ are written in, and refuses the rest instead of guessing: imports and exports are
-lists of names without aliases, default exports or namespaces, and no two modules import each other.
+It supports only the JavaScript that the modules of web/ use, and refuses everything else. Imports and exports must be
+lists of names, without aliases, default exports or namespaces. Two modules must not import each other.
 
-A joined module becomes a function that is called at once and returns what the module exports, so that its other names
-stay its own: `const{a,b}=(()=>{…return{a,b}})();`.
+A joined module becomes a function that is called at once and returns the module's exports. Its other names are local to
+the function: `const{a,b}=(()=>{…return{a,b}})();`.
 """
 
 import pathlib
@@ -15,14 +16,14 @@ from typing import NamedTuple
 
 
 class BundleError(Exception):
-    """A module that this bundler does not take."""
+    """A module that this bundler does not support."""
 
 
 class Token(NamedTuple):
-    # "name", "number", "text" (a string, a template with all in it, a regular expression), or "sign".
+    # "name", "number", "text" or "sign". A "text" is a string, a whole template literal, or a regular expression.
     kind: str
     text: str
-    # What stood before it: "", " ", or "\n" if there was the end of a line, in comments, too.
+    # The white space before the token: "", " ", or "\n". It is "\n" if there was a line end, even inside a comment.
     gap: str
 
 
@@ -31,12 +32,12 @@ NUMBER = re.compile(r"\.?\d(?:[eE][+-]\d|[\w.])*")
 STRING = re.compile(r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'""", re.S)
 REGEX = re.compile(r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*")
 BLANK = re.compile(r"\s+|//[^\n]*|/\*.*?\*/", re.S)
-# After these words a slash begins a regular expression, after other names it divides.
+# After these words, a slash begins a regular expression. After other names, it is a division.
 BEFORE_VALUE = set("return typeof instanceof in of new delete void throw case do else yield await".split())
 
 
 def tokens(source: str) -> list[Token]:
-    """The tokens of a module without its comments."""
+    """Returns the tokens of a module without its comments."""
     found: list[Token] = []
     position = 0
     while True:
@@ -53,7 +54,7 @@ def tokens(source: str) -> list[Token]:
 
 
 def token_at(source: str, position: int, last: Token | None) -> tuple[str, int]:
-    """The kind and the end of the token that begins at the position."""
+    """Returns the kind and the end of the token that begins at the position."""
     if match := NAME.match(source, position):
         return "name", match.end()
     if match := NUMBER.match(source, position):
@@ -79,7 +80,8 @@ def token_at(source: str, position: int, last: Token | None) -> tuple[str, int]:
 
 
 def template_end(source: str, position: int) -> int:
-    """The end of the template literal that begins at the position; its expressions may contain others."""
+    """Returns the end of the template literal that begins at the position. Its expressions may contain further template
+    literals."""
     position += 1
     while position < len(source):
         if source[position] == "\\":
@@ -104,7 +106,7 @@ def template_end(source: str, position: int) -> int:
 
 
 def joined(parts: list[Token]) -> str:
-    """The text of the tokens, with the blanks that it needs. The end of a line stays where it may end a statement."""
+    """Returns the text of the tokens, with the necessary spaces. A line end is kept if it may end a statement."""
     text: list[str] = []
     last = Token("sign", ";", "")
     for token in parts:
@@ -122,7 +124,8 @@ def between(last: Token, token: Token) -> str:
     words = ("name", "number")
     if last.kind in words and token.kind in words:
         return " "
-    # "1 .x" is no number "1."; "a + +b" is no "a++b"; "a / /b/" is no comment. Words and texts need nothing between.
+    # Without a space, "1 .x" would become the number "1.", "a + +b" would become "a++b", and "a / /b/" would become a
+    # comment. A word and a text need no space between them.
     number = last.kind == "number" and token.text == "."
     pair = last.kind == "sign" and token.text[0] == last.text and last.text in "+-/"
     return " " if number or pair else ""
@@ -133,13 +136,13 @@ class Module(NamedTuple):
     # The imported names, by the module.
     imports: dict[pathlib.Path, list[str]]
     exports: list[str]
-    # The exports of other modules that this one passes on, by the module.
+    # The names that this module exports from other modules, by the other module.
     passed: dict[pathlib.Path, list[str]]
     body: list[Token]
 
 
 def names_until_brace(parts: list[Token], position: int, path: pathlib.Path) -> tuple[list[str], int]:
-    """The names of `{ a, b }`, and the position behind it."""
+    """Returns the names in `{ a, b }`, and the position after the closing brace."""
     if parts[position].text != "{":
         raise BundleError(f"{path.name}: imports and exports must be lists of names, not {parts[position].text}")
     names: list[str] = []
@@ -154,7 +157,7 @@ def names_until_brace(parts: list[Token], position: int, path: pathlib.Path) -> 
 
 
 def module(path: pathlib.Path) -> Module:
-    """Reads a module and takes its imports and exports out of it."""
+    """Reads a module, and removes its imports and exports from its body."""
     parts = tokens(path.read_text())
     found = Module(path, {}, [], {}, [])
     depth = position = 0
@@ -205,7 +208,8 @@ def module(path: pathlib.Path) -> Module:
 def bundle(
     entry: pathlib.Path, externals: set[pathlib.Path], root: pathlib.Path
 ) -> tuple[str, set[pathlib.Path]]:
-    """An entry and all that it imports as one module, and the files in it. Imports of externals stay imports."""
+    """Returns an entry and everything that it imports as one module, and the set of joined files. Imports of externals
+    remain imports."""
     modules: dict[pathlib.Path, Module] = {}
     order: list[Module] = []
     entry = entry.resolve()
@@ -250,7 +254,7 @@ def relative(target: pathlib.Path, entry: pathlib.Path, root: pathlib.Path) -> s
 
 
 def check_names(order: list[Module], modules: dict[pathlib.Path, Module]) -> None:
-    """Refuses exports that would take the place of another export, or of a global that another module uses."""
+    """Refuses exports that would replace another export, or a global name that another module uses."""
     owners: dict[str, Module] = {}
     for part in order:
         for target, names in (*part.imports.items(), *part.passed.items()):
@@ -273,7 +277,7 @@ def check_names(order: list[Module], modules: dict[pathlib.Path, Module]) -> Non
         for before, token, after in zip([end, *part.body], part.body, [*part.body[1:], end]):
             if token.kind == "name" and before.text != "." and after.text != ":":
                 used.add(token.text)
-                # A name of the module's own.
+                # The module itself declares this name.
                 if before.text in ("const", "let", "class", "function", "(", ",", "{") or after.text == "=":
                     known.add(token.text)
         for name in sorted((used - known) & owners.keys()):

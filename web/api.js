@@ -5,19 +5,20 @@ import { Emitter } from "./emitter.js";
 import { makeSend } from "./outbox.js";
 
 /**
- * A conversation: `{ uid }` with an account, or `{ groupId }` of a group.
+ * A conversation: `{ uid }` for an account, or `{ groupId }` for a group.
  *
  * @typedef {{ uid: number } | { groupId: number }} Conversation
  */
 
-/** The time to wait for a receipt, and for other answers, in milliseconds. */
+/** The time to wait for a receipt, and the time to wait for other answers, in milliseconds. */
 const sendTimeout = 60_000;
 const requestTimeout = 30_000;
 
 /**
- * The requests that a logged-in client can make. Each fails with a HermesError if the server refuses it or does not
- * answer in time. Requests that must not happen twice, or that the server may refuse the second time, fail with
- * `connectionLost` if the connection ends before their answer; the client repeats all others by itself.
+ * The requests that a logged-in client can make. Each request fails with a HermesError if the server refuses the
+ * request or does not answer in time. If the connection ends before the answer, the client repeats most requests. It
+ * does not repeat a request that must not happen twice, or that the server may refuse the second time. Such a request
+ * fails with `connectionLost`.
  *
  * @abstract
  */
@@ -36,7 +37,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Sends a packet's body without waiting for an answer; does nothing without a connection.
+     * Sends a packet's body without waiting for an answer. Does nothing without a connection.
      *
      * @abstract
      * @param {any} _body
@@ -44,7 +45,7 @@ export class Requests extends Emitter {
     notify(_body) {}
 
     /**
-     * Sends a message and waits for its receipt. `outbox.send` is for a message that may be sent later.
+     * Sends a message and waits for its receipt. For a message that may be sent later, use `outbox.send`.
      *
      * @param {string | any} content A text, or a `hermes.v1.Content` as JSON.
      * @param {Conversation} to
@@ -75,7 +76,8 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Tells the others that the user is typing, or stopped. Does nothing without a connection.
+     * Notifies the other people in the conversation that the user types, or has stopped typing. Does nothing without a
+     * connection.
      *
      * @param {Conversation} conversation
      * @param {boolean} isTyping
@@ -88,8 +90,8 @@ export class Requests extends Emitter {
      * Fetches stored messages of a conversation, newest last.
      *
      * @param {Conversation} conversation
-     * @param {{ beforeSeq?: number, limit?: number }} options `beforeSeq`: only messages with a smaller conversation
-     *   seq; 0: the newest. `limit`: 1 to 500.
+     * @param {{ beforeSeq?: number, limit?: number }} options `beforeSeq` selects messages with a smaller conversation
+     *   seq; 0 selects the newest messages. `limit` is 1 to 500.
      * @returns {Promise<{ messages: any[], more: boolean }>}
      */
     async history(conversation, { beforeSeq = 0, limit = 50 } = {}) {
@@ -97,11 +99,11 @@ export class Requests extends Emitter {
     }
 
     /**
-     * A page of the conversations and of what is unread in them: those with accounts by uid, then the groups by id. It
-     * tells a new device what there was before, because only later entries arrive.
+     * Fetches a page of the conversations, with the numbers of unread messages. Conversations with accounts come first,
+     * by uid. Then come groups, by id. A new device needs the list, because it receives only later inbox entries.
      *
-     * @param {{ after?: Conversation | null, limit?: number }} options `after`: the last conversation of the page
-     *   before. `limit`: 1 to 1,000.
+     * @param {{ after?: Conversation | null, limit?: number }} options `after` is the last conversation of the previous
+     *   page. `limit` is 1 to 1,000.
      * @returns {Promise<{ conversations: any[], more: boolean }>}
      */
     async conversations({ after = null, limit = 100 } = {}) {
@@ -109,7 +111,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Looks up an account by its number or its name; without either, the user's own.
+     * Looks up an account by its number or its name. Without both, looks up the user's own account.
      *
      * @param {{ uid?: number, nickName?: string }} selector
      */
@@ -125,7 +127,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Changes the password; every other session of the account ends.
+     * Changes the password. Every other session of the account ends.
      *
      * @param {string} oldPassword
      * @param {string} newPassword
@@ -140,7 +142,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * A page of the contacts, ordered by uid.
+     * Fetches a page of the contacts, ordered by uid.
      *
      * @param {{ afterUid?: number, limit?: number }} options
      * @returns {Promise<{ contacts: any[], more: boolean }>}
@@ -167,7 +169,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Ends the contact for both.
+     * Ends the contact for both accounts.
      *
      * @param {number} uid
      */
@@ -191,14 +193,14 @@ export class Requests extends Emitter {
 
     /**
      * @param {string} name 1 to 64 characters.
-     * @param {number[]} memberUids The members besides the user.
+     * @param {number[]} memberUids The members, without the user.
      */
     async createGroup(name, memberUids = []) {
         return (await this.request({ group: { create: { name, memberUids } } }, false)).group;
     }
 
     /**
-     * A group with its members.
+     * Fetches a group with its members.
      *
      * @param {number} groupId
      */
@@ -207,7 +209,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * A page of the user's groups, ordered by id, without their members.
+     * Fetches a page of the user's groups, ordered by id, without their members.
      *
      * @param {{ afterGroupId?: number, limit?: number }} options
      * @returns {Promise<{ groups: any[], more: boolean }>}
@@ -225,12 +227,12 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Adds and removes members; changes roles and muting.
+     * Adds members, removes members, and changes roles and muting.
      *
      * @param {number} groupId
-     * @param {{ addUids?: number[], removeUids?: number[], changeRoles?: { uid: number, role?: string,
-     *   mutedUntilMs?: number }[] }} change Roles are "ROLE_MEMBER" and "ROLE_ADMINISTRATOR". "ROLE_OWNER" hands the
-     *   group over: only its owner may, and becomes an administrator.
+     * @param {{ addUids?: number[], removeUids?: number[], changeRoles?: { uid: number, role?: string, mutedUntilMs?:
+     *   number }[] }} change Roles are "ROLE_MEMBER" and "ROLE_ADMINISTRATOR". "ROLE_OWNER" makes the member the owner
+     *   of the group. Only the present owner may do so, and becomes an administrator.
      */
     async changeMembers(groupId, change) {
         await this.request({ group: { changeMembers: { groupId, ...change } } }, false);
@@ -244,7 +246,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Dissolves a group; only the owner may.
+     * Dissolves a group. Only the owner may do so.
      *
      * @param {number} groupId
      */
@@ -253,9 +255,9 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Watches the presence of accounts from now on; changes arrive as `presence` events.
+     * Watches the presence of accounts from now on. Changes arrive as `presence` events.
      *
-     * @param {number[]} uids At most 1,000 in all.
+     * @param {number[]} uids At most 1,000 watched accounts in total.
      * @returns {Promise<any[]>} Their present states.
      */
     async watchPresence(uids) {
@@ -270,10 +272,11 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Enters a room, now and on each later connection until `leaveRoom`; its events arrive as `room` events.
+     * Enters a room, now and on each later connection until `leaveRoom`. The room's events arrive as `room` events.
      *
      * @param {string} room
-     * @param {{ name?: string, level?: number, iconUrl?: string }} user How the others see this user.
+     * @param {{ name?: string, level?: number, iconUrl?: string }} user The name, level and icon that other people in
+     *   the room see.
      * @returns {Promise<number>} The number of connections in the room.
      */
     async enterRoom(room, user) {
@@ -288,7 +291,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Everyone in the room gets the text, the sender included.
+     * Sends a text to everyone in the room, including the sender.
      *
      * @param {string} room
      * @param {string} text
@@ -311,7 +314,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Logs a device out; the server keeps nothing for it.
+     * Logs a device out. The server deletes everything that it keeps for the device.
      *
      * @param {string} deviceId
      */
@@ -320,7 +323,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Registers a Web Push subscription: the server notifies this device while it is not connected.
+     * Registers a Web Push subscription. The server sends pushes to this device while the device is not connected.
      *
      * @param {PushSubscription | any} subscription
      */
@@ -335,7 +338,7 @@ export class Requests extends Emitter {
     }
 
     /**
-     * Passes data that sets up a call to another user.
+     * Sends call setup data to another user.
      *
      * @param {number} toUid
      * @param {string} sessionId

@@ -20,33 +20,33 @@ import { Transport } from "./transport.js";
 
 /**
  * @typedef {object} ClientOptions
- * @property {string} server For example "wss://chat.example.com"; the path is /ws if it has none.
- * @property {import("./stores.js").Store} [store] By default IndexedDB, or memory where there is none. A store serves
- *   one client at a time.
- * @property {{ name?: string, platform?: string, appVersion?: string }} [device] How the user sees this device in the
- *   list of devices. Its id is made once and kept in the store.
- * @property {any} [WebSocket] The class to connect with; by default the global one. Node 20 has none: pass the one of
- *   node-websocket.js.
+ * @property {string} server For example "wss://chat.example.com". If the URL has no path, the client uses the path /ws.
+ * @property {import("./stores.js").Store} [store] By default IndexedDB, or memory if there is no IndexedDB. A store
+ *   serves one client at a time.
+ * @property {{ name?: string, platform?: string, appVersion?: string }} [device] The description of this device in the
+ *   user's list of devices. The client makes the device's id once and keeps it in the store.
+ * @property {any} [WebSocket] The class to connect with; by default the global class. Node 20 has no global class, so
+ *   pass the class of node-websocket.js.
  * @property {import("./reconnect.js").ReconnectPolicy} [reconnect]
  * @property {import("./heartbeat.js").HeartbeatPolicy} [heartbeat]
  * @property {import("./outbox-queue.js").OutboxLimits} [outboxLimits]
  * @property {number | null} [statisticsInterval] The time between two uploads of delivery statistics, in milliseconds;
- *   null: never.
- * @property {string} [network] The kind of network, for example "wifi"; by default what the browser tells.
- * @property {boolean} [followsPage] Whether the page's visibility and the browser's network state are followed.
+ *   null turns uploads off.
+ * @property {string} [network] The kind of network, for example "wifi"; by default the kind that the browser reports.
+ * @property {boolean} [followsPage] Whether the client follows the page's visibility and the browser's network state.
  */
 
 /** The longest frame that is read, in characters. */
 const maxFrameLength = 4 * 1_048_576;
-/** The number of entry names that outlive the page, see `SeenEntries`. */
+/** The number of entry names that are stored (see `SeenEntries`). */
 const keptNames = 128;
-/** The time after which a store that failed is written again, in milliseconds. */
+/** The time after which a failed write to the store is repeated, in milliseconds. */
 const storeRetryDelay = 2000;
-/** The server refuses text with so many combining marks in a row. */
+/** The number of combining marks in a row for which the server refuses a text. */
 const marksInARow = /\p{M}{129}/u;
 /**
- * Half of a surrogate pair without the other half, in JSON. `JSON.stringify` writes nothing else as an escape that
- * begins with \ud. The pairs of backslashes before it are escaped backslashes.
+ * Half of a surrogate pair without the other half, in JSON. `JSON.stringify` writes an escape that begins with \ud only
+ * for such a half. Pairs of backslashes before the escape are escaped backslashes.
  */
 const loneHalf = /[^\\](\\\\)*\\ud/;
 
@@ -62,14 +62,15 @@ const loneHalf = /[^\\](\\\\)*\\ud/;
  *
  * Events:
  *
- * - `entry`: an entry of the inbox (`InboxEvent`). Each arrives once and in order, and counts as taken when all
- *   handlers have returned or their promises are fulfilled. Only then the server may delete it. A handler that fails
- *   gets the same entry again after a while. Entries wait until there is a handler.
- * - `typing`, `presence`, `room`, `signal`, `notice`, `topicGap`: live events, never stored.
+ * - `entry`: an entry of the inbox (`InboxEvent`). Each entry arrives once and in order. The app has taken an entry
+ *   when all handlers have returned and their promises are fulfilled. The server may delete an entry only after that. A
+ *   handler that fails gets the same entry again later. Entries wait until there is a handler.
+ * - `typing`, `presence`, `room`, `signal`, `notice`, `topicGap`: live events. They are never stored.
  * - `outbox`: the progress of a message (`OutboxEntry`).
- * - `state`: the state of the connection, see `state`.
+ * - `state`: the state of the connection has changed (see the property `state`).
  * - `session`: a login succeeded.
- * - `storeError`: the store cannot record what the app has taken. Meanwhile nothing is acknowledged to the server.
+ * - `storeError`: the store cannot record which entries the app has taken. Until it can, the client acknowledges
+ *   nothing to the server.
  */
 export class HermesClient extends Requests {
     #store;
@@ -86,12 +87,12 @@ export class HermesClient extends Requests {
     #heartbeats;
     #learned;
     #lastState = "";
-    /** @type {Map<string, any>} Changes for the store that say what the app has taken, and are not stored yet. */
+    /** @type {Map<string, any>} Changes that record which entries the app has taken, and that are not stored yet. */
     #owed = new Map();
-    /** @type {{ epoch: string, seq: number, uid?: number | null, owesReset?: true } | null} What the store certainly
-     *   records as taken, and whose inbox it is of; null if it records nothing. */
+    /** @type {{ epoch: string, seq: number, uid?: number | null, owesReset?: true } | null} The last taken entry that
+     *   the store certainly records, and the account of its inbox; null if the store records none. */
     #cursor = null;
-    /** The seq of the last cursor that was owed to the store. Only a reset lowers it. */
+    /** The seq of the last cursor that had to be stored. Only a reset lowers it. */
     #passed = 0;
     /** The seq of the last entry that the app has taken. */
     #lastTaken = 0;
@@ -99,23 +100,23 @@ export class HermesClient extends Requests {
     #owesReset = false;
     /** @type {any} */
     #keepTimer;
-    /** @type {{ uid: number, nickName: string, token: string } | null} The account that logged in last. */
+    /** @type {{ uid: number, nickName: string, token: string } | null} The account of the last login. */
     #account;
     /** @type {{ resolve: (session: any) => void, reject: (error: Error) => void }[]} */
     #logins = [];
     /** The credential that the app last passed. */
     #requested = "";
-    /** @type {any} What the server said at the last login. */
+    /** @type {any} The server's answer to the last login. */
     session = null;
-    /** @type {Outbox} Messages to send whenever there is a connection. */
+    /** @type {Outbox} The messages that are sent as soon as there is a connection. */
     outbox;
     #url;
     #followsPage;
-    /** @type {(() => void) | null} Stops following the page; null: it is not followed. */
+    /** @type {(() => void) | null} Stops following the page; null if the page is not followed. */
     #unfollow = null;
 
     /**
-     * Opens the store and creates a client, which does not connect yet.
+     * Opens the store and creates a client. The client does not connect yet.
      *
      * @param {ClientOptions} options
      */
@@ -166,8 +167,8 @@ export class HermesClient extends Requests {
         this.#session.strays = records.get("logins") ?? [];
         this.#session.statistics.kind = network;
         this.#session.statistics.restore(records.get("statistics") ?? []);
-        // Without its account, nobody knows whose inbox the cursor is of. It is another account's if a write of that
-        // one's login failed. An earlier version stored no uid.
+        // The cursor is used only if it belongs to the inbox of the stored account. It belongs to another account if
+        // that account logged in and the write of its record failed. A cursor from an earlier version has no uid.
         if (cursor && this.#account && (cursor.uid ?? this.#account.uid) === this.#account.uid) {
             this.#session.inbox = new InboxTracker(cursor.epoch, cursor.seq);
             this.#cursor = cursor;
@@ -193,9 +194,10 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * The state of the connection: `is` is "idle", "connecting", "authenticating", "live", "waiting" (with `error` and
-     * `delay` in milliseconds), "paused" (with `error`: the page is suspended, or there is no network), or "stopped"
-     * (the client does not try again; `error` tells why, or is null if the app closed it).
+     * The state of the connection. `is` is "idle", "connecting", "authenticating", "live", "waiting", "paused" or
+     * "stopped". The state "waiting" has an `error` and a `delay` in milliseconds. In the state "paused", the page is
+     * suspended or there is no network; the state has an `error`. In the state "stopped", the client does not try
+     * again. Its `error` is the reason, or null if the app closed the client.
      *
      * @returns {{ is: string, error: HermesError | null, delay?: number }}
      */
@@ -212,12 +214,13 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Logs in, and stays logged in: the client reconnects by itself. If the client was logged in before and the server
-     * refuses this login, the client logs in again as before.
+     * Logs in and stays logged in: after a lost connection, the client reconnects. If the client was logged in before
+     * and the server refuses this login, the client logs in again with the earlier credential.
      *
      * @param {{ nickName: string, password: string } | { token: string }} credential
-     * @returns {Promise<any>} The session, once there is one: `uid`, `nickName`, `token`, `epoch`, `serverVersion`.
-     * @throws {HermesError} If the server refuses for good.
+     * @returns {Promise<any>} The session, after the login has succeeded: `uid`, `nickName`, `token`, `epoch`,
+     *   `serverVersion`.
+     * @throws {HermesError} If the server refuses the login permanently.
      */
     logIn(credential) {
         return this.#logIn(credential);
@@ -239,9 +242,10 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Logs out: revokes the token and closes the client.
+     * Logs out. Revokes the token and closes the client.
      *
-     * @param {{ removeDevice?: boolean }} options `removeDevice`: the server keeps nothing for this device any more.
+     * @param {{ removeDevice?: boolean }} options With `removeDevice`, the server deletes everything that it keeps for
+     *   this device.
      */
     async logOut({ removeDevice = false } = {}) {
         await this.request({ logOut: { removeDevice } }, false);
@@ -249,7 +253,7 @@ export class HermesClient extends Requests {
         await this.close();
     }
 
-    /** Ends the connection. Waiting requests fail with `closed`; messages in the outbox wait for the next login. */
+    /** Ends the connection. Waiting requests fail with `closed`. Messages in the outbox wait for the next login. */
     async close() {
         this.#deliveries.isHeld = true;
         this.#unfollow?.();
@@ -261,7 +265,8 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * The page's state or the network changed. Called by the client itself unless `followsPage` is false.
+     * Reports a change of the page's state or of the network. The client calls this method itself, unless `followsPage`
+     * is false.
      *
      * @param {{ app?: "foreground" | "background" | "suspended", isOnline?: boolean }} conditions
      */
@@ -284,7 +289,7 @@ export class HermesClient extends Requests {
             }
             this.#turn((now) => {
                 const entry = this.#requests.insert(body, isRepeatable, now + timeout, resolve, reject);
-                // While a request is searched for, the end of the turn writes the next one.
+                // During a search for the request that caused a breach, the end of the turn writes the next request.
                 const isNext = body?.logOut || !this.#requests.isSearching;
                 if (this.#machine.state.is === "live" && isNext) this.#writeRequest(entry);
             });
@@ -320,7 +325,7 @@ export class HermesClient extends Requests {
         const register = { ...credential, device: this.#session.description };
         const flaw = flawOf({ register }) || flawIn(encode(register, 0));
         if (flaw) return Promise.reject(new HermesError(ErrorCode.notEncodable, flaw));
-        // A login by password goes on with the token that it yielded.
+        // After a login by password, the session's credential is the token from that login.
         const isKnown = text === this.#requested || text === JSON.stringify(this.#session.credential);
         const isSame = this.#isStarted && isKnown;
         this.#requested = text;
@@ -339,22 +344,24 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Another login was refused, for example for a mistyped password: logs in again as before it.
+     * Handles the refusal of another login, for example because of a mistyped password. Logs in again with the earlier
+     * credential.
      *
-     * @param {any} earlier The credential of the connection that the refused login ended.
+     * @param {any} earlier The credential of the connection that the refused login has ended.
      * @param {string} refused The refused credential.
      * @param {any} error
      * @returns {never}
      */
     #returnTo(earlier, refused, error) {
         const isLast = this.#requested === refused && this.#machine.state.is === "stopped";
-        // `close` holds the deliveries.
+        // If the deliveries are held, the app has called `close`.
         if (isLast && !this.#deliveries.isHeld) this.#logIn(earlier).catch(() => {});
         throw error;
     }
 
     /**
-     * Whether the credential can only be that of the store's account. A name may have gone to another account since.
+     * Whether the credential certainly belongs to the store's account. A name does not prove this, because it may
+     * belong to another account now.
      *
      * @param {any} credential
      */
@@ -363,7 +370,8 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Whether the credential is that of the store's account, unless another account has got its name since.
+     * Whether the credential may belong to the store's account. A name does if no other account has received the name
+     * since then.
      *
      * @param {any} credential
      */
@@ -373,7 +381,7 @@ export class HermesClient extends Requests {
         return nickName.toLowerCase() === this.#account?.nickName.toLowerCase();
     }
 
-    /** Follows the page, until `close`. */
+    /** Follows the page until `close`. */
     #follow() {
         if (!this.#followsPage) return;
         this.#unfollow ??= followPage(this.#url, (conditions) => this.setConditions(conditions));
@@ -388,7 +396,7 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Runs a step, carries out its effects, and sets the timer anew.
+     * Runs a step, carries out its effects, and sets the timer again.
      *
      * @param {(now: number, effects: import("./session.js").Effect[]) => void} step
      */
@@ -417,7 +425,7 @@ export class HermesClient extends Requests {
             if (action === "connect") this.#transport.open();
             else if (action === "authenticate") {
                 this.#session.connected(Date.now(), effects);
-                // Should the page end now, the login may still reach the server.
+                // If the page ends now, the login may still reach the server.
                 this.#write([["logins", [...this.#session.strays, Date.now()]]]);
             } else if (action === "becameLive") {
                 this.#session.becameLive(now, effects);
@@ -496,7 +504,7 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * The connection ended, or could not be opened.
+     * Handles the end of the connection, or a failure to open it.
      *
      * @param {string} reason
      * @param {number} code See `Transport`.
@@ -509,7 +517,10 @@ export class HermesClient extends Requests {
         this.#turn(() => this.#disconnect(error));
     }
 
-    /** Closes the connection and reports it, as what the machine had decided or as an error. */
+    /**
+     * Closes the connection and reports the end to the state machine. If the machine has not decided to close it, the
+     * end counts as an error.
+     */
     #disconnect(error = new HermesError(ErrorCode.connectionLost, "the connection was closed")) {
         const { state } = this.#machine;
         if (state.is === "lost" && state.error.code === ErrorCode.timedOut) {
@@ -538,8 +549,8 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Encodes a packet of the app. `error` tells why the server would end the connection if it were sent; null: it would
-     * not.
+     * Encodes a packet of the app. `error` is the reason why the server would end the connection because of the packet;
+     * null if it would not.
      *
      * @param {any} body
      * @param {number} id
@@ -554,7 +565,7 @@ export class HermesClient extends Requests {
         return { text, bytes, error: flaw ? new HermesError(ErrorCode.notEncodable, flaw) : null };
     }
 
-    /** Writes the requests that waited for the answer to another one. */
+    /** Writes the requests that have waited for the answer to another request. */
     #writeNext() {
         while (this.#machine.state.is === "live") {
             const entries = this.#requests.unwritten(performance.now());
@@ -594,7 +605,7 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * The server ended the connection for a breach.
+     * Handles the end of the connection because of a breach. Rejects the request that caused it, if it is known.
      *
      * @param {HermesError} error
      */
@@ -621,14 +632,15 @@ export class HermesClient extends Requests {
         this.#perform(this.#machine.authenticated(heartbeatAtMost, Date.now() / 1000, now));
         this.outbox.started(uid);
         for (const { resolve } of this.#logins.splice(0)) resolve(session);
-        // Not earlier: entries that waited since `close` may have belonged to another account.
+        // Deliveries must not begin earlier, because entries that have waited since `close` may belong to another
+        // account.
         this.#deliveries.isHeld = false;
         this.emit("session", session);
         this.#deliveries.run();
     }
 
     /**
-     * Something was learned about the network.
+     * Stores a learned interval.
      *
      * @param {import("./heartbeat.js").LearnedHeartbeat} learned
      */
@@ -648,7 +660,7 @@ export class HermesClient extends Requests {
         const closed = new HermesError(ErrorCode.closed, `the client stopped: ${reason.message}`);
         for (const entry of this.#requests.removeAll()) entry.reject(closed);
         const isTokenGone = /** @type {number[]} */ ([ErrorCode.invalidToken, ErrorCode.revoked]).includes(reason.code);
-        // Another token may have been refused.
+        // The refused token may be another token than the stored one.
         if (isTokenGone && this.#isOwners(this.#session.credential ?? {})) this.#forgetToken();
     }
 
@@ -658,7 +670,7 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * The app has taken an entry: first the store knows it, then the server.
+     * Records that the app has taken an entry, first in the store and then on the server.
      *
      * @param {any} delivery
      */
@@ -673,13 +685,14 @@ export class HermesClient extends Requests {
             this.#ordinal += 1;
             this.#owed.set(`seen/${this.#ordinal % keptNames}`, [this.#ordinal, name]);
         }
-        // Since `close`, another client may use the store; the next login stores what is owed.
+        // After `close`, another client may use the store. The next login stores the changes.
         if (!this.#deliveries.isHeld) await this.#keep();
     }
 
     /**
-     * Stores that the app has passed messages of this device, for which it gets receipts instead of entries. The server
-     * deletes their entries without being asked; behind the stored cursor, they would count as lost.
+     * Stores that the app has passed this device's own messages, for which it gets receipts instead of entries. The
+     * server deletes these entries without an acknowledgement. If they were after the stored cursor, they would count
+     * as lost.
      */
     #keepPassed() {
         const { taken } = this.#session.inbox;
@@ -689,9 +702,9 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Owes the store the cursor.
+     * Adds the cursor to the changes that must be stored.
      *
-     * @param {number} seq The app has nothing left to take up to this seq of the present inbox.
+     * @param {number} seq The seq in the present inbox up to which the app has taken everything.
      */
     #owe(seq) {
         const { owner: uid, inbox } = this.#session;
@@ -701,8 +714,8 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Stores what is owed. If that fails, it is tried again. Entries that are not stored count as untaken; with too
-     * many of them the inbox pauses, so that no later entry would cause another write.
+     * Stores the changes. A failed write is repeated by a timer. Entries that are not stored count as not taken. With
+     * too many of them the inbox pauses, and then no later entry would cause another write.
      */
     async #keep() {
         clearTimeout(this.#keepTimer);
@@ -716,7 +729,7 @@ export class HermesClient extends Requests {
             return;
         }
         for (const [key, value] of changes) {
-            // A newer value is in another write. It may be lower, after a reset.
+            // A newer value is in another write. After a reset, the newer value may be lower.
             if (this.#owed.get(key) !== value) continue;
             this.#owed.delete(key);
             if (key === "cursor") this.#cursor = value ?? null;
@@ -724,17 +737,19 @@ export class HermesClient extends Requests {
         const seq = this.#owed.has("cursor") ? 0 : (this.#cursor?.seq ?? 0);
         this.#turn((now, effects) => {
             this.#session.taken(seq, now, Date.now(), effects);
-            // Browsers let the timers of a hidden page come late, by a minute and more.
+            // Browsers delay the timers of a hidden page by a minute or more.
             if (globalThis.document?.hidden) this.#session.closing(Date.now(), effects);
-            // Before the login is answered, an acknowledgement would count for whichever account logs in.
+            // Before the answer to the login, an acknowledgement would apply to another account if that account logs
+            // in.
             if (this.#machine.state.is === "live") return;
             this.#apply(effects.splice(0).filter(({ do: what }) => what !== "send"));
         });
     }
 
     /**
-     * Returns the last seq that the store records as taken in an account's inbox; 0 if none is. The messages of this
-     * device behind the last entry do not count. If another account is logged in, the epoch is unknown, "0".
+     * Returns the last seq that the store records as taken in an account's inbox, or 0 if there is none. This device's
+     * own messages after the last entry do not count. If another account is logged in, the epoch is unknown and the
+     * result has the epoch "0".
      *
      * @param {number} uid
      */
@@ -744,7 +759,7 @@ export class HermesClient extends Requests {
     }
 
     /**
-     * Writes what can be done without if it is lost.
+     * Writes changes whose loss does no harm.
      *
      * @param {[string, any][]} changes
      */
@@ -756,12 +771,12 @@ export class HermesClient extends Requests {
         const live = this.#machine.state.is === "live" ? [this.#session.nextDeadline, this.#requests.nextTry] : [];
         const deadlines = [this.#machine.nextDeadline, this.#requests.nextDeadline, ...live];
         const at = Math.min(...deadlines.map((deadline) => deadline ?? Infinity));
-        // A timer that comes too early does no harm.
+        // A timer that fires too early does no harm.
         if (at >= this.#timerAt && at !== Infinity) return;
         clearTimeout(this.#timer);
         this.#timerAt = at;
         if (at === Infinity) return;
-        // The longest time that setTimeout takes.
+        // 2 ** 31 - 1 ms is the longest time that setTimeout accepts.
         const wait = Math.min(Math.max(0, at - performance.now()) + 1, 2 ** 31 - 1);
         this.#timer = setTimeout(() => {
             this.#timerAt = Infinity;
@@ -783,7 +798,7 @@ const encode = (body, id) => JSON.stringify(id ? { id: String(id), ...body } : b
 const utf8Length = (text) => new TextEncoder().encode(text).length;
 
 /**
- * Returns why the server would refuse to read a packet; "" if it would not.
+ * Returns the reason why the server would refuse to read a packet; "" if it would accept the packet.
  *
  * @param {string} json The packet.
  */

@@ -14,18 +14,19 @@ import { ReconnectSchedule } from "./reconnect.js";
 /**
  * An instruction to the owner.
  *
- * - `connect`: open a connection; report `connected` or `connectionClosed`.
- * - `authenticate`: log in; report `authenticated` or `authenticationRefused`.
- * - `becameLive`: send the waiting requests, then new ones.
+ * - `connect`: open a connection, and report `connected` or `connectionClosed`.
+ * - `authenticate`: log in, and report `authenticated` or `authenticationRefused`.
+ * - `becameLive`: send the waiting requests, then new requests.
  * - `sendHeartbeat`: send a ping.
- * - `close`: close the connection; report `connectionClosed`.
+ * - `close`: close the connection, and report `connectionClosed`.
  *
  * @typedef {"connect" | "authenticate" | "becameLive" | "sendHeartbeat" | "close"} Action
  */
 
 /**
- * What a heartbeat's outcome says about the network's patience with silence: nothing, because it was sent out of turn;
- * only a failure, because the silence was short or an earlier heartbeat was lost; success and failure.
+ * The outcomes of a heartbeat that show how long a silent connection lasts in the network. With "none", no outcome
+ * counts, because the heartbeat was sent at another time than planned. With "failure", only a failure counts, because
+ * the silence was short or an earlier heartbeat was lost. With "both", success and failure count.
  *
  * @typedef {"none" | "failure" | "both"} Evidence
  */
@@ -56,33 +57,35 @@ import { ReconnectSchedule } from "./reconnect.js";
  * @property {boolean} isOnline Whether there is a network.
  */
 
-/** A connection that lived this long resets the count of failures. */
+/** The time in milliseconds after which a connection resets the count of failures. */
 const wellAfter = 10_000;
-/** A timer that is this late means that the page did not run; it says nothing about the server. */
+/**
+ * If a timer is at least this late, in milliseconds, the page did not run. The delay says nothing about the server.
+ */
 const halted = 5000;
 const authenticationTimeout = 10_000;
 
 /**
- * Decides when to connect, log in, send heartbeats, give up and reconnect. Does no I/O; times are passed in, in
- * milliseconds of any one clock.
+ * Decides when to connect, log in, send heartbeats, drop the connection and reconnect. The class does no I/O. All times
+ * are parameters, in milliseconds of the same clock.
  *
  *     idle -> connecting -> authenticating -> live -> lost -> waiting -> connecting …
  *                                               any state -> (lost ->) stopped
  *
- * There is at most one connection: in `lost` the machine waits until the old one is closed.
+ * There is at most one connection: in the state `lost`, the machine waits until the old connection is closed.
  */
 export class ConnectionMachine {
     /** @type {State} */
     state = { is: "idle" };
     /** @type {Conditions} */
     conditions = { app: "foreground", isOnline: true };
-    /** @type {LearnedHeartbeat} What was learned about the present network. */
+    /** @type {LearnedHeartbeat} The learned heartbeat of the present network. */
     learned;
     #policy;
     #schedule;
-    /** @type {number | null} The longest interval that the server allows. */
+    /** @type {number | null} The longest interval that the server allows, in milliseconds. */
     #serverLimit = null;
-    /** The difference between the date, in seconds since 1970, and the clock of the times passed in. */
+    /** The date in seconds since 1970, minus the clock of the passed times in seconds. */
     #dateOffset = 0;
 
     /**
@@ -101,12 +104,12 @@ export class ConnectionMachine {
         return this.#schedule.failures;
     }
 
-    /** Whether there is no point in trying to connect. */
+    /** Whether the machine does not try to connect, because the page is suspended or there is no network. */
     get isHeld() {
         return this.conditions.app === "suspended" || !this.conditions.isOnline;
     }
 
-    /** The time at which `deadlineReached` is due; null if none. */
+    /** The time at which to call `deadlineReached`; null if there is none. */
     get nextDeadline() {
         const state = this.state;
         if (state.is === "authenticating") return state.until;
@@ -116,7 +119,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * The app wants a connection.
+     * Handles the app's request for a connection.
      *
      * @returns {Action[]}
      */
@@ -125,13 +128,13 @@ export class ConnectionMachine {
             this.#schedule.startAnew();
             return this.#connect();
         }
-        // Closed and started again before the old connection was gone.
+        // The app has closed and started the client again before the old connection was closed.
         if (this.state.is === "lost" && this.state.next.do === "stop") this.state.next = { do: "byPolicy" };
         return [];
     }
 
     /**
-     * The app wants no more connections.
+     * Handles the app's request to end the connection and not to reconnect.
      *
      * @returns {Action[]}
      */
@@ -154,7 +157,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * The page's state or the network may have changed.
+     * Handles a possible change of the page's state or of the network.
      *
      * @param {Conditions} conditions
      * @param {number} now
@@ -175,7 +178,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * `nextDeadline` may have passed; early calls are harmless.
+     * Handles `nextDeadline`, if it has passed. Early calls do no harm.
      *
      * @param {number} now
      * @returns {Action[]}
@@ -204,7 +207,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * The connection is open.
+     * Handles the opened connection.
      *
      * @param {number} now
      * @returns {Action[]}
@@ -216,7 +219,8 @@ export class ConnectionMachine {
     }
 
     /**
-     * The server suggests an interval for the network. It is used only if nothing was learned.
+     * Handles the server's suggestion of an interval for the network. It is used only if the client has learned
+     * nothing.
      *
      * @param {number} interval
      */
@@ -227,9 +231,10 @@ export class ConnectionMachine {
     }
 
     /**
-     * The server accepted the login.
+     * Handles an accepted login.
      *
-     * @param {number | null} heartbeatAtMost The longest interval between heartbeats that the server allows.
+     * @param {number | null} heartbeatAtMost The longest interval between heartbeats that the server allows, in
+     *   milliseconds; null if there is no limit.
      * @param {number} date The wall clock in seconds since 1970.
      * @param {number} now
      * @returns {Action[]}
@@ -247,9 +252,9 @@ export class ConnectionMachine {
     }
 
     /**
-     * The server refused the login. That is final, unless the error has a `retryAfter` or is a temporary one of the
-     * server. With a `retryAfter`, the next try comes after that time, spread over half as much again; otherwise, it
-     * comes when the policy says.
+     * Handles a refused login. The refusal is final, unless the error has a `retryAfter` or is a temporary error of the
+     * server. With a `retryAfter`, the next try comes after that time, plus a random time of up to half of it.
+     * Otherwise the policy decides when the next try comes.
      *
      * @param {HermesError} error
      * @param {number} now
@@ -265,7 +270,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * A packet arrived from the server.
+     * Records that a packet has arrived from the server.
      *
      * @param {number} now
      */
@@ -278,8 +283,8 @@ export class ConnectionMachine {
     }
 
     /**
-     * A packet other than a heartbeat went to the server. It shows the server that the client is alive; only incoming
-     * packets show that the server is.
+     * Records that a packet that is not a heartbeat was sent to the server. It shows the server that the client is
+     * alive. Only incoming packets show that the server is alive.
      *
      * @param {number} now
      */
@@ -290,8 +295,8 @@ export class ConnectionMachine {
     }
 
     /**
-     * A request was not answered in time. Unless something else arrived meanwhile, one heartbeat checks the connection
-     * at once.
+     * Handles a request that was not answered in time. If nothing has arrived recently, one heartbeat checks the
+     * connection at once.
      *
      * @param {number} now
      * @returns {Action[]}
@@ -304,7 +309,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * The server told why it is about to close the connection. That is final unless `mayReturn`.
+     * Handles the server's reason for closing the connection. The end is final unless `mayReturn` is true.
      *
      * @param {HermesError} error
      * @param {boolean} mayReturn
@@ -323,7 +328,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * The server will close the connection soon and advised when to reconnect.
+     * Handles the server's announcement that it will close the connection soon, with advice when to reconnect.
      *
      * @param {Advice} advice
      * @param {number} now
@@ -333,7 +338,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * The server asked for a new connection in place of this one.
+     * Handles the server's request to replace this connection by a new connection.
      *
      * @param {Advice} advice
      * @param {number} now
@@ -343,7 +348,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * The server broke the protocol, or the connection cannot be used any more.
+     * Handles a breach of the protocol by the server, or a connection that cannot be used any more.
      *
      * @param {HermesError} error
      * @param {number} now
@@ -358,7 +363,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * The connection is closed, or could not be opened.
+     * Handles a connection that is closed, or that could not be opened.
      *
      * @param {HermesError} error
      * @param {number} now
@@ -373,8 +378,8 @@ export class ConnectionMachine {
     }
 
     /**
-     * The time between two heartbeats: the learned one, at most the policy's in the foreground, and at most the
-     * server's limit.
+     * The time between two heartbeats. It is the learned interval, at most the policy's interval in the foreground, and
+     * at most the server's limit.
      */
     get interval() {
         let { interval } = this.#policy;
@@ -386,7 +391,7 @@ export class ConnectionMachine {
     }
 
     /**
-     * Checks the connection with one heartbeat, or tries at once to open one.
+     * Checks the connection with one heartbeat. If the machine waits to reconnect, tries to connect at once.
      *
      * @param {number} now
      * @returns {Action[]}
@@ -472,7 +477,8 @@ export class ConnectionMachine {
     }
 
     /**
-     * The time of the next heartbeat: an interval after the last packet in or the last write, whichever is earlier.
+     * The time of the next heartbeat: one interval after the last received packet or after the last write, whichever is
+     * earlier.
      *
      * @param {LiveState} live
      */
@@ -481,7 +487,8 @@ export class ConnectionMachine {
     }
 
     /**
-     * The evidence of the due heartbeat: full if only the last answer has arrived since the last one.
+     * The evidence of the next heartbeat. Success counts only if, apart from the answer to the last heartbeat, nothing
+     * has arrived for the learned interval.
      *
      * @param {LiveState} live
      * @param {number} now

@@ -3,19 +3,22 @@
 
 /** @typedef {import("./session.js").Delivery} Delivery */
 
-/** The bytes and the number of entries that wait for the app. */
+/** The largest size of the entries that wait for the app, in bytes, and their largest number. */
 const maxWaitingBytes = 64 * 1_048_576;
 const maxWaiting = 16_384;
-/** The longest wait before handlers that failed get the entry again; the first is a second, and it doubles. */
+/**
+ * The longest wait before failed handlers get the entry again, in milliseconds. The first wait is 1 s, and each further
+ * failure doubles it.
+ */
 const longestWait = 60_000;
 
-/** Hands entries to the app's handlers, one after the other. */
+/** Passes entries to the app's handlers, one after the other. */
 export class Deliveries {
     /** @type {Delivery[]} */
     #waiting = [];
     #bytes = 0;
     #isRunning = false;
-    /** Whether the client was closed and has not logged in again: nothing is handed out. */
+    /** Whether the client was closed and has not logged in again. While it is true, no entries are delivered. */
     isHeld = false;
     #handlers;
     #taken;
@@ -25,7 +28,8 @@ export class Deliveries {
      * @param {object} options
      * @param {() => ((event: any) => any)[]} options.handlers Returns the app's handlers.
      * @param {(delivery: Delivery) => Promise<void>} options.taken Called when all handlers are done with an entry.
-     * @param {(isFull: boolean) => void} options.fullnessChanged Whether no more entries should be kept.
+     * @param {(isFull: boolean) => void} options.fullnessChanged Called with true if no more entries should be kept,
+     *   and with false if there is room again.
      */
     constructor({ handlers, taken, fullnessChanged }) {
         this.#handlers = handlers;
@@ -40,7 +44,7 @@ export class Deliveries {
         this.run();
     }
 
-    /** Another account logged in. */
+    /** Drops all entries, because another account has logged in. */
     clear() {
         this.#waiting = [];
         this.#changed(-this.#bytes);
@@ -63,7 +67,7 @@ export class Deliveries {
                 await new Promise((resolve) => setTimeout(resolve, wait));
                 continue;
             }
-            // Another account may have logged in meanwhile.
+            // Another account may have logged in in the meantime.
             if (this.#waiting[0] !== delivery) continue;
             this.#waiting.shift();
             this.#changed(-delivery.bytes);

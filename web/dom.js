@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Makes an element. Children that are texts become text nodes, so that nothing that comes from elsewhere is ever markup.
+ * Makes an element. Texts become text nodes, so that text from other people is never read as markup.
  *
  * @param {string} name
- * @param {Record<string, any>} attributes Those that begin with "on" are handlers; false and null leave one out.
+ * @param {Record<string, any>} attributes Attributes that begin with "on" are handlers. An attribute with the value
+ *   false or null is left out.
  * @param {(Node | string | null | false)[]} children
  * @returns {any}
  */

@@ -26,8 +26,8 @@ export class Emitter {
     }
 
     /**
-     * A handler that throws does not keep the others from the event; its error is reported as the browser's own
-     * unhandled errors are.
+     * Calls all handlers of the event, even if one of them throws. The error is reported in the same way as the
+     * browser's unhandled errors.
      *
      * @param {string} name
      * @param {any} event

@@ -1,7 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/** The numbers of errors: below 1000 the client's own, from 1000 on the server's (docs/errors.md). */
+/**
+ * The numbers of errors. Numbers below 1000 are errors of the client. Numbers from 1000 on are errors of the server
+ * (docs/errors.md).
+ */
 export const ErrorCode = Object.freeze({
     cannotConnect: 101,
     connectionLost: 102,
@@ -37,8 +40,9 @@ export class HermesError extends Error {
 
     /**
      * @param {number} code The error for programs.
-     * @param {string} message The error, and what can be done about it, in English.
-     * @param {number | null} retryAfter When a retry makes sense, in milliseconds; null: never.
+     * @param {string} message The error and its remedy, in English.
+     * @param {number | null} retryAfter The time after which a retry makes sense, in milliseconds; null if a retry
+     *   never makes sense.
      */
     constructor(code, message, retryAfter = null) {
         super(message);
@@ -57,14 +61,17 @@ export class HermesError extends Error {
         return new HermesError(Number(wire?.code) || 0, message, wait > 0 ? wait : null);
     }
 
-    /** Whether the server says that it cannot do this now: it is stopping, overloaded or failing. */
+    /**
+     * Whether the server reports that it cannot carry out the request now, because it is stopping, overloaded or
+     * failing.
+     */
     get isTroubleOfServer() {
         return (this.code >= 3000 && this.code < 4000) || this.code >= 9000;
     }
 
     /**
-     * Whether a retry may help: the connection was lost, the server is overloaded or failing, or it said when to try
-     * again.
+     * Whether a retry may help. It may if the connection was lost, if the server is overloaded or failing, or if the
+     * server has set a time for the next try.
      */
     get isTemporary() {
         if (this.retryAfter !== null || this.isTroubleOfServer) return true;

@@ -3,14 +3,14 @@
 
 import { double, int64, requestShape } from "./packet.js";
 
-/** A number as JSON writes it, and proto3 JSON in a text, too. */
+/** A number in the form that JSON allows. Proto3 JSON also allows this form inside a text. */
 const numeral = /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i;
 const notFinite = /^(NaN|-?Inf(inity)?)$/;
 const base64 = /^([a-z\d+/]*|[\w-]*)=?=?$/i;
 
 /**
- * Returns why a server could not read a request as proto3 JSON, with the name of the field; "" if it could. Fields that
- * packet.proto does not have are passed over, as the server does.
+ * Returns the reason why a server could not read a request as proto3 JSON, with the name of the field; "" if it could
+ * read the request. Fields that packet.proto does not define are ignored, because the server ignores them, too.
  *
  * @param {any} body
  */
@@ -20,7 +20,7 @@ export function flawOf(body) {
 }
 
 /**
- * Returns the value that `JSON.stringify` writes in place of this one; undefined if it drops the value.
+ * Returns the value that `JSON.stringify` writes for this value; undefined if it omits the value.
  *
  * @param {any} value
  */
@@ -35,7 +35,7 @@ function written(value, key = "") {
  *
  * @param {string} path The name of the value.
  * @param {import("./packet.js").Shape} shape
- * @param {any} value As JSON has it.
+ * @param {any} value The value after its conversion for JSON.
  * @returns {string}
  */
 function flawedIn(path, shape, value) {
@@ -54,7 +54,7 @@ function flawedIn(path, shape, value) {
         const present = hasItems ? (item ?? []) : item;
         const field = flawedIn(`${path}.${name}`, isList ? shape[0] : hasItems ? "" : inner, present);
         if (field) return field;
-        // The server takes names that are equal after their normalization for one name. A oneof has one field.
+        // The server treats names that are equal after normalization as the same name. A oneof has one field.
         const unique = hasItems ? key.normalize() : name === key || item === null ? key : "?";
         isFlawed ||= names.has(unique);
         names.add(unique);
@@ -63,9 +63,9 @@ function flawedIn(path, shape, value) {
 }
 
 /**
- * Whether the server's reader of proto3 JSON takes a value.
+ * Whether the server's reader of proto3 JSON accepts a value.
  *
- * @param {import("./packet.js").Shape} shape That of a text, a boolean, bytes, an enum, or a number.
+ * @param {import("./packet.js").Shape} shape The shape of a text, a boolean, bytes, an enum, or a number.
  * @param {any} value
  * @returns {boolean}
  */

@@ -9,23 +9,24 @@
  * @property {number} longest The longest interval.
  * @property {number} step The increase of the interval at each step.
  * @property {number} retreat The decrease of the interval after failures.
- * @property {number} successesBeforeStep Successes in a row before the interval grows.
- * @property {number} failuresBeforeRetreat Failures in a row before the interval shrinks.
+ * @property {number} successesBeforeStep The number of successes in a row before the interval grows.
+ * @property {number} failuresBeforeRetreat The number of failures in a row before the interval shrinks.
  */
 
 /**
- * When heartbeats are sent, and when the connection counts as lost; times in milliseconds.
+ * The rules for sending heartbeats, and for when the connection counts as lost. Times are in milliseconds.
  *
  * @typedef {object} HeartbeatPolicy
- * @property {number} interval The time between two heartbeats. With an adaptation: the first guess, and the longest
- *   interval in the foreground.
- * @property {HeartbeatAdaptation | null} adaptation The bounds of the interval; null: it is fixed.
- * @property {number} answerTimeout The time to wait for an answer; any packet from the server counts as one.
- * @property {number} tries The number of unanswered heartbeats in a row after which the connection is given up.
+ * @property {number} interval The time between two heartbeats. With an adaptation, it is the initial interval, and the
+ *   longest interval in the foreground.
+ * @property {HeartbeatAdaptation | null} adaptation The bounds of the interval; null if the interval is fixed.
+ * @property {number} answerTimeout The time to wait for an answer. Any packet from the server counts as an answer.
+ * @property {number} tries The number of unanswered heartbeats in a row after which the connection counts as lost.
  */
 
 /**
- * From 25 s to 580 s: 60 s longer after 5 answers in a row, 80 s shorter after 2 failures.
+ * Intervals from 25 s to 580 s. The interval grows by 60 s after 5 answers in a row, and shrinks by 80 s after 2
+ * failures in a row.
  *
  * @type {Readonly<HeartbeatAdaptation>}
  */
@@ -39,33 +40,36 @@ export const standardAdaptation = Object.freeze({
 });
 
 /**
- * Every 120 s, below most networks' idle timeouts; the answer within 8 s.
+ * A heartbeat every 120 s, which is below the idle timeouts of most networks. The answer must arrive within 8 s.
  *
  * @type {Readonly<HeartbeatPolicy>}
  */
 export const pushHeartbeat = Object.freeze({ interval: 120_000, adaptation: null, answerTimeout: 8000, tries: 3 });
 
 /**
- * As `pushHeartbeat`, with an interval that adapts to the network.
+ * The same as `pushHeartbeat`, but with an interval that adapts to the network.
  *
  * @type {Readonly<HeartbeatPolicy>}
  */
 export const adaptiveHeartbeat = Object.freeze({ ...pushHeartbeat, adaptation: standardAdaptation });
 
-/** After this time without a failure, a longer interval is tried: the network may have become more patient. */
+/**
+ * The time in seconds without a failure after which a longer interval is tried. The network may now allow longer
+ * silence.
+ */
 const quietSeconds = 7 * 86_400;
-/** The increase in that case. */
+/** The increase of the interval in that case, in milliseconds. */
 const nudge = 20_000;
 
 /**
- * What was learned about a network. Plain data, so that it can be stored.
+ * The learned heartbeat of a network. It is plain data, so that it can be stored.
  *
  * @typedef {object} LearnedHeartbeat
  * @property {number} interval The interval that is used next, in milliseconds.
- * @property {boolean} isStable The interval has settled.
- * @property {number} successes Successes in a row.
- * @property {number} failures Failures in a row.
- * @property {number} changedAt When the interval last changed, in seconds since 1970.
+ * @property {boolean} isStable Whether the interval has settled.
+ * @property {number} successes The number of successes in a row.
+ * @property {number} failures The number of failures in a row.
+ * @property {number} changedAt The time of the interval's last change, in seconds since 1970.
  */
 
 /**
@@ -77,7 +81,7 @@ export function learnedHeartbeat(interval, isStable = false, changedAt = 0) {
 }
 
 /**
- * Returns what is known, within the bounds. What a store returned may be damaged.
+ * Returns a learned heartbeat, limited to the bounds. Data from a store may be damaged.
  *
  * @param {LearnedHeartbeat} learned
  * @param {HeartbeatAdaptation} bounds
@@ -96,7 +100,7 @@ export function clamped(learned, bounds) {
 const changed = (interval, isStable, bounds, date) => clamped(learnedHeartbeat(interval, isStable, date), bounds);
 
 /**
- * A heartbeat was answered after silence in both directions for the whole interval.
+ * Handles a heartbeat that was answered after silence in both directions for the whole interval.
  *
  * @param {LearnedHeartbeat} learned
  * @param {HeartbeatAdaptation} bounds
@@ -106,7 +110,7 @@ const changed = (interval, isStable, bounds, date) => clamped(learnedHeartbeat(i
 export function heartbeatSucceeded(learned, bounds, date) {
     const next = { ...learned, failures: 0 };
     if (next.isStable) {
-        // A clock that was put back must not delay the search.
+        // A clock that was set back must not delay the search.
         next.changedAt = Math.min(next.changedAt, date);
         if (date - next.changedAt < quietSeconds || next.interval >= bounds.longest) return next;
         return changed(next.interval + nudge, false, bounds, date);
@@ -117,7 +121,7 @@ export function heartbeatSucceeded(learned, bounds, date) {
 }
 
 /**
- * The connection died while a heartbeat was unanswered.
+ * Handles a connection that was lost while a heartbeat was unanswered.
  *
  * @param {LearnedHeartbeat} learned
  * @param {HeartbeatAdaptation} bounds
@@ -133,7 +137,7 @@ export function heartbeatFailed(learned, bounds, date) {
 }
 
 /**
- * The connection ended for a reason unrelated to heartbeats.
+ * Handles a connection that ended for a reason unrelated to heartbeats.
  *
  * @param {LearnedHeartbeat} learned
  * @returns {LearnedHeartbeat}
@@ -143,10 +147,10 @@ export function heartbeatInterrupted(learned) {
 }
 
 /**
- * The longest heartbeat interval that stays below the server's idle timeout: time for three heartbeats of which two are
- * lost, or half of it where there is less.
+ * The longest heartbeat interval that stays below the server's idle timeout. It leaves time for three heartbeats of
+ * which two are lost. If the timeout is too short for them, the interval is half of the timeout.
  *
- * @param {number} idleTimeout In milliseconds; 0: none.
+ * @param {number} idleTimeout The timeout in milliseconds; 0 if there is none.
  * @returns {number | null} Null if there is no timeout.
  */
 export function longestInterval(idleTimeout) {

@@ -7,59 +7,66 @@
  * @typedef {{ do: "deliver", seq: number, entry: any, bytes: number } | { do: "missed", from: number, to: number }
  *   | { do: "synchronize", afterSeq: number } | { do: "acknowledge", upToSeq: number }} InboxOutput
  *
- * - `deliver`: hand this entry to the app.
- * - `missed`: the server no longer has these entries. Hand the app a gap.
- * - `synchronize`: ask for the entries behind this seq.
+ * - `deliver`: pass this entry to the app.
+ * - `missed`: the server no longer has these entries. Pass a gap to the app.
+ * - `synchronize`: request the entries after this seq.
  * - `acknowledge`: tell the server that the app has taken everything up to this seq.
  */
 
 /**
- * Counts since the owner last took them out.
+ * The counts since the last call of `takeCounts`.
  *
  * @typedef {object} InboxCounts
  * @property {number} duplicates Entries that arrived again.
- * @property {number} gaps Missing seqs that had to be asked for, or that the server reported as gone.
+ * @property {number} gaps Missing seqs that had to be requested, or that the server reported as deleted.
  * @property {number} repaired Missing seqs that arrived later.
  * @property {number} lost Missing seqs that will not arrive.
  */
 
-/** The largest number of entries that wait behind a hole; entries further ahead are asked for again. */
+/** The largest number of entries that wait after a hole. Entries above this number are requested again. */
 const maxAhead = 1024;
 const maxAheadBytes = 16 * 1_048_576;
-/** The time before a hole is asked for. */
+/** The time before the entries of a hole are requested, in milliseconds. */
 const grace = 300;
-/** The time after which a request for a hole is repeated. */
+/** The time after which a request for a hole is repeated, in milliseconds. */
 const repairTimeout = 5000;
-/** The longest delay of an acknowledgement, and the number of entries after which it goes at once. */
+/**
+ * The longest delay of an acknowledgement, in milliseconds, and the number of entries after which it is sent at once.
+ */
 const acknowledgeDelay = 50;
 const acknowledgeCount = 64;
-/** Above the upper number of untaken entries, no more are kept. They are asked for again at the lower number. */
+/**
+ * If more entries than the upper number are not taken, no more entries are kept. They are requested again below the
+ * lower number.
+ */
 const pauseAbove = 4096;
 const resumeBelow = 1024;
-/** The largest seq that can be counted exactly, minus 1, so that adding 1 is safe everywhere. */
+/** The largest seq that a number can represent exactly, minus 1, so that adding 1 is always safe. */
 const maxSeq = Number.MAX_SAFE_INTEGER - 1;
 
 /** @returns {InboxCounts} */
 const noCounts = () => ({ duplicates: 0, gaps: 0, repaired: 0, lost: 0 });
 
 /**
- * Puts inbox entries in order: each reaches the app once, although some arrive twice, late or never. Decides what may
- * be acknowledged. Does no I/O; times are passed in, in milliseconds of any one clock.
+ * Puts inbox entries in order. Each entry reaches the app once, even if it arrives twice or late. The tracker decides
+ * which entries may be acknowledged. It does no I/O. All times are parameters, in milliseconds of the same clock.
  *
- * Seqs are contiguous per user. An entry that was seen is dropped. An entry behind a hole waits a moment for the
- * missing ones, often this device's own message whose receipt is under way. Then the tracker asks for the hole.
+ * Seqs are contiguous per user. An entry that has already arrived is dropped. An entry after a hole waits a short time
+ * for the missing entries. Often such an entry is this device's own message, whose receipt has not arrived yet. Then
+ * the tracker requests the missing entries.
  */
 export class InboxTracker {
     /** The epoch of the seqs; "0" before the first login. */
     epoch;
-    /** The last seq up to which every entry arrived. */
+    /** The last seq up to which every entry has arrived. */
     received;
     counts = noCounts();
     #head = 0;
-    /** @type {Map<number, { to: number, entry: any, bytes: number }>} Entries behind a hole, by seq. */
+    /** @type {Map<number, { to: number, entry: any, bytes: number }>} The entries after a hole, by seq. */
     #ahead = new Map();
     #aheadBytes = 0;
-    /** @type {number[]} The seqs that were handed out and not taken yet, in order, from `#untakenFrom` on. */
+    /** @type {number[]} The seqs that were delivered but are not taken yet, in order. They begin at the index
+     *   `#untakenFrom`. */
     #untaken = [];
     #untakenFrom = 0;
     #acknowledged;
@@ -69,9 +76,9 @@ export class InboxTracker {
     #repairAt = null;
     #isPaused = false;
     #isFull = false;
-    /** Whether there is no connection over which missing entries could be asked for. */
+    /** Whether there is no connection for requesting missing entries. */
     #isOffline = false;
-    /** Missing seqs up to this one are counted. */
+    /** The seq up to which missing seqs have been counted. */
     #countedTo = 0;
 
     /**
@@ -96,19 +103,19 @@ export class InboxTracker {
         return this.untaken ? this.#untaken[this.#untakenFrom] - 1 : this.received;
     }
 
-    /** Whether the waiting entries take too much memory; no more are kept meanwhile. */
+    /** Whether the waiting entries take too much memory. While it is true, no more entries are kept. */
     set isFull(/** @type {boolean} */ isFull) {
         this.#isFull = isFull;
         if (isFull) this.#isPaused = true;
     }
 
-    /** The time at which `deadlineReached` is due; null if none. */
+    /** The time at which to call `deadlineReached`; null if there is none. */
     get nextDeadline() {
         if (this.#acknowledgeAt === null || this.#repairAt === null) return this.#acknowledgeAt ?? this.#repairAt;
         return Math.min(this.#acknowledgeAt, this.#repairAt);
     }
 
-    /** Takes the counts out. */
+    /** Returns the counts, and resets them. */
     takeCounts() {
         const counts = this.counts;
         this.counts = noCounts();
@@ -116,14 +123,16 @@ export class InboxTracker {
     }
 
     /**
-     * A session began. The server continues behind `taken` or, in a new epoch, behind its own record.
+     * Handles the beginning of a session. The server continues after `taken` or, in a new epoch, after the last entry
+     * that it has recorded as acknowledged.
      *
      * @param {string} epoch
      * @param {number} serverAcknowledged
      * @param {number} head
      * @param {number} now
-     * @returns {"goesOn" | "newInbox" | "rewound"} `newInbox`: the server counts anew, and earlier entries have no
-     *   place in this inbox. `rewound`: the server lost the entries behind `head` and gives their seqs to others.
+     * @returns {"goesOn" | "newInbox" | "rewound"} `newInbox` means that the server has begun a new count, and that
+     *   earlier entries do not belong to this inbox. `rewound` means that the server has lost the entries after `head`
+     *   and gives their seqs to other entries.
      */
     resumed(epoch, serverAcknowledged, head, now) {
         /** @type {"goesOn" | "newInbox" | "rewound"} */
@@ -131,7 +140,7 @@ export class InboxTracker {
         if (epoch !== this.epoch) {
             if (this.epoch !== "0") resumption = "newInbox";
             this.epoch = epoch;
-            // At most the head: later entries must not count as received.
+            // The value is at most the head, so that later entries do not count as received.
             this.received = Math.min(serverAcknowledged, head, maxSeq);
             this.#untaken = [];
             this.#untakenFrom = 0;
@@ -149,24 +158,27 @@ export class InboxTracker {
         }
         this.#head = Math.max(head, this.received);
         this.#acknowledged = Math.min(this.taken, serverAcknowledged);
-        // Entries ahead stay: the receipt of an own message does not come again, and the message itself must not.
+        // Entries after a hole stay. The receipt of an own message does not arrive again, and the message itself must
+        // not arrive.
         this.#dropPassed();
         this.#acknowledgeAt = this.taken > this.#acknowledged ? now + acknowledgeDelay : null;
-        // The server sends the rest by itself; if it does not, ask for it.
+        // The server sends the remaining entries without a request. If they do not arrive in time, the tracker requests
+        // them.
         this.#repairAt = this.#head > this.received ? now + repairTimeout : null;
         this.#isPaused = this.#isFull || this.untaken > pauseAbove;
         this.#isOffline = false;
         return resumption;
     }
 
-    /** The connection is gone; the next session sends what is missing. */
+    /** Handles the loss of the connection. In the next session, the server sends the missing entries. */
     lost() {
         this.#isOffline = true;
         this.#repairAt = null;
     }
 
     /**
-     * The entries from `seq` to `to` arrived in one frame of `bytes`. An entry that is null is not for the app.
+     * Handles the entries from `seq` to `to`, which have arrived in one frame of `bytes` bytes. If `entry` is null,
+     * there is nothing for the app.
      *
      * @param {any} entry
      * @param {number} seq
@@ -192,7 +204,7 @@ export class InboxTracker {
                 // The entry is dropped, and requested again later. If it stayed, its repetition would be dropped as a
                 // duplicate.
                 if (this.#isPaused && next.entry !== null) {
-                    // It counted as arrived, so it is missing again.
+                    // The entry was counted as arrived, so it must be counted as missing again.
                     this.counts.gaps += Math.max(0, Math.min(next.to, this.#countedTo) - this.received);
                     break;
                 }
@@ -214,7 +226,7 @@ export class InboxTracker {
     }
 
     /**
-     * The server answered `synchronize` with the range that it has; the entries follow.
+     * Handles the server's answer to `synchronize`, which contains the range of the stored entries. The entries follow.
      *
      * @param {string} epoch
      * @param {number} head
@@ -225,14 +237,14 @@ export class InboxTracker {
     synchronized(epoch, head, oldest, now, output) {
         if (epoch !== this.epoch) return;
         this.#head = Math.max(this.#head, Math.min(head, maxSeq));
-        // Gaps that the app does not take are not reported; they are asked for again.
+        // While the inbox is paused, gaps are not reported. They are requested again later.
         while (oldest > this.received + 1 && !this.#isPaused) {
             // Received entries are not lost.
             const next = Math.min(Infinity, ...this.#ahead.keys());
             const from = this.received + 1;
             const to = Math.min(oldest - 1, this.#head, next - 1);
             if (to < from) return;
-            // The app must take the gap, so that it is reported even if the app stops before.
+            // The gap counts as not taken until the app has taken it. So it is reported again if the app stops before.
             this.#untaken.push(to);
             if (this.untaken > pauseAbove) this.#isPaused = true;
             output.push({ do: "missed", from, to });
@@ -242,10 +254,10 @@ export class InboxTracker {
     }
 
     /**
-     * The app has taken an event, which may make room for dropped entries.
+     * Handles an event that the app has taken. There may now be room for dropped entries.
      *
-     * @param {number} seq The seq of the event; the app has taken all entries up to it. 0 if the event is no entry of
-     *   this inbox.
+     * @param {number} seq The seq of the event. The app has taken all entries up to this seq. It is 0 if the event is
+     *   not an entry of this inbox.
      * @param {number} now
      * @param {InboxOutput[]} output
      */
@@ -267,7 +279,7 @@ export class InboxTracker {
     }
 
     /**
-     * A deadline may have passed.
+     * Handles `nextDeadline`, if it has passed.
      *
      * @param {number} now
      * @param {InboxOutput[]} output
@@ -295,7 +307,7 @@ export class InboxTracker {
     }
 
     /**
-     * Counts entries as lost. Called once their replacement has arrived.
+     * Counts entries as lost. It is called after the entry that replaces them has arrived.
      *
      * @param {number} from
      * @param {number} to
@@ -333,7 +345,7 @@ export class InboxTracker {
         for (const [seq, span] of this.#ahead) if (span.to <= this.received) this.#removeAhead(seq);
     }
 
-    /** Counts everything that is missing now as one gap. */
+    /** Counts all seqs that are missing now as gaps. */
     #noteGap() {
         const begin = Math.max(this.received, this.#countedTo);
         if (this.#head <= begin) return;
@@ -368,23 +380,23 @@ export class InboxTracker {
 const maxSeen = 1024;
 
 /**
- * The ids of the last messages and pushes that the app got. After a server lost its count, some arrive again under
- * other seqs. Does no I/O.
+ * The names of the last messages and pushes that the app has received. After the server has lost its count, some
+ * entries arrive again with other seqs. The class does no I/O.
  */
 export class SeenEntries {
-    /** @type {Set<string>} In the order of arrival. */
+    /** @type {Set<string>} The names in the order of arrival. */
     #names;
 
-    /** @param {Iterable<string>} names Those of an earlier run, oldest first. */
+    /** @param {Iterable<string>} names The names from an earlier run, oldest first. */
     constructor(names = []) {
         this.#names = new Set(names);
     }
 
     /**
-     * Notes an entry.
+     * Records the name of an entry.
      *
      * @param {string | null} name
-     * @returns {boolean} Whether it is new; an entry without a name always is.
+     * @returns {boolean} Whether the name is new. An entry without a name is always new.
      */
     insert(name) {
         if (!name || name.length > 64) return true;

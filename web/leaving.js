@@ -1,23 +1,23 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// Logging out. The server is told if it can be reached; without it the log-out counts in this browser, whose user may
-// leave it to others.
+// Logging out. If the server can be reached, it is informed. Otherwise the log-out takes effect only in this browser,
+// so that other people who use the browser do not see the account.
 
-/** For how long a page that logs out waits for the server, in milliseconds. */
+/** The time that a page waits for the server while it logs out, in milliseconds. */
 const patience = 5000;
 
 /**
- * Tells the server, unless there is no connection or no answer in time.
+ * Informs the server, if there is a connection and the server answers in time.
  *
  * @param {{ state: { is: string } }} client
  * @param {() => Promise<any>} farewell
  * @param {number} wait In milliseconds.
- * @returns {Promise<boolean>} Whether the server was told.
+ * @returns {Promise<boolean>} Whether the server was informed.
  */
 export async function tellServer(client, farewell, wait = patience) {
     const isLive = client.state.is === "live";
-    // Begins without a connection, too: it ends when the client is closed.
+    // It begins even without a connection, and ends when the client is closed.
     const told = farewell().then(
         () => true,
         () => false,
@@ -27,7 +27,7 @@ export async function tellServer(client, farewell, wait = patience) {
 }
 
 /**
- * Removes what the browser keeps.
+ * Removes all records from the stores.
  *
  * @param {import("./stores.js").Store[]} stores
  */

@@ -6,12 +6,13 @@ import { open, readFile, rename } from "node:fs/promises";
 
 /** @typedef {import("./stores.js").Store} Store */
 
-/** A file is rewritten when it has this many lines more than twice its records. */
+/** A file is rewritten if its number of lines exceeds twice the number of its records by more than this number. */
 const slack = 1000;
 
 /**
- * Keeps records in one file of Node's: a line per change, `checksum JSON`. A process that is killed during a write
- * loses only that write; damaged lines are skipped. The file is readable by its owner alone: it holds the token.
+ * Keeps records in one file, for Node. Each change is one line, `checksum JSON`. A process that is killed during a
+ * write loses only that write. Damaged lines are skipped. Only the owner can read the file, because it contains the
+ * token.
  *
  * @implements {Store}
  */
@@ -24,7 +25,7 @@ export class FileStore {
     #lines = 0;
     /** @type {import("node:fs/promises").FileHandle | null} */
     #file = null;
-    /** @type {Promise<any>} The writes so far, one after the other. */
+    /** @type {Promise<any>} The chain of all writes so far. */
     #last = Promise.resolve();
 
     /** @param {string} path The file; its folder must exist. */
@@ -47,7 +48,7 @@ export class FileStore {
             if (line.slice(0, 16) === checksum(json)) this.#change(JSON.parse(json));
             else this.damaged += 1;
         }
-        // What a killed process left without an end must not swallow the next line.
+        // A killed process may have left an incomplete last line. The next line must not be appended to it.
         if (text && !text.endsWith("\n")) await this.#queue(() => this.#rewrite());
         return new Map(this.#records);
     }
@@ -61,7 +62,7 @@ export class FileStore {
             try {
                 await this.#append(changes, isDurable);
             } catch (error) {
-                // The next write must not bring them along.
+                // A later write must not contain these changes.
                 this.#change(before);
                 throw error;
             }
@@ -75,7 +76,7 @@ export class FileStore {
     async #append(changes, isDurable) {
         if (this.#lines > slack + 2 * this.#records.size) return this.#rewrite();
         const lines = this.#lines + 1;
-        // If this write fails, it may have left a part of a line: the next one writes the file anew.
+        // If this write fails, it may leave an incomplete line. Then the next write rewrites the file.
         this.#lines = Infinity;
         this.#file ??= await open(this.#path, "a", 0o600);
         await this.#file.appendFile(lineOf(changes));

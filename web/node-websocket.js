@@ -7,9 +7,9 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { setImmediate, setTimeout } from "node:timers";
 
-/** The longest message that is read, in bytes; a server that sends a longer one is left. */
+/** The longest message that is read, in bytes. If the server sends a longer message, the connection is closed. */
 const maxMessageBytes = 16 * 1_048_576;
-/** The time in which a server must answer a close frame, in milliseconds. */
+/** The time within which a server must answer a close frame, in milliseconds. */
 const closeTimeout = 2000;
 /** RFC 6455, section 1.3. */
 const guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -17,7 +17,7 @@ const guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const Opcode = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 };
 
 /**
- * Writes one frame, masked, as clients must.
+ * Encodes one frame. A client must mask its frames.
  *
  * @param {number} opcode
  * @param {Buffer} payload
@@ -39,7 +39,7 @@ export function encodeFrame(opcode, payload, isMasked = true) {
     return Buffer.concat([header, masked]);
 }
 
-/** Reads frames from bytes that arrive in any pieces. */
+/** Reads frames from bytes that arrive in pieces of any size. */
 export class FrameDecoder {
     /** @type {Buffer[]} */
     #chunks = [];
@@ -48,8 +48,8 @@ export class FrameDecoder {
     #maxBytes;
 
     /**
-     * @param {boolean} isMasked Whether the other side must mask its frames: clients must, servers must not.
-     * @param {number} maxBytes The longest payload.
+     * @param {boolean} isMasked Whether the other side must mask its frames. Clients must mask them; servers must not.
+     * @param {number} maxBytes The longest payload, in bytes.
      */
     constructor(isMasked = false, maxBytes = maxMessageBytes) {
         this.#isMasked = isMasked;
@@ -64,7 +64,7 @@ export class FrameDecoder {
 
     /**
      * @returns {{ isFinal: boolean, opcode: number, payload: Buffer } | null} Null if the next frame is not complete.
-     * @throws {Error & { code: number }} If the other side breaks the rules; `code` is that of the close frame.
+     * @throws {Error & { code: number }} If the other side breaks the rules; `code` is the code for the close frame.
      */
     next() {
         const head = this.#peek(14);
@@ -113,8 +113,8 @@ export class FrameDecoder {
 const breach = (code, message) => Object.assign(new Error(message), { code });
 
 /**
- * A WebSocket client (RFC 6455) for Node, with the part of the browser's interface that the SDK uses. Texts only: a
- * binary message arrives as a Buffer and is for the SDK a breach of the protocol.
+ * A WebSocket client (RFC 6455) for Node, with the part of the browser's interface that the SDK uses. It supports only
+ * text messages. A binary message arrives as a Buffer, and the SDK treats it as a breach of the protocol.
  */
 export class WebSocket {
     readyState = 0;
@@ -140,9 +140,9 @@ export class WebSocket {
     #hasSentClose = false;
 
     /**
-     * @param {string} address ws: or wss:.
+     * @param {string} address The URL, which begins with ws: or wss:.
      * @param {string[]} protocols The subprotocols to offer.
-     * @param {import("node:tls").ConnectionOptions} tls Options of TLS, for example `ca`.
+     * @param {import("node:tls").ConnectionOptions} tls The options for TLS, for example `ca`.
      */
     constructor(address, protocols = [], tls = {}) {
         const url = new URL(address);
@@ -234,7 +234,7 @@ export class WebSocket {
     /** @param {{ isFinal: boolean, opcode: number, payload: Buffer }} frame */
     #frame({ isFinal, opcode, payload }) {
         if (opcode === Opcode.ping) {
-            // A server that pings and reads nothing must not fill memory.
+            // A server that sends pings but reads nothing must not fill the memory.
             const mayAnswer = this.readyState === 1 && this.bufferedAmount < 65_536;
             if (mayAnswer) this.#socket?.write(encodeFrame(Opcode.pong, payload));
         } else if (opcode === Opcode.close) {
@@ -275,7 +275,7 @@ export class WebSocket {
         if (this.readyState === 3) return;
         this.readyState = 3;
         this.#socket = null;
-        // Later, as in browsers.
+        // The call comes later, as in browsers.
         setImmediate(() => this.onclose?.({ code: this.#closeCode, reason }));
     }
 }

@@ -1,7 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// The part of Node that node-*.js uses, for the type checker: Node's own declarations are a dependency of 2 MB.
+// The declarations of the part of Node that node-*.js uses, for the type checker. Node's own declarations would be a
+// dependency of 2 MB.
 
 declare module "node:buffer" {
     export interface Buffer extends Uint8Array {

@@ -4,21 +4,22 @@
 import { ErrorCode, HermesError } from "./errors.js";
 
 /**
- * A message to send, as it is stored.
+ * A message to send, in the form in which it is stored.
  *
  * @typedef {object} OutboxItem
- * @property {number} number The number in the order of the app's calls.
+ * @property {number} number A number that grows in the order of the app's calls.
  * @property {number} uid The account that sends it.
  * @property {any} send The `hermes.v1.Send` as JSON.
- * @property {number} queuedAt When the app sent it, by the device's clock, in milliseconds since 1970.
- * @property {{ code: number, message: string } | null} failure The server's refusal; null if it has not refused.
+ * @property {number} queuedAt The time of the app's call by the device's clock, in milliseconds since 1970.
+ * @property {{ code: number, message: string } | null} failure The server's refusal; null if the server has not refused
+ *   the message.
  */
 
 /**
  * @typedef {object} OutboxLimits
- * @property {number} maxEntries The number of messages, failed ones included.
- * @property {number} maxBytes The bytes of messages, as JSON.
- * @property {number} maxSending The number of conversations with a message under way.
+ * @property {number} maxEntries The largest number of messages, including failed messages.
+ * @property {number} maxBytes The largest size of all messages as JSON, in bytes.
+ * @property {number} maxSending The largest number of conversations that send a message at the same time.
  */
 
 /**
@@ -28,7 +29,7 @@ import { ErrorCode, HermesError } from "./errors.js";
  *        ^                    |-> resting -> queued      (not now)
  *        '------ retry ------ '-> failed                 (never)
  *
- * A message that is discarded is "storing", too, until its removal is stored.
+ * A discarded message also has the phase "storing", until its removal is stored.
  *
  * @typedef {"storing" | "queued" | "sending" | "resting" | "failed"} Phase
  */
@@ -45,12 +46,12 @@ import { ErrorCode, HermesError } from "./errors.js";
 /** @type {Readonly<OutboxLimits>} */
 export const standardOutboxLimits = Object.freeze({ maxEntries: 1000, maxBytes: 4 * 1_048_576, maxSending: 16 });
 
-/** The waits after temporary refusals without a time of their own. */
+/** The waits after temporary refusals that set no time, in milliseconds. */
 const waits = [1000, 2000, 5000, 10_000, 30_000, 60_000];
 const longestWait = 3_600_000;
 
 /**
- * Names a conversation for comparisons: "uid 7" or "group 9".
+ * A text that identifies a conversation: "uid 7" or "group 9".
  *
  * @param {any} conversation
  */
@@ -59,11 +60,11 @@ export function conversationKey(conversation) {
 }
 
 /**
- * The waiting messages, and which of them may be sent next. A conversation sends one message at a time, so that a later
- * message never overtakes a waiting one. Does no I/O; times are passed in.
+ * The waiting messages. The queue decides which of them may be sent next. Each conversation sends one message at a
+ * time, so that no message is sent before an earlier message. The class does no I/O. Times are parameters.
  */
 export class OutboxQueue {
-    /** @type {Map<number, Entry>} By number, in the order of sending. */
+    /** @type {Map<number, Entry>} The entries by number, in the order of sending. */
     #entries = new Map();
     /** @type {Map<string, number>} */
     #numbers = new Map();
@@ -74,7 +75,7 @@ export class OutboxQueue {
     #limits;
 
     /**
-     * Creates a queue that continues an earlier run's.
+     * Creates a queue that continues the queue of an earlier run.
      *
      * @param {OutboxLimits} limits
      * @param {OutboxItem[]} items
@@ -92,7 +93,7 @@ export class OutboxQueue {
     }
 
     /**
-     * Whether a message with this client id waits or is under way.
+     * Whether a message with this client id waits or is being sent.
      *
      * @param {string} clientId
      */
@@ -113,12 +114,12 @@ export class OutboxQueue {
     }
 
     /**
-     * The app sends a message, which is to be stored.
+     * Adds a message that the app sends. The caller stores it.
      *
      * @param {any} send
      * @param {number} uid
      * @param {number} date
-     * @returns {{ entry: Entry, isNew: boolean }} The existing entry if it is the same message.
+     * @returns {{ entry: Entry, isNew: boolean }} The entry. It is the existing entry if the message was added before.
      * @throws {HermesError} `outboxFull`; `clientIDConflict` if the same id is used with other content.
      */
     added(send, uid, date) {
@@ -139,7 +140,7 @@ export class OutboxQueue {
     }
 
     /**
-     * The message is in the store.
+     * Records that a message is in the store.
      *
      * @param {number} number
      */
@@ -149,7 +150,7 @@ export class OutboxQueue {
     }
 
     /**
-     * This account is logged in: its messages may be sent.
+     * Records that this account is logged in. Its messages may be sent.
      *
      * @param {number} uid
      */
@@ -157,7 +158,7 @@ export class OutboxQueue {
         this.#sender = uid;
     }
 
-    /** There will be no connection before the next login. */
+    /** Records that there is no connection until the next login. */
     halted() {
         this.#sender = null;
     }
@@ -204,7 +205,7 @@ export class OutboxQueue {
     }
 
     /**
-     * The message was not sent because of the connection: it waits for the next one.
+     * Records that a message was not sent because of the connection. The message waits for the next connection.
      *
      * @param {number} number
      */
@@ -214,12 +215,12 @@ export class OutboxQueue {
     }
 
     /**
-     * The server refused the message.
+     * Records that the server has refused a message.
      *
      * @param {number} number
      * @param {HermesError} error
      * @param {number} now
-     * @returns {Entry | undefined} Its phase tells whether it is tried again.
+     * @returns {Entry | undefined} The entry. Its phase shows whether it will be sent again.
      */
     refused(number, error, now) {
         const entry = this.#entries.get(number);
@@ -237,10 +238,10 @@ export class OutboxQueue {
     }
 
     /**
-     * The app retries a failed message, which is to be stored.
+     * Prepares the retry of a failed message. The caller stores the message.
      *
      * @param {string} clientId
-     * @returns {Entry | undefined} Undefined if no such message has failed.
+     * @returns {Entry | undefined} The entry; undefined if there is no failed message with this id.
      */
     retried(clientId) {
         const entry = this.entry(clientId);
@@ -252,7 +253,7 @@ export class OutboxQueue {
     }
 
     /**
-     * The retry of a failed message could not be stored.
+     * Records that the retry of a failed message could not be stored.
      *
      * @param {number} number
      * @param {{ code: number, message: string } | null} failure
@@ -265,11 +266,11 @@ export class OutboxQueue {
     }
 
     /**
-     * The app discards a message, whose removal is to be stored. Then call `removed`.
+     * Prepares the removal of a message that the app discards. The caller stores the removal, then calls `removed`.
      *
      * @param {string} clientId
-     * @returns {{ entry: Entry, phase: Phase } | undefined} The message and its phase before; undefined if there is
-     *   none, or if it is being stored or sent.
+     * @returns {{ entry: Entry, phase: Phase } | undefined} The message and its previous phase; undefined if there is
+     *   no such message, or if it is being stored or sent.
      */
     discarded(clientId) {
         const entry = this.entry(clientId);
@@ -280,10 +281,10 @@ export class OutboxQueue {
     }
 
     /**
-     * The removal of a message could not be stored: it stays.
+     * Records that the removal of a message could not be stored. The message stays.
      *
      * @param {number} number
-     * @param {Phase} phase The one before.
+     * @param {Phase} phase The previous phase.
      */
     kept(number, phase) {
         const entry = this.#entries.get(number);
@@ -304,8 +305,8 @@ export class OutboxQueue {
     }
 }
 
-/** The number of remembered messages. If the app never reads its inbox, older ones arrive as if another device had
- * sent them. */
+/** The largest number of remembered messages. If the app never reads its inbox, older messages arrive as if another
+ * device had sent them. */
 const maxSent = 1000;
 
 /**
@@ -315,16 +316,17 @@ const maxSent = 1000;
  */
 
 /**
- * Sent messages whose entries in their account's own inbox the app has not reached. After a later login of the account
- * the server delivers these entries, and they must be known as this device's own. Does no I/O.
+ * Sent messages whose entries in the sender's inbox the app has not reached. After a later login of the account, the
+ * server delivers these entries. The client must then recognize them as this device's own messages. The class does no
+ * I/O.
  */
 export class SentMessages {
-    /** @type {Map<string, SentEntry>} By client id, in the order of sending. */
+    /** @type {Map<string, SentEntry>} The entries by client id, in the order of sending. */
     #entries;
 
     /**
-     * @param {Iterable<[string, any]>} entries Those of an earlier run. An earlier version stored bare seqs, whose
-     *   inbox is unknown; these are dropped only if there are too many.
+     * @param {Iterable<[string, any]>} entries The entries from an earlier run. An earlier version stored only seqs,
+     *   without the inbox. Such entries are dropped only if there are too many.
      */
     constructor(entries = []) {
         this.#entries = new Map(entries);
@@ -336,12 +338,13 @@ export class SentMessages {
     }
 
     /**
-     * The server committed a message.
+     * Records that the server has committed a message.
      *
      * @param {string} clientId
      * @param {SentEntry} entry
-     * @param {number} place The last seq that the app has taken in the entry's inbox; 0 if unknown.
-     * @returns {{ kept: boolean, dropped: string[] }} Whether the message is remembered, and which no longer are.
+     * @param {number} place The last seq that the app has taken in the entry's inbox; 0 if it is unknown.
+     * @returns {{ kept: boolean, dropped: string[] }} Whether the message is remembered, and the client ids of the
+     *   messages that are no longer remembered.
      */
     sent(clientId, entry, place) {
         /** @type {string[]} */

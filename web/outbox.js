@@ -9,26 +9,27 @@ import { OutboxQueue, SentMessages } from "./outbox-queue.js";
  *
  * @typedef {object} OutboxEntry
  * @property {number} uid The account that sends the message.
- * @property {string} clientId Names the message from the start. With it the server recognizes a repetition.
+ * @property {string} clientId The id that the client gives the message. The server recognizes a repetition by it.
  * @property {any} conversation `{ uid }` or `{ groupId }`.
  * @property {any} content
  * @property {number} queuedAt In milliseconds since 1970.
  * @property {"queued" | "sending" | "sent" | "failed" | "discarded"} status
- * @property {any} receipt The server's receipt, once sent.
- * @property {{ code: number, message: string } | null} error The refusal, once failed.
+ * @property {any} receipt The server's receipt, after the message was sent.
+ * @property {{ code: number, message: string } | null} error The refusal, after the message has failed.
  */
 
 const prefix = "outbox/";
 const sentPrefix = "sent/";
 
-/** @param {number} number Keys sort by number. */
+/** @param {number} number The number of the message. The keys sort by number. */
 const keyOf = (number) => prefix + number.toString(16).padStart(16, "0");
 
 /**
- * Messages to send whenever there is a connection: now, in a minute, or after the page was closed and opened again.
+ * Messages that are sent as soon as there is a connection, even if the page was closed and opened again before.
  *
- * A message survives the page once `send` has resolved. Within a conversation messages arrive in the order of the
- * calls, each once: the server recognizes them by their client ids.
+ * After `send` has resolved, the message is stored, so it is not lost when the page is closed. Within a conversation,
+ * messages arrive in the order of the calls. Each message arrives once, because the server recognizes repetitions by
+ * the client id.
  */
 export class Outbox {
     #queue;
@@ -39,11 +40,11 @@ export class Outbox {
     #changed;
     #place;
     /**
-     * @type {number | null} The account whose messages the app sends; null before the first login, and while another
+     * @type {number | null} The account that sends the app's messages; null before the first login, and while another
      *   account may be logging in.
      */
     uid;
-    /** @type {Set<string>} The keys of sent messages that are still in the store. */
+    /** @type {Set<string>} The keys of sent messages that must be removed from the store. */
     #owed = new Set();
     /** @type {WeakMap<import("./outbox-queue.js").Entry, Promise<void>>} The first writes of messages. */
     #writes = new WeakMap();
@@ -58,9 +59,10 @@ export class Outbox {
      * @param {import("./outbox-queue.js").OutboxLimits} options.limits
      * @param {(send: any) => Promise<any>} options.submit Sends a message and returns its receipt.
      * @param {() => boolean} options.isLive Whether there is a connection.
-     * @param {(entry: OutboxEntry) => void} options.changed Called at each change.
-     * @param {(uid: number) => { epoch: string, seq: number }} options.place Returns the epoch of this account's inbox,
-     *   "0" if it is unknown, and the seq of the last entry that the store records as taken there, 0 if there is none.
+     * @param {(entry: OutboxEntry) => void} options.changed Called after each change.
+     * @param {(uid: number) => { epoch: string, seq: number }} options.place Returns the epoch of this account's inbox
+     *   ("0" if it is unknown), and the seq of the last entry that the store records as taken there (0 if there is
+     *   none).
      */
     constructor({ store, records, uid, limits, submit, isLive, changed, place }) {
         const items = [];
@@ -80,20 +82,20 @@ export class Outbox {
         this.#place = place;
     }
 
-    /** The unsent and the failed messages, in the order of sending. */
+    /** The unsent messages and the failed messages, in the order of sending. */
     get entries() {
         return this.#queue.all.map((entry) => this.#entry(entry));
     }
 
     /**
-     * Adds a message. A repeated call for the same message ends with the first one.
+     * Adds a message. A repeated call for the same message waits for the result of the first call.
      *
      * @param {string | any} content A text, or a `hermes.v1.Content` as JSON.
      * @param {any} to `{ uid }` or `{ groupId }`.
      * @param {{ clientId?: string, expiresInSeconds?: number }} options
-     * @returns {Promise<OutboxEntry>} The entry, once it is stored.
+     * @returns {Promise<OutboxEntry>} The entry, after it is stored.
      * @throws {HermesError} `outboxFull`, `storeFailed`; `clientIDConflict` if another message has the same client id;
-     *   `closed` if there never was a login, or if another account may be logging in.
+     *   `closed` if there has never been a login, or if another account may be logging in.
      */
     async send(content, to, options = {}) {
         if (this.uid === null) {
@@ -146,9 +148,9 @@ export class Outbox {
      * Discards a message unless it is being sent.
      *
      * @param {string} clientId
-     * @returns {Promise<boolean>} Whether there was such a message. A queued one may have arrived nevertheless, if the
-     *   connection was lost before its receipt.
-     * @throws {HermesError} `storeFailed`: then the message stays.
+     * @returns {Promise<boolean>} Whether there was such a message. If the connection was lost before the receipt, a
+     *   queued message may have reached the server.
+     * @throws {HermesError} `storeFailed`. In this case, the message stays.
      */
     async discard(clientId) {
         const discarded = this.#queue.discarded(clientId);
@@ -178,7 +180,7 @@ export class Outbox {
     }
 
     /**
-     * This account has logged in: its messages may be sent.
+     * Records that this account has logged in. Its messages may be sent.
      *
      * @param {number} uid
      */
@@ -189,9 +191,9 @@ export class Outbox {
     }
 
     /**
-     * Another account may log in: nothing is sent before the login shows which one.
+     * Stops sending, because another account may log in. Nothing is sent until the login shows which account it is.
      *
-     * @param {number | null} uid The account whose messages the app sends meanwhile; null: nobody knows.
+     * @param {number | null} uid The account that sends the app's messages until then; null if it is unknown.
      */
     halt(uid) {
         this.uid = uid;
@@ -199,7 +201,7 @@ export class Outbox {
         clearTimeout(this.#timer);
     }
 
-    /** Hands the next messages to the client, where they wait for a connection. */
+    /** Passes the next messages to the client, where they wait for a connection. */
     pump() {
         for (const entry of this.#queue.next(performance.now())) {
             this.#changed(this.#entry(entry));
@@ -230,14 +232,14 @@ export class Outbox {
             if (kept) changes.push([sentPrefix + send.clientId, own]);
             for (const id of dropped) changes.push([sentPrefix + id, undefined]);
         }
-        // Should this be lost, the message is sent again and the server recognizes it, for a day.
+        // If this write is lost, the message is sent again. The server recognizes a repeated message for a day.
         this.#writeLater(changes);
         this.#changed({ ...this.#entry(entry), status: "sent", receipt });
         this.pump();
     }
 
     /**
-     * Writes changes, and the removals of messages that an earlier write owes.
+     * Writes changes, and the removals that an earlier write failed to store.
      *
      * @param {[string, any][]} changes
      */
@@ -259,14 +261,14 @@ export class Outbox {
         const { number } = entry.item;
         const reason = error instanceof HermesError ? error : new HermesError(ErrorCode.connectionLost, String(error));
         if (reason.code === ErrorCode.closed || (reason.code === ErrorCode.timedOut && !this.#isLive())) {
-            // The client was closed or kicked, or has no connection, which is no verdict on the message. The next login
-            // sends it.
+            // The client was closed or kicked, or it has no connection. So the message was not refused. It is sent
+            // after the next login.
             this.#queue.interrupted(number);
             this.#changed(this.#entry(entry));
             return;
         }
         this.#queue.refused(number, reason, performance.now());
-        // Should this be lost, the server refuses the message once more.
+        // If this write is lost, the message is sent again, and the server refuses it again.
         if (entry.phase === "failed") this.#store.write([[keyOf(number), entry.item]]).catch(() => {});
         this.#changed(this.#entry(entry));
         this.pump();

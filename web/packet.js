@@ -4,17 +4,18 @@
 import { ErrorCode, HermesError } from "./errors.js";
 
 /**
- * The readers of this file turn proto3 JSON into plain objects in which every field is there and has its type, whatever
- * the server sent. 64-bit numbers become numbers; epochs stay texts, because they are only compared.
+ * The readers in this file turn proto3 JSON into plain objects. In these objects, every field is present and has its
+ * type, even if the server has sent something else. 64-bit integers become numbers. Epochs stay texts, because they are
+ * only compared.
  *
- * A shape is "" (text), 0 (number), false, "bytes" (base64), "epoch", "map", what `oneOf` returns, `[shape]` for a list,
- * or an object of shapes. A field whose name ends in "?" is null if it is absent. The shapes that requests contain, too,
- * have a range instead of 0, see `flawOf`.
+ * A shape is "" (text), 0 (number), false (boolean), "bytes" (base64), "epoch", "map", a result of `oneOf`, `[shape]`
+ * for a list, or an object of shapes. A field whose name ends in "?" is null if it is absent. Shapes that are also used
+ * in requests have a range instead of 0 (see `flawOf`).
  *
  * @typedef {any} Shape
  */
 
-/** The longest list that is read; the server's own limit is 1,000. */
+/** The largest number of items of a list that are read. The server's own limit is 1,000. */
 const maxItems = 5000;
 
 /** @param {string} prefix @param {string} names @returns {Shape} */
@@ -255,7 +256,7 @@ const fields = {
     clientTimeMs: int64,
 };
 
-/** The shape of the app's requests. Of the fields whose names end in "?", the app may set one. */
+/** The shape of the app's requests. The app may set only one of the fields whose names end in "?". */
 export const requestShape = {
     ...all("register? send? markRead? typing? recall? presence? ping? logOut? history? conversations?", fields),
     "contact?": all("add? answer? remove? block? unblock? list?", fields),
@@ -311,7 +312,7 @@ function read(shape, value) {
  * Reads a packet of the server.
  *
  * @param {unknown} text
- * @param {number} maxLength The longest text that is read.
+ * @param {number} maxLength The longest text that is read, in characters.
  * @throws {HermesError} `protocolViolation`.
  */
 export function readPacket(text, maxLength) {
@@ -331,7 +332,7 @@ export function readPacket(text, maxLength) {
 export const violation = (message) => new HermesError(ErrorCode.protocolViolation, message);
 
 /**
- * An event for the app. Those with a `seq` above 0 are entries of the inbox; each arrives once and in order.
+ * An event for the app. Events with a `seq` above 0 are entries of the inbox. Each entry arrives once and in order.
  *
  * | type | fields |
  * | --- | --- |
@@ -349,7 +350,7 @@ export const violation = (message) => new HermesError(ErrorCode.protocolViolatio
  * @typedef {{ type: string, seq: number, epoch: string, time: number, [field: string]: any }} InboxEvent
  */
 
-/** All optional fields of an event are kinds, but for a hole. */
+/** The kinds of events: all optional fields of an event, except `expired`. */
 const kinds = Object.keys(event)
     .filter((key) => key.endsWith("?") && key !== "expired?")
     .map((key) => key.slice(0, -1));
@@ -369,7 +370,7 @@ export function inboxEvent(wire, epoch) {
 }
 
 /**
- * The event for entries that are gone.
+ * The event for entries that the server has deleted.
  *
  * @param {number} from
  * @param {number} to
@@ -381,20 +382,20 @@ export function gapEvent(from, to, epoch) {
 }
 
 /**
- * Names a message or a push, to recognize it under another seq; null for other entries.
+ * The name of a message or a push, by which it is recognized if it has another seq; null for other entries.
  *
  * @param {InboxEvent} event
  * @returns {string | null}
  */
 export function entryName(event) {
-    // A message to oneself is two entries with one id.
+    // A message to oneself makes two entries with the same id.
     const { type, message, push } = event;
     if (type === "message" && message.id) return message.own ? ownName(message.id) : `message ${message.id}`;
     return type === "push" && push.id ? `push ${push.id}` : null;
 }
 
 /**
- * Names the entry of a message in its sender's own inbox.
+ * The name of a message's entry in its sender's inbox.
  *
  * @param {string} id
  */

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The URL to connect to: http becomes ws, and the path is /ws if there is none.
+ * The URL to connect to. The scheme http becomes ws. If there is no path, the path is /ws.
  *
  * @param {string} server
  */
@@ -24,18 +24,19 @@ export function platform() {
 /**
  * Follows the page's visibility and the browser's network state.
  *
- * @param {string} url The server's.
+ * @param {string} url The server's URL.
  * @param {(conditions: { app?: "foreground" | "background" | "suspended", isOnline?: boolean }) => void} changed
  * @returns {() => void} Stops following.
  */
 export function followPage(url, changed) {
     const { document, addEventListener, removeEventListener, navigator } = globalThis;
     if (!document || !addEventListener) return () => {};
-    // The browser says "offline" without a network, but a server on this machine can be reached.
+    // Without a network, the browser reports "offline", but a server on this machine can still be reached.
     const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
     let isAway = false;
     const look = () => {
-        // A page that is put away tells first that, and then that it is hidden.
+        // If the browser suspends the page, the event for the suspension comes first. The event for the hidden page
+        // follows and is ignored.
         if (isAway) return;
         const app = document.visibilityState === "hidden" ? "background" : "foreground";
         changed({ app, isOnline: isLocal || navigator.onLine !== false });

@@ -8,14 +8,15 @@ function bytesOf(text) {
 }
 
 /**
- * Subscribes this browser to notifications and registers it with the server, which notifies it while it is not
- * connected. Call it from a click: the browser asks the user. Call it again at each start: subscriptions end.
+ * Subscribes this browser to notifications, and registers the subscription with the server. The server sends pushes to
+ * the browser while the client is not connected. Call this function from a click, because the browser asks the user.
+ * Call it again at each start, because subscriptions end.
  *
  * @param {import("./api.js").Requests} client
  * @param {object} options
  * @param {string} options.publicKey The server's `push.webPush.publicKey`.
- * @param {string} [options.worker] The URL of the service worker; its folder is what it may notify about.
- * @returns {Promise<boolean>} Whether the user allowed it.
+ * @param {string} [options.worker] The URL of the service worker. The worker's scope is the folder of this URL.
+ * @returns {Promise<boolean>} Whether the user allows notifications.
  */
 export async function enablePush(client, { publicKey, worker = "service-worker.js" }) {
     if ((await Notification.requestPermission()) !== "granted") return false;
@@ -25,7 +26,7 @@ export async function enablePush(client, { publicKey, worker = "service-worker.j
     let subscription = await registration.pushManager.getSubscription();
     const known = subscription?.options.applicationServerKey;
     if (subscription && known && String(new Uint8Array(known)) !== String(applicationServerKey)) {
-        // The server has another key since.
+        // The server's key has changed.
         await subscription.unsubscribe();
         subscription = null;
     }
@@ -45,7 +46,8 @@ export async function disablePush(client) {
     try {
         await client.clearPush();
     } finally {
-        // Without the server, too: what it sends then comes back to it, and it forgets the subscription.
+        // This step also happens if the server cannot be reached. Then the next push fails, and the server deletes the
+        // subscription.
         await subscription?.unsubscribe();
     }
 }

@@ -5,16 +5,18 @@
  * The waiting times before a client reconnects, in milliseconds.
  *
  * @typedef {object} ReconnectPolicy
- * @property {number[]} windows The windows of the first tries. Each try comes at a random moment of its window, and the
- *   windows follow one another.
- * @property {number[]} delays The delays of later tries; the last one repeats. Empty: no further tries.
- * @property {number} jitter The largest deviation of a delay, as a fraction of it: 0 to 1.
- * @property {number} maxAdvisedWindow The longest window of the server's advice that is obeyed.
+ * @property {number[]} windows The lengths of the windows of the first tries. Each try happens at a random time in its
+ *   window. The windows follow one another.
+ * @property {number[]} delays The delays of later tries. The last delay repeats. If the list is empty, there are no
+ *   further tries.
+ * @property {number} jitter The largest deviation of a delay, as a fraction of the delay, 0 to 1.
+ * @property {number} maxAdvisedWindow The longest window that the client accepts from the server's advice.
  */
 
 /**
- * Six tries within 15 s each, then after 1, 2, 5 and 10 minutes: for apps, of which a server has many. A network that
- * comes back, or a page that is shown again, restarts the policy with a try at once.
+ * A policy for apps, because a server has many of them. There are six tries in windows of 15 s each, then tries after
+ * 1, 2, 5 and 10 minutes. If the network becomes available again or the page is shown again, the policy restarts with a
+ * try at once.
  *
  * @type {Readonly<ReconnectPolicy>}
  */
@@ -29,36 +31,37 @@ export const standardPolicy = Object.freeze({
  * The server's advice for reconnecting, in milliseconds.
  *
  * @typedef {object} Advice
- * @property {number} notBefore The shortest wait; at most an hour is obeyed.
- * @property {number} window The window that follows the wait: the client picks a random moment of it.
+ * @property {number} notBefore The shortest wait. The client waits for at most an hour.
+ * @property {number} window The window that follows the wait. The client picks a random moment of the window.
  */
 
 /**
- * A moment for reconnecting, as the server advised.
+ * A moment for reconnecting, by the server's advice.
  *
  * @typedef {object} Slot
- * @property {number} earliest The earliest moment. A network that comes back does not make it earlier.
+ * @property {number} earliest The earliest moment. A network that becomes available does not make it earlier.
  * @property {number} moment The random moment.
- * @property {number} end The end of the window that the moment was drawn from.
+ * @property {number} end The end of the window from which the moment was drawn.
  */
 
-/** The longest wait that is obeyed. */
+/** The longest wait that the client accepts, in milliseconds. */
 const longestAdvice = 3_600_000;
-/** The part of an advised window that must be left for a second try in it. Its inverse bounds the peak rate. */
+/** The part of an advised window that must remain for a second try in the window. Its inverse limits the peak rate. */
 const leastRest = 0.75;
-/** The least time that must be left for a second try, whatever the window. */
+/** The least time that must remain for a second try in any window, in milliseconds. */
 const shortestRest = 1000;
 
 /**
- * Decides when the next try is due, from the policy and the tries so far. Does no I/O; times are passed in, in
- * milliseconds of any one clock.
+ * Decides the time of the next try, from the policy and the tries so far. The class does no I/O. All times are
+ * parameters, in milliseconds of the same clock.
  *
- * The windows of the first tries follow one another, whether a try fails soon or late. So clients that lost their
- * server at the same moment make one try each in every window, and the returning server sees them at an even rate. If a
- * try fails early in an advised window because the server is not back yet, a second one is drawn evenly from the rest.
+ * The windows of the first tries follow one another, regardless of when a try fails. So clients that have lost their
+ * server at the same moment each make one try in every window, and a restarted server gets the tries at an even rate. A
+ * try may fail early in an advised window, because the server has not restarted yet. Then the time of a second try is
+ * drawn evenly from the rest of the window.
  */
 export class ReconnectSchedule {
-    /** Failed tries since the connection last was well. */
+    /** The number of failed tries since the last stable connection. */
     failures = 0;
     /** @type {number | null} The end of the last try's window. */
     #windowEnd = null;
@@ -81,20 +84,20 @@ export class ReconnectSchedule {
         return this.#delay(0) === null;
     }
 
-    /** The connection was well, or the conditions changed: the count of failures starts anew. */
+    /** Resets the count of failures, because the connection was stable or the conditions have changed. */
     startAnew() {
         this.failures = 0;
         this.#windowEnd = null;
         this.#slot = null;
     }
 
-    /** A try succeeded; whether the connection stays well is not known yet. */
+    /** Records that a try has succeeded. It is not known yet whether the connection is stable. */
     arrived() {
         this.#slot = null;
     }
 
     /**
-     * A try failed or the connection was lost.
+     * Handles a failed try or a lost connection.
      *
      * @param {number} now
      * @returns {number | null} The time of the next try; null if there is none.
@@ -118,8 +121,8 @@ export class ReconnectSchedule {
     }
 
     /**
-     * A try failed or the connection was lost, and the server advised a slot. Repeated advice does not make the client
-     * try more often than its policy.
+     * Handles a failed try or a lost connection after the server has advised a slot. Even with repeated advice, the
+     * client does not try more often than its policy allows.
      *
      * @param {Slot} slot
      * @param {number} now

@@ -9,20 +9,20 @@ import { ErrorCode, HermesError } from "./errors.js";
  * @typedef {object} PendingRequest
  * @property {number} id
  * @property {any} body The packet's body, as JSON.
- * @property {boolean} isRepeatable Whether it is sent again after its connection ended before the answer: the server
- *   recognizes a repetition, carrying it out twice does no harm, or `isCarriedOut` recognizes its refusal. Otherwise
- *   it fails.
+ * @property {boolean} isRepeatable Whether the request is sent again if the connection ends before the answer. It may
+ *   be sent again if the server recognizes the repetition, if a second execution does no harm, or if `isCarriedOut`
+ *   recognizes its refusal. Otherwise the request fails.
  * @property {number} deadline
  * @property {(result: any) => void} resolve
  * @property {(error: Error) => void} reject
- * @property {boolean} isWritten Whether it was written to the present connection.
- * @property {boolean} isRepeated Whether it was written to an earlier connection.
- * @property {number} bytes Its length on the present connection.
+ * @property {boolean} isWritten Whether the request was written to the present connection.
+ * @property {boolean} isRepeated Whether the request was written to an earlier connection.
+ * @property {number} bytes The length of the request on the present connection.
  */
 
 /**
- * Whether the server refuses a request that was sent again only because it has carried out the first try: the loss of a
- * connection leaves its rooms, and a device is removed only once.
+ * Whether the server refuses a repeated request only because it has carried out the first try. A lost connection has
+ * left its rooms, and a device can be removed only once.
  *
  * @param {PendingRequest} request
  * @param {HermesError} error
@@ -32,25 +32,30 @@ export function isCarriedOut({ body, isRepeated }, { code }) {
     return (body.room?.leave && code === ErrorCode.forbidden) || (body.device?.remove && code === ErrorCode.notFound);
 }
 
-/** During a search for a request, how long the others wait for the answer to one, in milliseconds. */
+/** The time during a search that the other requests wait for the answer to one request, in milliseconds. */
 const searchDelay = 10_000;
 
-/** Unanswered requests by id. Ids grow, so their order is the order of sending. Does no I/O. */
+/** The unanswered requests by id. Ids grow, so their order is the order of sending. The class does no I/O. */
 export class RequestTable {
     /** @type {Map<number, PendingRequest>} */
     #entries = new Map();
     #lastID = 15;
     /** The number of requests that are written to the present connection. */
     #inFlight = 0;
-    /** The last request that was in flight when the server ended a connection for a breach; 0: none is searched for. */
+    /**
+     * The last request that was in flight when the server ended a connection because of a breach; 0 if there is no
+     * search for the request that caused a breach.
+     */
     #lastSuspect = 0;
     /** The request that was written last. */
     #lastWritten = 0;
     /** The suspect that is sent first. */
     #first = 0;
-    /** During a search, the moment at which the next request no longer waits for the answer to the one before. */
+    /**
+     * During a search, the moment after which the next request no longer waits for the answer to the previous request.
+     */
     #nextTry = Infinity;
-    /** The length of the longest request that was given up after it was written to the present connection. */
+    /** The length of the longest expired request that had been written to the present connection. */
     #lostBytes = 0;
     #earliest = Infinity;
 
@@ -58,12 +63,15 @@ export class RequestTable {
         return this.#entries.size;
     }
 
-    /** Whether requests are sent one at a time, because one of them may be why the server ended the connection. */
+    /**
+     * Whether requests are sent one at a time, because one of them may be the reason why the server ended the
+     * connection.
+     */
     get isSearching() {
         return this.#lastSuspect > 0;
     }
 
-    /** On a live connection, the moment at which `unwritten` may return more. */
+    /** On a live connection, the moment at which `unwritten` may return more requests. */
     get nextTry() {
         return this.#nextTry;
     }
@@ -94,7 +102,7 @@ export class RequestTable {
     }
 
     /**
-     * Removes a request that is answered.
+     * Removes an answered request.
      *
      * @param {number} id
      */
@@ -106,7 +114,7 @@ export class RequestTable {
     }
 
     /**
-     * Notes that a request was written to the present connection.
+     * Records that a request was written to the present connection.
      *
      * @param {PendingRequest} entry
      */
@@ -117,9 +125,9 @@ export class RequestTable {
     }
 
     /**
-     * The requests to write to a live connection, in order. While a request is searched for, the next one is written
-     * after the answer to the one before, or 10 seconds later. The search ends when each suspect is answered or had its
-     * 10 seconds. A logout does not wait.
+     * Returns the requests to write to a live connection, in order. During a search, the next request is written after
+     * the answer to the previous request, or 10 seconds after it. The search ends when each suspect was answered or has
+     * waited for 10 seconds. A logout does not wait.
      *
      * @param {number} now
      */
@@ -139,14 +147,15 @@ export class RequestTable {
     }
 
     /**
-     * The server ends the connection for a breach and does not name the request. If a frame was too long, the longest
-     * request fails. Otherwise each request that is in flight may be the cause, so they are sent one at a time over the
-     * next connections: one that is then alone in flight at a breach fails. At the first breach, too, a request that is
-     * alone in flight fails if it is not repeatable. If others were in flight, the last one is sent first, alone. None
-     * fails if a request that was given up may be the cause.
+     * Handles the end of a connection because of a breach. The server does not name the request that caused it. If a
+     * frame was too long, the longest request fails. Otherwise each request in flight may be the cause. So the next
+     * connections send the requests one at a time, and a request fails if it is alone in flight at a breach. At the
+     * first breach, a request that is alone in flight fails only if it is not repeatable. If several requests are in
+     * flight at a later breach, the last of them is sent first, alone. No request fails if an expired request may be
+     * the cause.
      *
      * @param {boolean} isTooLong
-     * @returns {PendingRequest | undefined} The request, removed, if it fails.
+     * @returns {PendingRequest | undefined} The failed request, which is removed.
      */
     blame(isTooLong) {
         const written = [...this.#entries.values()].filter((entry) => entry.isWritten);
@@ -163,9 +172,9 @@ export class RequestTable {
     }
 
     /**
-     * The connection is gone.
+     * Handles the loss of the connection.
      *
-     * @returns {PendingRequest[]} The requests that fail, in order; the others wait for the next connection.
+     * @returns {PendingRequest[]} The failed requests, in order. The other requests wait for the next connection.
      */
     connectionLost() {
         const failed = this.#take((entry) => entry.isWritten && !entry.isRepeatable);

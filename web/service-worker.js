@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// The service worker of a page that has none of its own. A page that has one imports notifications.js into it.
+// The service worker for a page without its own service worker. A page's own service worker imports notifications.js.
 import { showNotifications } from "./notifications.js";
 
 showNotifications(self);

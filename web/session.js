@@ -13,14 +13,14 @@ import { ClockOffset, DeliveryCounter, TopicTracker } from "./statistics.js";
  */
 
 /**
- * An inbox entry on its way to the app.
+ * An inbox entry that is being delivered to the app.
  *
  * @typedef {object} Delivery
  * @property {import("./packet.js").InboxEvent} event
- * @property {string | null} name See `entryName`.
+ * @property {string | null} name The name from `entryName`.
  * @property {number} incarnation The inbox that the seq belongs to.
- * @property {number} bytes The length of the frame that carried it.
- * @property {boolean} isRepeat The app has seen this entry before, under another seq.
+ * @property {number} bytes The length of the entry's frame.
+ * @property {boolean} isRepeat Whether the app has seen this entry before, with another seq.
  */
 
 /**
@@ -36,65 +36,71 @@ import { ClockOffset, DeliveryCounter, TopicTracker } from "./statistics.js";
  *   | { do: "shutdownAnnounced", advice: any } | { do: "reconnectAdvised", advice: any }} Effect
  */
 
-/** Ids of packets whose answers the session itself awaits. */
+/** The ids of packets whose answers the session itself handles. */
 const ID = { authentication: 1, heartbeat: 2, presence: 3, synchronize: 4, statistics: 6 };
-/** The largest number of accounts that the server lets a client watch, and that one request may name. */
+/** The largest number of accounts that a client may watch, and that one request may contain. */
 const maxWatched = 1000;
-/** The first id for entering rooms again, far above the ids of the app's requests. */
+/** The first id of a request that enters a room again. It is far above the ids of the app's requests. */
 const firstReturn = 2 ** 50;
-/** The number of remembered logins without an answer, and how long they are remembered. */
+/** The number of remembered logins without an answer, and the time that they are remembered, in milliseconds. */
 const maxStrays = 16;
 const strayMilliseconds = 300_000;
-/** The delay of the first upload of statistics after a login, so that it does not add to a storm of logins. */
+/**
+ * The delay of the first upload of statistics after a login, in milliseconds. It keeps uploads apart from a storm of
+ * logins.
+ */
 const uploadAfterLogin = 60_000;
 
 /**
- * The native protocol on the client's side: turns packets into effects, and keeps what must be repeated on the next
- * connection. Does no I/O; `now` is in milliseconds of any one clock, `date` in milliseconds since 1970.
+ * The client's side of the native protocol. It turns packets into effects, and keeps the requests that must be repeated
+ * on the next connection. The class does no I/O. `now` is in milliseconds of one fixed clock; `date` is in milliseconds
+ * since 1970.
  */
 export class Session {
     /** @type {Credential | null} */
     credential = null;
     /** @type {number | null} The inbox's account, if it is known before the login. */
     owner = null;
-    /** Whether the credential belongs to the owner, so that the login may tell the server the cursor. */
+    /** Whether the credential certainly belongs to the owner, so that the login may contain the cursor. */
     isOwnerCertain = false;
-    /** Whether the app did not take the last `inboxReset` of an earlier run. */
+    /** Whether an earlier run ended before the app had taken the last `inboxReset`. */
     owesReset = false;
     inbox = new InboxTracker();
     seen = new SeenEntries();
     statistics = new DeliveryCounter();
     clock = new ClockOffset();
-    /** The page's state; the server pushes messages at once while it is not in the foreground. */
+    /** The page's state. While the page is not in the foreground, the server pushes messages at once. */
     appState = "foreground";
-    /** @type {number | null} The longest frame that the server accepts; null if it did not say. */
+    /** @type {number | null} The longest frame that the server accepts, in bytes; null if it is unknown. */
     maxFrameBytes = null;
-    /** @type {number[]} When each login that was given up was sent. A late one may replace a later login. */
+    /** @type {number[]} The times of the abandoned logins. If such a login arrives late at the server, it may
+     *   replace a later login. */
     strays = [];
     #device;
     #isOwn;
     #statisticsInterval;
     #incarnation = 0;
-    /** @type {{ since: number, upTo: number } | null} Entries of these inboxes keep their places up to this seq. */
+    /** @type {{ since: number, upTo: number } | null} The entries that are still valid: entries of the incarnations
+     *   from `since` on, with seqs up to `upTo`. */
     #carried = null;
     #isAuthenticating = false;
     #mayBeRegistered = false;
-    /** The credential that the app last passed. */
+    /** The last credential from the app, as JSON. */
     #requested = "";
     #registerIsUnanswered = false;
     #askedAt = 0;
     #ticket = "";
-    /** @type {Map<number, string>} The client ids of sends whose receipts are awaited, by packet id. */
+    /** @type {Map<number, string>} The client ids of sent messages without a receipt, by packet id. */
     #sending = new Map();
-    /** @type {Map<number, { room: string, user: any }>} Rooms that the app is entering, by packet id. */
+    /** @type {Map<number, { room: string, user: any }>} The rooms that the app is entering, by packet id. */
     #entering = new Map();
-    /** @type {Map<string, any>} Rooms to enter again on the next connection. */
+    /** @type {Map<string, any>} The rooms to enter again on the next connection. */
     #rooms = new Map();
-    /** @type {Map<number, string>} Rooms that are being entered again, by packet id. */
+    /** @type {Map<number, string>} The rooms that are being entered again, by packet id. */
     #returning = new Map();
     #lastReturn = firstReturn;
     #topics = new TopicTracker();
-    /** @type {Set<number>} Accounts to watch again on the next connection. */
+    /** @type {Set<number>} The accounts to watch again on the next connection. */
     #watched = new Set();
     /** @type {number | null} */
     #uploadAt = null;
@@ -102,8 +108,9 @@ export class Session {
     /**
      * @param {object} options
      * @param {{ id: string, name?: string, platform?: string, appVersion?: string }} options.device
-     * @param {(clientId: string) => boolean} options.isOwn Whether a message is in this device's outbox, or was.
-     * @param {number | null} options.statisticsInterval The time between two uploads; null: none.
+     * @param {(clientId: string) => boolean} options.isOwn Whether a message is or was in this device's outbox.
+     * @param {number | null} options.statisticsInterval The time between two uploads, in milliseconds; null if there
+     *   are no uploads.
      */
     constructor({ device, isOwn, statisticsInterval }) {
         this.#device = device;
@@ -111,17 +118,17 @@ export class Session {
         this.#statisticsInterval = statisticsInterval;
     }
 
-    /** The time at which `deadlineReached` is due; null if none. */
+    /** The time at which to call `deadlineReached`; null if there is none. */
     get nextDeadline() {
         const next = Math.min(this.inbox.nextDeadline ?? Infinity, this.#uploadAt ?? Infinity);
         return next === Infinity ? null : next;
     }
 
     /**
-     * The app logs in, perhaps with another account.
+     * Sets the credential for a login of the app. It may be for another account.
      *
      * @param {Credential} credential
-     * @param {boolean} isOwners Whether the credential can only be that of the inbox's account.
+     * @param {boolean} isOwners Whether the credential certainly belongs to the inbox's account.
      */
     logIn(credential, isOwners) {
         const text = JSON.stringify(credential);
@@ -134,7 +141,7 @@ export class Session {
     }
 
     /**
-     * The connection is open.
+     * Logs in on the opened connection.
      *
      * @param {number} date
      * @param {Effect[]} effects
@@ -156,7 +163,7 @@ export class Session {
     }
 
     /**
-     * The client may send requests.
+     * Handles the end of the login. From now on, the client may send requests.
      *
      * @param {number} now
      * @param {Effect[]} effects
@@ -169,7 +176,7 @@ export class Session {
             this.#returning.set(this.#lastReturn, room);
             effects.push({ do: "send", body: { room: { room, enter: { user } } }, id: this.#lastReturn });
         }
-        // The server's default is not sent.
+        // If the state is the server's default, nothing needs to be sent.
         if (!this.#watched.size && this.appState === "foreground") return;
         const presence = { watchUids: [...this.#watched].sort((a, b) => a - b), ...this.#wireState };
         effects.push({ do: "send", body: { presence }, id: ID.presence });
@@ -188,7 +195,7 @@ export class Session {
     }
 
     /**
-     * A packet is written: keeps what must be repeated on the next connection.
+     * Records a written packet, if it must be repeated on the next connection.
      *
      * @param {any} body
      * @param {number} id
@@ -209,8 +216,8 @@ export class Session {
     }
 
     /**
-     * Applies a request by the server's rules. If more accounts were remembered than the server watches, it would
-     * refuse the request of the next connection, and nothing would be watched.
+     * Applies a request by the server's rules. If the session remembered more accounts than the server allows, the
+     * server would refuse the whole request on the next connection. Then no account would be watched.
      *
      * @param {{ watchUids?: number[], unwatchUids?: number[] }} request
      */
@@ -228,10 +235,10 @@ export class Session {
     }
 
     /**
-     * A packet arrived.
+     * Handles a packet from the server.
      *
-     * @param {any} packet What `readPacket` returned.
-     * @param {number} bytes The length of its frame.
+     * @param {any} packet The result of `readPacket`.
+     * @param {number} bytes The length of the packet's frame.
      * @param {number} now
      * @param {number} date
      * @param {Effect[]} effects
@@ -259,7 +266,7 @@ export class Session {
     }
 
     /**
-     * The connection is gone.
+     * Handles the loss of the connection.
      *
      * @param {number} date
      */
@@ -277,10 +284,10 @@ export class Session {
     }
 
     /**
-     * The app has taken an event, and the store knows it.
+     * Handles an event that the app has taken, after this is stored.
      *
-     * @param {number} seq The app has taken all entries of the present inbox up to this one. An event that takes none
-     *   may still make room for entries that the tracker has dropped.
+     * @param {number} seq The seq of the present inbox up to which the app has taken all entries. Even if this seq has
+     *   not changed, there may be room now for entries that the tracker has dropped.
      * @param {number} now
      * @param {number} date
      * @param {Effect[]} effects
@@ -290,7 +297,7 @@ export class Session {
     }
 
     /**
-     * Whether the entry's seq counts in the present inbox; of an `inboxReset`, whether it is the last one.
+     * Whether the entry's seq is valid in the present inbox. For an `inboxReset`, whether it is the last one.
      *
      * @param {Delivery} delivery
      */
@@ -317,7 +324,7 @@ export class Session {
     }
 
     /**
-     * The client is about to close the connection.
+     * Sends a waiting acknowledgement before the client closes the connection.
      *
      * @param {number} date
      * @param {Effect[]} effects
@@ -326,7 +333,7 @@ export class Session {
         this.#track((out) => this.inbox.acknowledgeNow(out), date, effects);
     }
 
-    /** How the client describes its device at a login. */
+    /** The description of the device for a login. */
     get description() {
         const { id, name = "", platform = "", appVersion = "" } = this.#device;
         return { id, name, platform, appVersion, networkLabel: this.statistics.kind };
@@ -341,7 +348,7 @@ export class Session {
      * @param {Effect[]} effects
      */
     #authenticate(credential, effects) {
-        // With another account's login the cursor would acknowledge that account's entries.
+        // If another account logs in, the cursor would acknowledge entries of that account.
         const epoch = this.isOwnerCertain ? this.inbox.epoch : "0";
         const acknowledgedSeq = String(this.isOwnerCertain ? this.inbox.taken : 0);
         const authenticate = { ...credential, device: this.description, epoch, acknowledgedSeq, ticket: this.#ticket };
@@ -349,7 +356,7 @@ export class Session {
     }
 
     /**
-     * Handles the answer to one of the session's own packets.
+     * Handles the answer to a packet of the session itself.
      *
      * @param {any} result
      * @param {number} id
@@ -364,7 +371,7 @@ export class Session {
             this.#authenticationAnswered(result, now, date, effects);
         }
         if (id === ID.statistics) {
-            // A permanent refusal would be repeated.
+            // After a permanent refusal, another upload would also be refused.
             if (result.error && HermesError.of(result.error).isTemporary) this.statistics.uploadFailed();
             else this.statistics.uploadEnded();
         }
@@ -392,7 +399,7 @@ export class Session {
             if (credential && "register" in credential) {
                 const { nickName, password } = credential;
                 if (error.code === ErrorCode.nameTaken && this.#mayBeRegistered) {
-                    // An earlier registration without an answer may have succeeded.
+                    // An earlier registration may have succeeded although its answer was lost.
                     this.credential = { nickName, password };
                     this.#isAuthenticating = true;
                     return this.#authenticate({ password: this.credential }, effects);
@@ -417,7 +424,7 @@ export class Session {
     }
 
     /**
-     * The server continues the inbox, has another one, or has lost entries.
+     * Handles the inbox of a new session. The server continues the inbox, has another inbox, or has lost entries.
      *
      * @param {any} session
      * @param {number} now
@@ -425,7 +432,7 @@ export class Session {
      */
     #inboxBegan(session, now, effects) {
         if (this.owner !== null && this.owner !== session.uid) {
-            // Another account logged in: what belongs to the one before is dropped.
+            // Another account has logged in. Drop the data of the previous account.
             this.inbox = new InboxTracker();
             this.seen = new SeenEntries();
             this.#incarnation += 1;
@@ -444,7 +451,7 @@ export class Session {
         this.owesReset = false;
         const { taken } = this.inbox;
         if (resumption === "rewound") {
-            // Waiting entries up to the new head keep their places.
+            // Waiting entries up to the new head stay valid.
             const upTo = Math.min(this.#carried?.upTo ?? head, head);
             this.#carried = { since: this.#carried?.since ?? this.#incarnation, upTo };
         } else {
@@ -456,7 +463,7 @@ export class Session {
     }
 
     /**
-     * A request of the app was answered.
+     * Handles the answer to a request of the app.
      *
      * @param {any} result
      * @param {number} id
@@ -472,7 +479,7 @@ export class Session {
             /** @type {any} */
             let news = { entered: { memberCount: result.room?.memberCount ?? 0 } };
             if (result.error) {
-                // A refusal to enter again reaches the app as a kick.
+                // If the room cannot be entered again, the app gets a kick.
                 this.#rooms.delete(room);
                 this.#topics.forget(room);
                 news = { kicked: { reason: HermesError.of(result.error).message } };
@@ -490,8 +497,8 @@ export class Session {
         if (entered) this.#rooms.set(entered.room, entered.user);
         const { inboxSeq: seq = 0, messageId = "" } = result.receipt ?? {};
         if (wasSend && seq > 0) {
-            // The client's own message is also an entry, for which this device gets only the receipt. The entry itself
-            // can arrive after the server has begun a new inbox.
+            // The client's own message is also an entry of the inbox. For this entry, the device gets only the receipt.
+            // But the entry itself can arrive after the server has begun a new inbox.
             this.seen.insert(ownName(messageId));
             this.#track((out) => this.inbox.arrived(null, seq, seq, 0, now, out), date, effects);
         }
@@ -499,7 +506,7 @@ export class Session {
     }
 
     /**
-     * An entry arrived.
+     * Handles an entry of the inbox.
      *
      * @param {any} wire
      * @param {number} bytes
@@ -510,7 +517,8 @@ export class Session {
     #arrived(wire, bytes, now, date, effects) {
         const { seq, expired, message } = wire;
         const to = expired ? Math.max(seq, expired.toSeq) : seq;
-        // Sent by this device before the connection broke or the page was left; its receipt comes with the repetition.
+        // This device sent the message before the connection was lost or the page was closed. The receipt arrives after
+        // the message is sent again.
         const isOwn = message?.own && message.clientId && this.#isMine(message.clientId);
         const before = this.inbox.received;
         this.#track(
@@ -529,7 +537,7 @@ export class Session {
     }
 
     /**
-     * Before a push to a room, tells the app which earlier ones did not arrive.
+     * Delivers an event of a room. If earlier pushes to the room did not arrive, the app gets a `topicGap` first.
      *
      * @param {any} event
      * @param {number} date
@@ -576,7 +584,7 @@ export class Session {
             effects.push({ do: "kicked", error, mayReturn, advice: mayReturn ? advice : null, isBreach });
         };
         if (reason === "replaced") {
-            // One of this client's own logins that was given up may be the cause; each is blamed once.
+            // An abandoned login of this client may be the cause. Each such login explains at most one replacement.
             this.strays = this.strays.filter((at) => Math.abs(date - at) <= strayMilliseconds);
             const mayReturn = this.strays.pop() !== undefined;
             end(ErrorCode.replaced, "the same device logged in elsewhere", mayReturn);
@@ -593,7 +601,7 @@ export class Session {
     /** @param {any} wire */
     #advice(wire) {
         if (!wire) return null;
-        // A longer ticket is invalid: 64 bytes are 88 digits of base64.
+        // A longer ticket is invalid, because a ticket has 64 bytes, which are 88 digits of base64.
         if (wire.ticket.length <= 88) this.#ticket = wire.ticket;
         return { notBefore: Math.max(0, wire.notBeforeMs), window: Math.max(0, wire.windowMs) };
     }

@@ -1,31 +1,31 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/** The number of answers that count; as many as NTP's filter has stages. */
+/** The number of answers that are kept. NTP's filter keeps the same number. */
 const keptSamples = 8;
-/** The longest round trip that says anything, in milliseconds. */
+/** The longest round trip that is used, in milliseconds. */
 const longestRoundTrip = 30_000;
-/** The year 3000. */
+/** The latest accepted time, in the year 3000. */
 const latest = 32_503_680_000_000;
-/** The drift between samples, in milliseconds; a larger difference means that a clock was set. */
+/** The largest drift between samples, in milliseconds. A larger difference means that a clock was changed. */
 const drift = 200;
 
 /**
- * Estimates how far the server's clock is ahead of the device's, from requests and their round-trip times. The server's
- * time stamp lies between request and answer, so the fastest of the last answers counts (as in NTP's clock filter,
- * RFC 5905, section 10). Does no I/O; times are in milliseconds since 1970.
+ * Estimates how far the server's clock is ahead of the device's clock, from requests and their round-trip times. The
+ * server's time stamp lies between request and answer, so the fastest of the last answers is used (as in NTP's clock
+ * filter, RFC 5905, section 10). The class does no I/O. Times are in milliseconds since 1970.
  */
 export class ClockOffset {
     /** @type {{ offset: number, roundTrip: number }[]} */
     #samples = [];
 
-    /** The server's clock minus the device's; null if unknown. */
+    /** The server's clock minus the device's clock; null if it is unknown. */
     get milliseconds() {
         return this.#best()?.offset ?? null;
     }
 
     /**
-     * The server answered.
+     * Handles an answer of the server.
      *
      * @param {number} askedAt By the device's clock.
      * @param {number} answeredAt By the device's clock.
@@ -37,7 +37,7 @@ export class ClockOffset {
         if (!isSense || askedAt < 0 || askedAt > latest) return;
         const sample = { offset: serverTime - (askedAt + Math.floor(roundTrip / 2)), roundTrip };
         const best = this.#best();
-        // Both cannot be true: one of the clocks was set.
+        // The samples contradict each other, so one of the clocks was changed.
         const doubt = best ? Math.floor((best.roundTrip + roundTrip) / 2) + 1 : 0;
         if (best && Math.abs(best.offset - sample.offset) > doubt + drift) this.#samples = [];
         this.#samples.push(sample);
@@ -51,24 +51,26 @@ export class ClockOffset {
     }
 }
 
-/** The number of watched topics; beyond it, the one that was silent for longest is forgotten. */
+/** The largest number of watched topics. Above it, the topic without a push for the longest time is dropped. */
 const maxTopics = 1000;
 
 /**
- * Notices which pushes to rooms did not arrive: within an epoch the server numbers them without gaps. Missed pushes
- * cannot be fetched. The first push of a room, and the first of a new epoch, say nothing about earlier ones.
+ * Finds out which pushes to rooms did not arrive. Within an epoch, the server numbers the pushes without gaps. Missed
+ * pushes cannot be fetched. The first push of a room or of a new epoch says nothing about earlier pushes.
  */
 export class TopicTracker {
-    /** @type {Map<string, { epoch: string, seq: number }>} The one that was silent for longest comes first. */
+    /** @type {Map<string, { epoch: string, seq: number }>} The last push of each topic. The topic without a push for
+     *   the longest time comes first. */
     #places = new Map();
 
     /**
-     * A push arrived.
+     * Handles a push.
      *
      * @param {number} seq
      * @param {string} epoch
      * @param {string} topic
-     * @returns {{ from: number, to: number } | null} The numbers of missed pushes before it; null if none is known.
+     * @returns {{ from: number, to: number } | null} The numbers of the missed pushes before this push; null if none
+     *   are known.
      */
     arrived(seq, epoch, topic) {
         const last = this.#places.get(topic);
@@ -83,7 +85,7 @@ export class TopicTracker {
     }
 
     /**
-     * Forgets a topic: pushes from now on are not missed.
+     * Stops watching a topic. Pushes from now on do not count as missed.
      *
      * @param {string} topic
      */
@@ -91,13 +93,13 @@ export class TopicTracker {
         this.#places.delete(topic);
     }
 
-    /** Forgets all topics. */
+    /** Stops watching all topics. */
     forgetAll() {
         this.#places.clear();
     }
 }
 
-/** The number of kinds of network that are told apart; a report holds as many. */
+/** The largest number of kinds of network. A report contains at most this number. */
 const maxNetworks = 16;
 const sums = /** @type {const} */ ([
     "received",
@@ -116,18 +118,18 @@ const sums = /** @type {const} */ ([
 ]);
 
 /**
- * The counts of one network: `hermes.v1.NetworkStatistics` with numbers.
+ * The counts of one network: a `hermes.v1.NetworkStatistics` with numbers.
  *
  * @typedef {Record<typeof sums[number], number> & { label: string, fromMs: number, toMs: number,
  *   heartbeatSeconds: number, heartbeatStable: boolean }} NetworkCounts
  */
 
 /**
- * Counts deliveries and ends of connections per kind of network, until the server has the counts. Does no I/O; dates
- * are in milliseconds since 1970.
+ * Counts deliveries and ends of connections per kind of network, until the server has the counts. The class does no
+ * I/O. Dates are in milliseconds since 1970.
  */
 export class DeliveryCounter {
-    /** @type {Map<string, NetworkCounts>} Counts that are not being uploaded. */
+    /** @type {Map<string, NetworkCounts>} The counts that are not being uploaded. */
     #networks = new Map();
     /** @type {NetworkCounts[] | null} The counts that are being uploaded. */
     #uploading = null;
@@ -135,9 +137,10 @@ export class DeliveryCounter {
     kind = "";
 
     /**
-     * An inbox entry arrived.
+     * Counts an inbox entry that has arrived.
      *
-     * @param {number | null} latency Milliseconds since the server's time stamp; null if its clock is unknown.
+     * @param {number | null} latency The time since the server's time stamp, in milliseconds; null if the server's
+     *   clock is unknown.
      * @param {number} date
      */
     received(latency, date) {
@@ -147,7 +150,7 @@ export class DeliveryCounter {
     }
 
     /**
-     * The inbox noticed something.
+     * Adds the counts of the inbox.
      *
      * @param {import("./inbox.js").InboxCounts} counts
      * @param {number} date
@@ -161,7 +164,7 @@ export class DeliveryCounter {
     }
 
     /**
-     * Something happened `count` times.
+     * Counts something that has happened `count` times.
      *
      * @param {typeof sums[number]} name
      * @param {number} date
@@ -171,7 +174,7 @@ export class DeliveryCounter {
     }
 
     /**
-     * The heartbeat learned for the present network; reported with the counts.
+     * Sets the learned heartbeat of the present network. It is reported with the counts.
      *
      * @param {import("./heartbeat.js").LearnedHeartbeat} heartbeat
      * @param {number} date
@@ -179,7 +182,7 @@ export class DeliveryCounter {
     learned({ interval, isStable }, date) {
         const seconds = Math.max(0, Math.floor(interval / 1000));
         const known = this.#networks.get(this.kind);
-        // A settled interval deserves a report of its own; other changes wait for the next report.
+        // Only a settled interval causes a report if there are no counts. Other changes wait for the next report.
         if (!known && !isStable) return;
         if (known?.heartbeatSeconds === seconds && known.heartbeatStable === isStable) return;
         const network = this.#of(date);
@@ -188,9 +191,9 @@ export class DeliveryCounter {
     }
 
     /**
-     * Takes out the counts to upload.
+     * Returns the counts to upload, and marks them as being uploaded.
      *
-     * @returns {NetworkCounts[] | null} Null if there are none, or an upload is under way.
+     * @returns {NetworkCounts[] | null} The counts; null if there are none, or if an upload is in progress.
      */
     upload() {
         if (this.#uploading || !this.#networks.size) return null;
@@ -199,19 +202,19 @@ export class DeliveryCounter {
         return this.#uploading;
     }
 
-    /** The server has the upload, or will never accept it. */
+    /** Handles the end of an upload that the server has accepted or will never accept. */
     uploadEnded() {
         this.#uploading = null;
     }
 
-    /** The server may not have the upload: it is repeated with later counts. */
+    /** Handles an upload that the server may not have. It is repeated with later counts. */
     uploadFailed() {
         const failed = this.#uploading;
         this.#uploading = null;
         if (failed) this.restore(failed);
     }
 
-    /** All counts that the server may not have, for the next run of the app. An upload goes on. */
+    /** All counts that the server may not have, for the next run of the app. An upload in progress continues. */
     get unsent() {
         const all = new DeliveryCounter();
         all.restore([...this.#networks.values()]);
@@ -252,7 +255,7 @@ export class DeliveryCounter {
             this.#networks.set(label, /** @type {NetworkCounts} */ (network));
         }
         const counts = /** @type {NetworkCounts} */ (network);
-        // If the clock was put back, the span must not end before it begins.
+        // If the clock was set back, the span must not end before it begins.
         counts.toMs = Math.max(counts.toMs, date);
         return counts;
     }

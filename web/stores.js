@@ -4,13 +4,13 @@
 import { ErrorCode, HermesError } from "./errors.js";
 
 /**
- * Keeps what must outlive the page: the device's id, the token, the cursor, the outbox.
+ * Keeps the data that must be kept after the page is closed: the device's id, the token, the cursor and the outbox.
  *
  * @typedef {object} Store
  * @property {() => Promise<Map<string, any>>} load Returns all records.
  * @property {(changes: [key: string, value: any][], isDurable?: boolean) => Promise<void>} write Writes all changes or
- *   none; an undefined value removes the record. Fulfilled once the store has them; with `isDurable`, once they survive
- *   a loss of power as far as the platform can tell.
+ *   none. An undefined value removes the record. The promise is fulfilled when the store has the changes. With
+ *   `isDurable`, it is fulfilled when they survive a loss of power, as far as the platform can determine.
  * @property {() => void} close
  */
 
@@ -41,7 +41,7 @@ export class MemoryStore {
 const recordsName = "records";
 
 /**
- * Keeps records in IndexedDB, which survives reloads and closed tabs.
+ * Keeps records in IndexedDB. They are kept across reloads and after the tab is closed.
  *
  * @implements {Store}
  */
@@ -50,7 +50,8 @@ export class IndexedDBStore {
     /** @type {Promise<IDBDatabase> | null} */
     #database = null;
 
-    /** @param {string} name The database; one for each account that the page keeps apart. */
+    /** @param {string} name The name of the database. Use one database for each account that the page keeps
+     *   separate. */
     constructor(name = "hermes") {
         this.#name = name;
     }
@@ -65,7 +66,7 @@ export class IndexedDBStore {
     async write(changes, isDurable = false) {
         const durability = isDurable ? "strict" : "relaxed";
         const database = await this.#open();
-        // TypeScript's library does not know the option yet.
+        // TypeScript's library does not declare this option yet.
         const options = /** @type {any} */ ({ durability });
         const transaction = /** @type {any} */ (database).transaction(recordsName, "readwrite", options);
         const store = transaction.objectStore(recordsName);
@@ -95,7 +96,7 @@ export class IndexedDBStore {
                     database.close();
                     this.#database = null;
                 };
-                // Another page deletes the database, or the browser closed it: the next use opens it again.
+                // If another page deletes the database, or if the browser closes it, the next use opens it again.
                 database.onversionchange = forget;
                 database.onclose = forget;
                 resolve(database);
@@ -106,14 +107,15 @@ export class IndexedDBStore {
     }
 }
 
-/** Locks for pages without Web Locks, which browsers give only to https and to the own machine. */
+/** Locks for pages without Web Locks. Browsers offer Web Locks only over https and on the local machine. */
 export const databaseLocks = {
     /**
-     * Waits for a lock, and holds it until the promise of `body` is fulfilled. Whoever makes a new version of the
-     * lock's database holds it: a browser makes none before all other connections are closed, or their pages are gone.
+     * Waits for a lock, and holds it until the promise of `body` is fulfilled. A page that makes a new version of the
+     * lock's database holds the lock. A browser makes a new version only after all other connections to the database
+     * are closed.
      *
      * @param {string} name
-     * @param {{ signal: AbortSignal }} options Once it is aborted, `body` is not called any more.
+     * @param {{ signal: AbortSignal }} options After an abort, `body` is not called any more.
      * @param {() => Promise<any>} body
      */
     async request(name, { signal }, body) {
@@ -131,7 +133,7 @@ export const databaseLocks = {
                 version = database.version + 1;
                 database.close();
             } catch (error) {
-                // Others have made later versions since.
+                // In the meantime, other pages have made later versions.
                 if (/** @type {any} */ (error).name !== "VersionError") throw error;
                 version = undefined;
             }

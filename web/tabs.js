@@ -9,27 +9,27 @@ import { followPage, serverURL } from "./page.js";
 import { databaseLocks, IndexedDBStore } from "./stores.js";
 
 /**
- * @typedef {import("./client.js").ClientOptions & { name?: string, locks?: LockManager }} SharedOptions
- *   `name` names the shared client and its database; one for each account that the page keeps apart. `locks` stands in
- *   for the browser's.
+ * @typedef {import("./client.js").ClientOptions & { name?: string, locks?: LockManager }} SharedOptions `name` is the
+ *   name of the shared client and its database. Use one name for each account that the page keeps separate. `locks`
+ *   replaces the browser's Web Locks.
  */
 
-/** The live events that are passed on to the other tabs. */
+/** The live events that the leader passes on to the other tabs. */
 const liveEvents = ["typing", "presence", "signal", "notice", "topicGap", "session", "storeError"];
-/** The time after which a tab that could not lead takes part again, in milliseconds. */
+/** The time after which a tab that has failed to lead takes part again, in milliseconds. */
 const rejoinDelay = 2000;
-/** What other tabs may ask of the leader. */
+/** The methods that other tabs may call on the leader. */
 const methods = ["request", "notify", "logIn", "register", "resume", "logOut", "send", "retry", "discard"];
-/** The codes of errors that say nothing about what became of a request. */
+/** The codes of errors that do not show whether a request was carried out. */
 const unanswered = /** @type {number[]} */ ([ErrorCode.connectionLost, ErrorCode.timedOut, ErrorCode.closed]);
 
 /**
- * One client for all tabs of an origin: one connection, one device, one outbox.
+ * One client for all tabs of an origin, with one connection, one device and one outbox.
  *
- * The tabs agree on a leader by a Web Lock, or by a database on pages without Web Locks. The leader has the connection;
- * the others ask it over a BroadcastChannel. When the leader's tab is closed, another one takes its place and continues
- * from the store. Every tab gets every event. An entry of the inbox counts as taken once the leader's handlers are done
- * with it.
+ * The tabs choose a leader with a Web Lock, or with a database on pages without Web Locks. The leader has the
+ * connection. The other tabs send their calls to it over a BroadcastChannel. When the leader's tab is closed, another
+ * tab becomes the leader and continues from the store. Every tab gets every event. An entry of the inbox counts as
+ * taken after the leader's handlers have handled it.
  *
  * It has the requests, events, `state`, `session` and `outbox` of a HermesClient.
  */
@@ -43,53 +43,56 @@ export class SharedClient extends Requests {
     #client = null;
     #leader = "";
     #isOpen = true;
-    /** @type {(() => void)[]} Ends the holding of this tab's locks. */
+    /** @type {(() => void)[]} The functions that release this tab's locks. */
     #releases = [];
     /** @typedef {{ method: string, args: any[], resolve: (value: any) => void, reject: (error: any) => void }} Call */
-    /** @type {Map<string, Call>} Calls without an answer. */
+    /** @type {Map<string, Call>} The calls without an answer. */
     #calls = new Map();
     /** @type {Map<string, any>} The last known messages of the outbox, by client id. */
     #entries = new Map();
-    /** The account of the last session; 0 before the first. */
+    /** The account of the last session; 0 before the first session. */
     #uid = 0;
     /** @type {Map<string, any>} The rooms that this tab is in. */
     #rooms = new Map();
-    /** @type {Map<string, any>} The rooms that this tab last asked to enter, and not to leave. */
+    /** @type {Map<string, any>} The rooms that this tab has asked to enter and has not left since. */
     #wanted = new Map();
     /** @type {Set<number>} The accounts that this tab watches. */
     #watched = new Set();
-    /** Whether the present leader was asked for the rooms and the watched accounts. */
+    /** Whether this tab has asked the present leader for its rooms and watched accounts. */
     #isBack = true;
-    /** @type {any} This page's state, see `followPage`. */
+    /** @type {any} This page's state (see `followPage`). */
     #page = null;
-    /** @type {Map<string, any>} The tabs' pages, as the leader knows them. */
+    /** @type {Map<string, any>} The states of the tabs' pages, in the leader. */
     #pages = new Map();
     /** @typedef {{ tabs: Set<string>, count: number, entering: Promise<any> | null }} Members */
-    /** @type {Map<string, Members>} The tabs in each room, as the leader knows them, and the number of members. */
+    /** @type {Map<string, Members>} The tabs in each room and the number of members, in the leader. */
     #members = new Map();
     /**
-     * @typedef {{ isGranted: boolean, unanswered: number }} Watch Whether the server granted a request of this session,
-     *   and the number of requests without an answer.
+     * @typedef {{ isGranted: boolean, unanswered: number }} Watch Whether the server has granted a request in this
+     *   session, and the number of requests without an answer.
      */
-    /** @type {Map<number, Map<string, Watch>>} The tabs that watch each account, as the leader knows them. */
+    /** @type {Map<number, Map<string, Watch>>} The tabs that watch each account, in the leader. */
     #watchers = new Map();
-    /** @type {(() => void)[]} Called when this tab has a handler of entries. */
+    /** @type {(() => void)[]} Called when this tab gets a handler for entries. */
     #handlerWaiters = [];
-    /** The last entry that this tab got, and whose inbox it is of. Each account's inbox counts from 1. */
+    /**
+     * The last entry that this tab has received, and the account of its inbox. The seqs of each account's inbox begin
+     * with 1.
+     */
     #last = { uid: 0, epoch: "", seq: 0 };
-    /** @type {Promise<void>} The handling of the entries that the leader passed on. */
+    /** @type {Promise<void>} The chain that handles the entries from the leader, one after the other. */
     #handled = Promise.resolve();
     /** @type {() => void} */
     #unfollow = () => {};
-    /** Whether the tab takes part, or is about to. */
+    /** Whether the tab takes part or is about to take part. */
     #isWanted = false;
     #joins = 0;
     /** Whether `open` has succeeded. */
     #wasOpened = false;
     #isClosed = false;
-    /** @type {Promise<void>} A leave that is under way. */
+    /** @type {Promise<void>} The end of the last leave, which may still be in progress. */
     #left = Promise.resolve();
-    /** Whether the client was logged in, or logging in, when this tab left. */
+    /** Whether the client was logged in or logging in when this tab left. */
     #wasOn = false;
     /** @type {any} */
     state = { is: "idle" };
@@ -98,7 +101,7 @@ export class SharedClient extends Requests {
     canResume = false;
 
     /**
-     * Opens the shared client; resolves once there is a leader.
+     * Opens the shared client. The promise resolves when there is a leader.
      *
      * @param {SharedOptions} options
      * @returns {Promise<SharedClient>}
@@ -123,11 +126,11 @@ export class SharedClient extends Requests {
         this.#channel = new BroadcastChannel(this.#name);
         this.#channel.onmessage = ({ data }) => this.#received(data);
         this.outbox = {
-            /** The unsent and the failed messages, in the order of sending. */
+            /** The unsent messages and the failed messages, in the order of sending. */
             entries: () => [...this.#entries.values()],
             /** See `Outbox.send`. */
             send: (/** @type {any} */ content, /** @type {any} */ to, /** @type {any} */ sendOptions = {}) =>
-                // The id is made here, so that a call that is repeated to another leader is the same message.
+                // The id is made here. If the call is repeated to another leader, it is therefore the same message.
                 this.#call("send", [content, to, { clientId: makeID(), ...sendOptions }]),
             retry: (/** @type {string} */ clientId) => this.#call("retry", [clientId]),
             discard: (/** @type {string} */ clientId) => this.#call("discard", [clientId]),
@@ -171,7 +174,7 @@ export class SharedClient extends Requests {
         return this.#call("logOut", [options]);
     }
 
-    /** Takes this tab out; the others go on. */
+    /** Closes the client in this tab. The other tabs continue. */
     async close() {
         this.#isClosed = true;
         this.#unfollow();
@@ -179,7 +182,7 @@ export class SharedClient extends Requests {
         this.#channel.close();
     }
 
-    /** Whether the client is logged in, or logging in. */
+    /** Whether the client is logged in or logging in. */
     get #isOn() {
         return !["idle", "stopped"].includes(this.state.is);
     }
@@ -192,9 +195,9 @@ export class SharedClient extends Requests {
         const unwatch = () => presence?.unwatchUids?.forEach((/** @type {number} */ uid) => this.#watched.delete(uid));
         unwatch();
         const result = await this.#call("request", [body, isRepeatable, timeout]);
-        // Unless the tab has left it, or was kicked out, before this answer.
+        // The tab may have left the room, or may have been kicked, before this answer.
         if (room?.enter && this.#wanted.get(room.room) === room.enter) this.#rooms.set(room.room, room.enter);
-        // An earlier request to watch may have been answered meanwhile.
+        // An earlier request to watch may have been answered in the meantime.
         unwatch();
         for (const uid of presence?.watchUids ?? []) this.#watched.add(uid);
         return result;
@@ -216,7 +219,7 @@ export class SharedClient extends Requests {
         if (name === "entry") for (const resolve of this.#handlerWaiters.splice(0)) resolve();
     }
 
-    /** Takes part in the election, and resolves once there is a leader. */
+    /** Takes part in the election. The promise resolves when there is a leader. */
     async #join() {
         if (this.#isClosed) return;
         const number = (this.#joins += 1);
@@ -224,13 +227,13 @@ export class SharedClient extends Requests {
         await this.#left;
         if (!this.#isWanted || number !== this.#joins) return;
         this.#isOpen = true;
-        // The leader waits for this lock to learn that the tab is gone.
+        // The leader waits for this lock, to find out when the tab is closed.
         if (this.#locks) await this.#hold(`${this.#name}/${this.#id}`, this.#locks);
         const led = this.#hold(this.#name, this.#locks ?? databaseLocks).then(() => this.#lead(number));
         led.catch(async (error) => {
             this.emit("storeError", error);
             if (number !== this.#joins) return;
-            // The lock must not stay with a tab that cannot lead.
+            // A tab that cannot lead must not keep the lock.
             await this.#leave();
             if (this.#wasOpened) setTimeout(() => this.#isWanted || this.#join().catch(() => {}), rejoinDelay);
         });
@@ -242,7 +245,7 @@ export class SharedClient extends Requests {
         });
         this.#post({ type: "hello" });
         await Promise.race([led, known]);
-        // Put away or closed meanwhile: what is followed stays as it is.
+        // If the tab was suspended or closed in the meantime, the followed page does not change.
         if (number !== this.#joins || (!this.#isOpen && this.#wasOpened)) return;
         this.#wasOpened = true;
         this.#unfollow();
@@ -265,7 +268,8 @@ export class SharedClient extends Requests {
                     resolve();
                     return new Promise((release) => this.#releases.push(() => release(undefined)));
                 })
-                // A browser's databases give their errors the name of a cancelled wait, too.
+                // The errors of a browser's database may have the same name as a cancelled wait, so the signal is
+                // checked.
                 .catch((/** @type {any} */ error) => controller.signal.aborted || reject(error));
         });
     }
@@ -276,7 +280,7 @@ export class SharedClient extends Requests {
         if (!this.#locks) this.#post({ type: "gone" });
         this.#isOpen = false;
         this.#wasOn ||= this.#isOn;
-        // Whoever leads next, rooms and watched accounts are asked for again.
+        // The tab asks any later leader for its rooms and watched accounts again.
         this.#leader = "";
         const client = this.#client;
         this.#client = null;
@@ -289,14 +293,14 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * This tab leads from now on.
+     * Makes this tab the leader.
      *
-     * @param {number} number That of the join.
+     * @param {number} number The number of the join.
      */
     async #lead(number) {
         const { name = "default", store = new IndexedDBStore(`hermes/${name}`) } = this.#options;
         const client = await HermesClient.open({ ...this.#options, store, followsPage: false });
-        // This tab may have been closed meanwhile.
+        // This tab may have been closed in the meantime.
         if (!this.#isOpen || number !== this.#joins) return client.close();
         const wasOn = this.#wasOn || this.#isOn;
         this.#wasOn = false;
@@ -310,7 +314,7 @@ export class SharedClient extends Requests {
             await this.#entry(event, uid);
         });
         client.on("room", (event) => {
-            // There may be thousands: only for tabs that are in the room.
+            // There may be thousands of these events, so only tabs in the room get them.
             const tabs = [...(this.#members.get(event.room)?.tabs ?? [])];
             this.#countMembers(event);
             if (tabs.some((tab) => tab !== this.#id)) this.#share("room", event);
@@ -325,7 +329,7 @@ export class SharedClient extends Requests {
         this.#newLeader(this.#id);
     }
 
-    /** Tells the other tabs who leads, and how things stand. */
+    /** Informs the other tabs that this tab leads, with the state, the session and the outbox. */
     #announce() {
         const client = this.#client;
         if (!client) return;
@@ -343,33 +347,33 @@ export class SharedClient extends Requests {
         this.emit("leader", id === this.#id);
         if (!isOther) return;
         this.#tellPage();
-        // Whether the leader before carried out what must not happen twice is not known.
+        // The previous leader may have carried out these requests, which must not be carried out twice.
         const lost = new HermesError(ErrorCode.connectionLost, "the tab with the connection was closed");
         this.#refuse(({ method, args }) => method === "request" && args[1] === false, lost);
         for (const [call, { method, args }] of this.#calls) this.#dispatch(call, method, args);
         this.#isBack = false;
         if (this.session) this.#belongsTo(this.session);
-        // Before the login it is not known whose rooms they are.
+        // Before the login, it is unknown whether the rooms belong to the same account.
         if (this.state.is === "live") this.#comeBack();
     }
 
     /**
-     * A session began.
+     * Handles a new session.
      *
      * @param {any} session
      */
     #began(session) {
         const { uid, headSeq } = session;
-        // Behind the entries that came before it.
+        // This step must follow the handling of earlier entries.
         this.#handled = this.#handled.then(() => {
-            // The server may have lost the entries behind its head, and gives their seqs to others.
+            // The server may have lost the entries after its head. Then it gives their seqs to other entries.
             if (uid === this.#last.uid) this.#last.seq = Math.min(this.#last.seq, headSeq);
         });
         this.#belongsTo(session);
     }
 
     /**
-     * In the session of another account the client is in no room, and watches nobody.
+     * If the session belongs to another account, drops the rooms and the watched accounts.
      *
      * @param {any} session
      */
@@ -378,7 +382,7 @@ export class SharedClient extends Requests {
         this.#uid = session.uid;
         this.#rooms.clear();
         this.#watched.clear();
-        // What has no answer yet was asked for after the connection of the other account.
+        // Requests without an answer were made after the connection of the previous account, so they stay.
         for (const [room, { entering }] of this.#members) if (!entering) this.#members.delete(room);
         for (const [uid, tabs] of this.#watchers) {
             for (const [tab, watch] of tabs) {
@@ -398,7 +402,7 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * Enters a room under a new leader. The app gets the answer as an event, as it does after a reconnection.
+     * Enters a room again under a new leader. As after a reconnect, the app gets the answer as an event.
      *
      * @param {string} room
      * @param {any} enter
@@ -413,12 +417,12 @@ export class SharedClient extends Requests {
             if (this.#missed(error)) return;
             news = { kicked: { reason: /** @type {HermesError} */ (error).message } };
         }
-        // Unless the tab has left it meanwhile.
+        // The tab may have left the room in the meantime.
         if (this.#rooms.get(room) === enter) this.#changed("room", { room, user: null, uid: 0, ...news });
     }
 
     /**
-     * Whether a leader did not answer; then it is asked once more when a session begins.
+     * Whether a leader did not answer. In that case, the tab asks again when a session begins.
      *
      * @param {any} error
      */
@@ -456,7 +460,7 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * Carries out what a tab asked of the leader.
+     * Carries out a tab's call in the leader.
      *
      * @param {string} tab
      * @param {string} method
@@ -482,7 +486,7 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * Enters a room for a tab; asks the server for the first one only.
+     * Enters a room for a tab. Only the first tab in a room causes a request to the server.
      *
      * @param {string} tab
      * @param {any[]} args
@@ -518,7 +522,7 @@ export class SharedClient extends Requests {
      */
     async #watch(tab, [{ presence, ...rest }, ...options]) {
         const { watchUids = [], unwatchUids = [] } = presence;
-        // The server, too, ends the watching first.
+        // The server also handles `unwatchUids` first.
         const unwatched = unwatchUids.filter((/** @type {number} */ uid) => this.#removeWatcher(tab, uid));
         const watches = watchUids.map((/** @type {number} */ uid) => this.#addWatcher(tab, uid));
         const body = { ...rest, presence: { ...presence, unwatchUids: unwatched } };
@@ -535,7 +539,7 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * A tab asks to watch an account.
+     * Records that a tab has asked to watch an account.
      *
      * @param {string} tab
      * @param {number} uid
@@ -551,7 +555,7 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * Forgets that a tab watches an account, if no request for this was granted or waits for its answer.
+     * Removes a tab from the watchers of an account, unless a request to watch was granted or has no answer yet.
      *
      * @param {string} tab
      * @param {number} uid
@@ -584,11 +588,11 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * A tab leaves a room.
+     * Removes a tab from a room.
      *
      * @param {string} tab
      * @param {string} room
-     * @returns {boolean} Whether others stay in it.
+     * @returns {boolean} Whether other tabs stay in the room.
      */
     #staysInRoom(tab, room) {
         const members = this.#members.get(room);
@@ -615,10 +619,10 @@ export class SharedClient extends Requests {
         } else if (type === "answer") {
             this.#answered(data.call, data.answer);
         } else if (type === "event" && !this.#client) {
-            // A leader of an earlier version does not say whose entry it is.
+            // An event from a leader of an earlier version has no uid.
             const { uid = this.#uid } = data;
             const entry = () => this.#entry(data.event, uid).catch(() => {});
-            // One after the other, as the leader's handlers get them.
+            // Entries are handled one after the other, as in the leader.
             if (data.name === "entry") this.#handled = this.#handled.then(entry);
             else this.#changed(data.name, data.event);
         } else if (type === "leads" && !this.#client && this.#isOpen) {
@@ -632,7 +636,7 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * An event of the leader's client: for this tab and the others.
+     * Passes an event of the leader's client to this tab and the other tabs.
      *
      * @param {string} name
      * @param {any} event
@@ -662,11 +666,11 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * Hands an entry to this tab's handlers, unless it had it before its leader changed, or another account has logged
-     * in since.
+     * Passes an entry to this tab's handlers. An entry is dropped if the tab received it from an earlier leader, or if
+     * another account has logged in since.
      *
      * @param {any} event
-     * @param {number} uid The account whose entry it is.
+     * @param {number} uid The account that the entry belongs to.
      */
     async #entry(event, uid) {
         const { seq, epoch, type } = event;
@@ -676,7 +680,7 @@ export class SharedClient extends Requests {
         if (this.#client && !this.handlers("entry").length) {
             await new Promise((resolve) => this.#handlerWaiters.push(() => resolve(undefined)));
         }
-        // A reset, which has no seq, may come before the session.
+        // A reset has no seq. It may arrive before the session.
         if (seq > 0 && uid !== this.#uid) return;
         for (const handler of this.handlers("entry")) await handler(event);
         if (seq > 0) this.#last = { uid, epoch, seq };
@@ -711,7 +715,7 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * Tells the leader this page's state. A page that the browser puts away leaves, and joins again when it is shown.
+     * Sends this page's state to the leader. A tab that the browser suspends leaves, and joins again when it is shown.
      *
      * @param {any} conditions
      */
@@ -733,7 +737,7 @@ export class SharedClient extends Requests {
         this.#conditions();
     }
 
-    /** The app is in the foreground while any of its tabs is. */
+    /** Sets the conditions of the leader's client. The app is in the foreground while at least one of its tabs is. */
     #conditions() {
         const pages = [...this.#pages.values()];
         if (!this.#client || !pages.length) return;
@@ -742,7 +746,7 @@ export class SharedClient extends Requests {
     }
 
     /**
-     * Forgets a tab once it is gone. Without Web Locks, the tab itself says so.
+     * Removes a tab when it is closed. Without Web Locks, the tab itself reports that it closes.
      *
      * @param {string} tab
      */
@@ -751,7 +755,7 @@ export class SharedClient extends Requests {
         this.#locks.request(`${this.#name}/${tab}`, () => this.#forget(tab));
     }
 
-    /** @param {string} tab A tab that is gone. */
+    /** @param {string} tab A closed tab. */
     #forget(tab) {
         this.#pages.delete(tab);
         for (const [room, { tabs }] of this.#members) {
@@ -764,7 +768,7 @@ export class SharedClient extends Requests {
 }
 
 /**
- * A copy that a channel takes: errors become plain objects.
+ * A copy that a BroadcastChannel can transfer. Errors become plain objects.
  *
  * @param {any} value
  * @returns {any}

@@ -1,13 +1,13 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/** The subprotocol that asks for JSON. */
+/** The WebSocket subprotocol that selects JSON. */
 const subprotocol = "hermes.v1.json";
-/** The longest output that a server may leave unread, in bytes. */
+/** The largest output that a server may leave unread, in bytes. */
 const maxUnsent = 16 * 1_048_576;
 const connectTimeout = 10_000;
 
-/** One WebSocket at a time, of which nothing is heard any more once it is closed. */
+/** At most one WebSocket at a time. After `close`, the WebSocket causes no more events. */
 export class Transport {
     #url;
     #make;
@@ -23,8 +23,8 @@ export class Transport {
      * @param {object} events
      * @param {() => void} events.opened
      * @param {(data: unknown) => void} events.received
-     * @param {(reason: string, code: number) => void} events.ended The connection ended, or could not be opened; `code`
-     *   is that of the close frame, or 0 if it never was open.
+     * @param {(reason: string, code: number) => void} events.ended The connection has ended, or could not be opened.
+     *   `code` is the code of the close frame, or 0 if the connection was never open.
      */
     constructor(url, WebSocketClass, events) {
         if (!WebSocketClass) throw new TypeError("there is no WebSocket class: pass one as the option WebSocket");
@@ -50,7 +50,7 @@ export class Transport {
             socket.onclose = (/** @type {{ code: number, reason: string }} */ { code, reason }) =>
                 isOpen ? ended(`the connection ended (${code} ${reason})`, code) : fail();
         } catch (error) {
-            // Later, so that the caller has finished its step.
+            // The failure is reported later, after the caller has finished its step.
             clearTimeout(this.#timer);
             this.#timer = setTimeout(() => fail(String(error)), 0);
         }
@@ -58,7 +58,7 @@ export class Transport {
 
     /**
      * @param {string} text
-     * @returns {boolean} False if the server leaves too much unread.
+     * @returns {boolean} False if the server leaves too much output unread.
      */
     send(text) {
         const socket = this.#socket;

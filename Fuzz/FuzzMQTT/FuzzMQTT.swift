@@ -129,3 +129,7 @@ private func check(_ frame: MQTTFrame, _ version: MQTTVersion) {
         }
     }
 }
+
+extension MQTTPublishHead {
+    fileprivate var isDuplicate: Bool { flags & 0b1000 != 0 }
+}

@@ -27,7 +27,7 @@ package struct SessionWorld<G: Gateway> {
                 let bob = try await Self.register("bob", messenger)
                 try await messenger.contacts.apply(.request, to: bob.user, by: ann.principal)
                 try await messenger.contacts.apply(.accept, to: ann.user, by: bob.principal)
-                _ = try await messenger.groups.apply(.create(name: "friends", members: [bob.user]), by: ann.principal)
+                _ = try await messenger.groups.answer(.create(name: "friends", members: [bob.user]), by: ann.principal)
                 return (ann, bob)
             } catch {
                 broken("no accounts: \(error)")

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks with mqtt.js: node client.js SCENARIO VERSION URL TOPIC [AUTHORITY]; VERSION is 4 (3.1.1) or 5.
-// Exits with 0, or with 1 and a line on standard error.
+// Runs checks with mqtt.js: node client.js SCENARIO VERSION URL TOPIC [AUTHORITY]. VERSION is 4 (for 3.1.1) or 5.
+// Exits with 0 if the check succeeds. Otherwise, exits with 1 and prints a line on standard error.
 'use strict'
 const assert = require('assert')
 const fs = require('fs')

@@ -1,8 +1,8 @@
 /* Hermes
  * SPDX-License-Identifier: Apache-2.0
  *
- * Checks with Eclipse Paho C: paho SCENARIO VERSION URL TOPIC [AUTHORITY]; VERSION is 4 (3.1.1) or 5.
- * Exits with 0, or with 1 and a line on standard error.
+ * Runs checks with Eclipse Paho C: paho SCENARIO VERSION URL TOPIC [AUTHORITY]. VERSION is 4 (for 3.1.1) or 5.
+ * Exits with 0 if the check succeeds. Otherwise, exits with 1 and prints a line on standard error.
  */
 #include <MQTTClient.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static char *name(const char *tail) {
     return made;
 }
 
-/* Connects; *present tells whether there was a session, which Paho reports for 3.1.1 only. */
+/* Connects. *present is set to whether the server had a session. Paho reports this only for 3.1.1. */
 static MQTTClient connected(const char *id, int clean, int expiry, const char *will, int *present) {
     MQTTClient client;
     MQTTClient_createOptions create = MQTTClient_createOptions_initializer;
@@ -107,7 +107,7 @@ static void text(MQTTClient client, const char *topic, const char *payload, int 
     if (qos && MQTTClient_waitForCompletion(client, token, PATIENCE) != MQTTCLIENT_SUCCESS) fail("no acknowledgement");
 }
 
-/* The next message; the caller frees it. */
+/* Returns the next message. The caller frees it. */
 static MQTTClient_message *next(MQTTClient client, const char *topic, const char *payload, int qos) {
     char *found = NULL;
     int length;
@@ -136,15 +136,16 @@ static void done(MQTTClient client) {
 static void qualities(void) {
     MQTTClient a = connected(name("a"), 1, 0, NULL, NULL), b = connected(name("b"), 1, 0, NULL, NULL);
     char payload[32];
-    /* Over WebSocket, Paho loses its place in a frame that comes in several reads, and what it publishes stays masked if
-       the socket takes a part only (paho.mqtt.c #1592). There a frame fits into one read and one write. */
+    /* Over WebSocket, Paho loses its position in a frame that arrives in several reads. If the socket accepts only a
+       part of a publication, the rest stays masked (paho.mqtt.c #1592). Payloads over WebSocket are therefore small
+       enough that a frame fits into one read and one write. */
     static char large[300000], published[sizeof large];
     int size = strncmp(url, "ws", 2) ? (int)sizeof large : 4000;
     memset(large, 7, sizeof large);
     subscribe(b, name("#"), 2);
     for (int qos = 0; qos <= 2; qos++) {
         MQTTClient_deliveryToken token = 0;
-        for (int n = 0; n < 200; n++) { /* without waiting for each, which takes Paho 0.1 s */
+        for (int n = 0; n < 200; n++) { /* not one by one, because each wait takes 0.1 s in Paho */
             sprintf(payload, "%d-%d", qos, n);
             publish(a, name("q"), payload, (int)strlen(payload), qos, 0, NULL, &token);
         }
@@ -208,7 +209,7 @@ static void session(void) {
 static void will(void) {
     MQTTClient b = connected(name("b"), 1, 0, NULL, NULL);
     subscribe(b, name("will"), 1);
-    pid_t child = fork(); /* a process of its own, which ends without DISCONNECT */
+    pid_t child = fork(); /* the child process ends without DISCONNECT */
     if (child == 0) {
         char self[4096];
         ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);

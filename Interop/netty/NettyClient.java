@@ -42,9 +42,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * A client of the Delimited port made of Netty's own codecs: what a Java shop would write in an afternoon.
+ * A client of the Delimited port that uses only Netty's own codecs. A Java developer could write it in an afternoon.
  *
- * Usage: NettyClient HOST PORT. Prints each check and a closing line; exits with 1 if one failed.
+ * Usage: NettyClient HOST PORT. Prints each check and a closing line. Exits with 1 if a check failed.
  */
 public final class NettyClient {
     private static final String PASSWORD = "correct horse";
@@ -52,7 +52,7 @@ public final class NettyClient {
     private static int passed = 0;
     private static int failed = 0;
 
-    /** One connection: answers by id, events in order. */
+    /** One connection. Answers are found by their ids, and events are kept in order. */
     private static final class Client extends SimpleChannelInboundHandler<Packet> {
         private final Map<Long, LinkedBlockingQueue<Packet>> answers = new ConcurrentHashMap<>();
         private final LinkedBlockingQueue<Event> events = new LinkedBlockingQueue<>();

@@ -237,8 +237,8 @@ public final class HermesClient: Sendable {
 
     /// Closes the connection.
     ///
-    /// - Parameter takingLastEvent: whether the app is done with the last event that it got. If not, that event is
-    ///   delivered again after the next login, unless the app asks for the next event before that login.
+    /// - Parameter takingLastEvent: whether the app is done with the last event that it got. If not, the next login
+    ///   delivers that event again, unless the app has asked for the next event by then.
     public func close(takingLastEvent: Bool = true) async {
         if takingLastEvent, journal != nil {
             await driver.close(taking: keepLastEvent())

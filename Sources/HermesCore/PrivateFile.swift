@@ -3,7 +3,7 @@
 
 import Foundation
 
-/// Files that only the owner can open, from the moment of their creation on.
+/// Files that only the owner can open, even at the moment of their creation.
 package enum PrivateFile {
     /// Creates a file that does not exist yet.
     ///

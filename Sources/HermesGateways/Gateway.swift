@@ -42,7 +42,7 @@ package protocol Gateway: Sendable {
     /// Creates the reader of the WebSocket frames of one connection.
     static func makeWebSocketReader() -> any WebSocketReading
 
-    /// Returns the WebSocket message with which the protocol's output begins.
+    /// Returns the first WebSocket message of the bytes in `written`, which the protocol has written.
     static func webSocketMessage(_ written: ByteBuffer) -> WebSocketMessage
 
     init(environment: GatewayEnvironment)

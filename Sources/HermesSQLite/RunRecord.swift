@@ -59,8 +59,8 @@ struct RunRecord {
         /// number is unknown, because there was no record, or because an earlier version wrote the record.
         var numbers: [Int64] = []
 
-        /// Whether an earlier start, which did not end cleanly, has opened this same file. If so, the file may be
-        /// empty.
+        /// Whether the last run began with this database file and did not close it. If so, the database may have no
+        /// tables yet.
         ///
         /// - Parameter current: the present boot id; nil where the system has none.
         func hasBegunHere(bootID current: String?) -> Bool {

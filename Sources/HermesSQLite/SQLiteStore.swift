@@ -13,7 +13,7 @@ import Synchronization
 /// State: SQLite's own, some counts in memory, and the writer's caches (``WriterCache``, ``SessionCache``), which
 /// only the writer's queue touches.
 package final class SQLiteStore: Sendable {
-    /// The faults that a commit survives.
+    /// Which faults a commit survives.
     package enum Durability: String, Sendable, CaseIterable {
         /// Commits survive the end of the process. A power cut may lose the last commits, but never reorders them.
         case normal

@@ -46,9 +46,9 @@ enum StoreMark {
         return (UInt64(bitPattern: epoch), true)
     }
 
-    /// Increases the message numbers of each kept session by ``sessionJump``. The packet identifier of a message is
-    /// derived from its number. If a number were reused, the client could take the new message for one that it has in
-    /// flight, and the new message would not be delivered.
+    /// Skips ``sessionJump`` message numbers in each kept session. The packet identifier of a message is derived from
+    /// its number. If a number were reused, the client could take the new message for one that it has in flight, and
+    /// the new message would not be delivered.
     ///
     /// With `forgetsReceived`, the received packet identifiers are dropped. If an identifier whose release was lost
     /// stayed in the store, the client's next publication with this identifier would count as a repetition and be

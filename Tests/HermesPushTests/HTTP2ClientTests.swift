@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Crypto
+import HermesCore
 import HermesTestKit
 import NIOCore
 import NIOPosix
@@ -225,6 +227,38 @@ struct HTTP2ClientTests {
             #expect(await failure(client, server) == nil)
             #expect(await failure(client, server) == .noAnswer)
         }
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `APNs gets its notifications over HTTP2`() async throws {
+        let certificate = try TestCertificate()
+        defer { certificate.remove() }
+        let folder = try PushFixtures.Folder()
+        let keyFile = try folder.write("key.p8", P256.Signing.PrivateKey().pemRepresentation)
+        let server = try await FakeHTTP2Server(certificate, .init())
+        let http = try PushHTTPClient(
+            group: NIOSingletons.posixEventLoopGroup,
+            authority: certificate.certificate
+        )
+        let sender = try APNsSender(
+            .init(
+                keyFile: keyFile,
+                keyID: "KEY1234567",
+                teamID: "TEAM123456",
+                topic: "org.example.app",
+                endpoint: server.url
+            ),
+            http: http,
+            time: SteadyTime(ManualClock(now: PushFixtures.now))
+        )
+        let notification = PushFixtures.notification()
+        for _ in 0..<2 {
+            let outcome = await sender.send(PushDelivery(notification, to: PushFixtures.apnsToken))
+            #expect(outcome == .delivered(id: notification.id))
+        }
+        #expect(server.connections == 1)
+        await http.shutdown()
+        await server.stop()
     }
 
     @Test

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Owners and permissions of the data directory", .inTurns)
 struct DirectoryOwnerTests {
-    /// A user that no file of this machine needs.
+    /// The id of a user that owns no files on this machine.
     private static let service = 54_321
 
     /// Whether this process may give files to other users.

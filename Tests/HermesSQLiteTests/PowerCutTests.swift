@@ -75,7 +75,7 @@ struct PowerCutTests {
         // The accounts and the session must be on the disk before the first cut. Without this checkpoint, the
         // durability `normal` may lose them.
         try await store.pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
-        // The log is written back often, so that some cuts happen during this.
+        // The log is written back often, so that some cuts happen during a write-back.
         store.checkpointer.setStart(pages: 60)
         var progress = Progress(accounts: 2)
         var strangers: [UserID] = []

@@ -222,7 +222,7 @@ struct DiskImage {
         var left: [String: [UInt8]] = [:]
         for (file, contents) in files.sorted(by: { $0.key < $1.key }) {
             var bytes = contents.synced
-            // The share of the unsynced writes: none, some or all of them.
+            // The share of the unsynced writes that reach the disk: none, some or all of them.
             let shares: [Double] = [0, 0.5, 0.9, 1]
             let share = shares[Int.random(in: 0..<4, using: &random)]
             var isThere = contents.isThere

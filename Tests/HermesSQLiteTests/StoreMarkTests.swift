@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesSQLite
 
-// The members of `stat` belong to the first imported module. Which module that is depends on the order of the files.
+// The members of `stat` belong to the first imported module. The order of the files determines which module that is.
 #if canImport(CDispatch)
 import CDispatch
 #endif

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Hermes
-import HermesCore
 import HermesServer
 import HermesTestKit
 import Testing
+
+@testable import HermesCore
 
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct CommitMetricsTests {
     /// Returns the value of a metric; 0 if there is none.
@@ -62,7 +63,7 @@ import Testing
             #expect(try await wait(for: good, of: server) { $0 > before.good })
             #expect(try await wait(for: operations, of: server) { $0 >= before.operations + 3 })
 
-            store.setCapacity(bytes: 0)
+            try store.run { $0.capacityBytes = 0 }
             await #expect(throws: HermesClientError.self) {
                 try await pen.publish("lost", to: "r", qos: .atLeastOnce, retain: true)
             }
@@ -71,7 +72,7 @@ import Testing
             #expect(full.status == 503)
             #expect(full.text.hasPrefix("store: commits fail: The memory store is full."), "\(full.text)")
 
-            store.setCapacity(bytes: nil)
+            try store.run { $0.capacityBytes = nil }
             let other = try server.mqtt(as: nil, id: "other")
             try await other.connect()
             _ = try await other.publish("kept", to: "r", qos: .atLeastOnce, retain: true)

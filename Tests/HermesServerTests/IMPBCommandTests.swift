@@ -43,7 +43,7 @@ import Testing
             }
             let uid = HermesCore.UserID(login.uid.rawValue)
             let user = try #require(uid)
-            #expect(try await server.messenger().messages.position(of: user).head == 0)
+            #expect(try await server.messenger().messageStore.position(of: user).head == 0)
             for device in [phone, tablet] { await device.close() }
         }
     }

@@ -4,12 +4,13 @@
 import Hermes
 import HermesCore
 import HermesGateways
-import HermesServer
 import HermesTestKit
 import HermesWire
 import NIOCore
 import NIOPosix
 import Testing
+
+@testable import HermesServer
 
 /// Devices with application-defined operations. MQTT clients and the HTTP API handle these operations.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct QSIOPOperationTests {
@@ -126,6 +127,40 @@ import Testing
             }
             try await device.send(0, "")
             #expect(try await device.next().operation == .pong)
+            await client.close()
+        }
+    }
+
+    /// The number of refused payloads. Other tests in this process count in the same metric.
+    private static func refusedPayloads() -> Double {
+        let series = MetricsRegistry.shared.snapshot()["hermes_mqtt_refused_total"]
+        return series?[#"packet="publish",reason="payload""#] ?? 0
+    }
+
+    @Test func `a name or a text that would change on the way is refused, and the device gets no part of it`()
+        async throws
+    {
+        _ = MetricsRegistry.installed
+        try await withServer { server in
+            let (user, device) = try await Self.device(server, "ann")
+            let topic = "qsiop/\(user.rawValue)/pager/down/21"
+            let client = try server.mqtt(as: "ann", id: "ann's own")
+            try await client.connect()
+            let api = try await APIClient(server)
+            for payload in [#"{"a:b":"1","a_b":"2"}"#, #"{"a\nb":"1"}"#, #"{"text":"two\nlines"}"#] {
+                let error = await #expect(throws: HermesClientError.self) {
+                    try await client.publish(payload, to: topic, qos: .atLeastOnce)
+                }
+                #expect(error?.mqttReason?.rawValue == 0x99)
+                let body = #"{"topic":"\#(topic)","payload":{"json":\#(payload)}}"#
+                #expect(try await api.send("POST", "/v1/topics/publish", body).status == 422)
+            }
+            // A publication with QoS 0 has no answer, so it is counted.
+            let before = Self.refusedPayloads()
+            try await client.publish(#"{"a:b":"1"}"#, to: topic)
+            try await client.publish(#"{"a_b":"2","text":["two\nlines"]}"#, to: topic, qos: .atLeastOnce)
+            #expect(Self.refusedPayloads() >= before + 1)
+            #expect(String(buffer: try await device.next().body) == "a_b:2\ntext:[\"two\\nlines\"]\n")
             await client.close()
         }
     }

@@ -6,32 +6,43 @@ import { clearStores, tellServer } from "../leaving.js";
 import { t } from "./i18n.js";
 import { Chats, keyOf } from "./model.js";
 
-/** The server: `?server=ws://…` for development, else the page's own. */
+/** The server: the page's own server, or the server in `?server=ws://…` for development. */
 export const server = new URLSearchParams(location.search).get("server") ?? location.origin;
 
 const accountsKey = `hermes-chat/accounts ${server}`;
-/** The numbers of the accounts, which notifications name. */
+/** The numbers of the accounts. Notifications identify accounts by number. */
 const uidsKey = `hermes-chat/uids ${server}`;
-/** The account of this window; it outlives a reload. */
+/** The account of this window. It is kept across a reload. */
 const hereKey = `hermes-chat/account ${server}`;
-/** The time after which a typing user is no longer shown as typing. */
+/** The time after which a typing user is no longer shown as typing, in milliseconds. */
 const typingTimeout = 6000;
-/** The requests for contacts whose texts are kept. */
+/** The largest number of contact requests whose texts are kept. */
 const maxRequests = 500;
-/** The most conversations that are asked for, and how many at once. */
+/** The largest number of conversations that are fetched, and the number for each request. */
 const maxConversations = 10_000;
 const conversationsAtOnce = 1000;
-/** Of how many people in a notice of a group the names are asked for. */
+/** The largest number of people in a group's notice whose names are fetched. */
 const maxLookedUp = 5;
-/** Of how many conversations without a message the last one is fetched. */
+/**
+ * The largest number of conversations whose last message is fetched because the page has no message of the
+ * conversation.
+ */
 const maxPreviews = 30;
 /** The highest number of an account. */
 const maxUid = 2 ** 31 - 1;
-/** Read marks that the server has not got are records of their own, which no other tab writes over. */
+/**
+ * The prefix of the records of read marks that the server does not have. Each mark has its own record, so that no other
+ * tab overwrites it.
+ */
 const markPrefix = "mark/";
-/** The time after which such a mark is sent again, unless the server names another, in milliseconds. */
+/**
+ * The time after which such a mark is sent again, in milliseconds. It applies if the server does not set another time.
+ */
 const markPause = 5000;
-/** For how long an error of the client's store counts, in milliseconds; while it lasts the client repeats it earlier. */
+/**
+ * The time after which an error of the client's store no longer counts, in milliseconds. If the error persists, the
+ * client reports it again before that.
+ */
 const storeErrorTime = 5000;
 
 /**
@@ -47,14 +58,14 @@ function listIn(key) {
     }
 }
 
-/** The accounts that logged in on this browser; the first is the one in use. */
+/** The accounts that have logged in on this browser. The first account is in use. */
 export const accounts = {
     /** @returns {string[]} */
     get all() {
         return listIn(accountsKey).filter((name) => typeof name === "string");
     },
     /**
-     * The one that this window shows: another window may have taken another.
+     * The account that this window shows. Another window may show another account.
      *
      * @returns {string | undefined}
      */
@@ -98,7 +109,10 @@ export const accounts = {
     },
 };
 
-/** One account: its client, its conversations, and what is known of people. Calls `changed` after each change. */
+/**
+ * One account: its client, its conversations, and the known names and presences of people. Calls `changed` after each
+ * change.
+ */
 export class Account {
     /** @type {SharedClient} */
     client;
@@ -107,36 +121,42 @@ export class Account {
     contacts = [];
     /** @type {Map<number, any>} The presence of the watched accounts. */
     presences = new Map();
-    /** @type {Map<string, Map<number, any>>} Who is typing, by conversation. */
+    /** @type {Map<string, Map<number, any>>} The users who are typing, by conversation. */
     typing = new Map();
-    /** @type {Map<number, string>} Names of accounts. */
+    /** @type {Map<number, string>} The names of accounts. */
     names = new Map();
-    /** @type {Map<number, string>} The texts of those who ask to be a contact. */
+    /** @type {Map<number, string>} The texts of contact requests, by the uid of the sender. */
     requests = new Map();
-    /** The name as the server has it, to show; the server may write it in another way, and change it. */
+    /**
+     * The name that the page shows, as the server has it. It may be written differently from the entered name, and it
+     * may change.
+     */
     nickName = "";
-    /** The name that the stores were opened under. By it the browser finds them again. */
+    /** The name under which the stores were opened. The browser finds the stores by this name. */
     storedAs = "";
-    /** @type {any} Why the browser does not store what arrives; null: it does. Until then nothing more arrives. */
+    /** @type {any} The error that keeps the browser from storing inbox entries; null if there is none. While there
+     *   is an error, no more entries arrive. */
     storeError = null;
     changed = () => {};
-    /** Called when another tab logged this account out. */
+    /** Called when another tab has logged this account out. */
     left = () => {};
     #store;
     #clientStore;
     #channel;
-    /** @type {Map<string, { to: any, upToSeq: number }>} The read marks that the server has not got, by conversation. */
+    /** @type {Map<string, { to: any, upToSeq: number }>} The read marks that the server does not have, by
+     *   conversation. */
     #marks = new Map();
-    /** @type {Set<string>} The conversations whose marks are dropped, but may still be in the store. */
+    /** @type {Set<string>} The conversations whose marks were dropped but may still be in the store. */
     #dropped = new Set();
     #isMarking = false;
     #isLeft = false;
-    /** @type {Set<string> | null} The conversations that entries changed since the list was asked for; null: it is here. */
+    /** @type {Set<string> | null} The conversations that entries have changed since the list was requested; null if
+     *   no request is in progress. */
     #listing = null;
-    /** @type {Set<string>} Those in which the server is to count again what is unread. */
+    /** @type {Set<string>} The conversations whose unread messages the server has to count again. */
     #uncounted = new Set();
     #isCounting = false;
-    /** @type {Promise<boolean>} Whether the stores hold nothing of an account that had the name before. */
+    /** @type {Promise<boolean>} Whether the page's store is free of data from an earlier account with the same name. */
     #emptied = Promise.resolve(true);
     /** @type {any} */
     #markTimer;
@@ -144,7 +164,7 @@ export class Account {
     #storeErrorTimer;
 
     /**
-     * Opens the account's stores; it logs in later.
+     * Opens the account's stores. The account logs in later.
      *
      * @param {string} nickName
      */
@@ -158,7 +178,7 @@ export class Account {
             /** @type {(account: Account) => void} */
             let opened = () => {};
             const isOpen = /** @type {Promise<Account>} */ (new Promise((resolve) => (opened = resolve)));
-            // Entries that another tab handles from now on may be missing in what is loaded.
+            // The loaded records may lack entries that another tab handles from now on.
             const early = client.on("entry", async (event) => (await isOpen).#entry(event));
             const account = new Account(client, store, await store.load(), name, nickName, clientStore);
             early();
@@ -176,7 +196,7 @@ export class Account {
      * @param {Map<string, any>} records
      * @param {string} name
      * @param {string} storedAs
-     * @param {import("../stores.js").Store} clientStore That of the client.
+     * @param {import("../stores.js").Store} clientStore The client's store.
      */
     constructor(client, store, records, name, storedAs, clientStore) {
         this.client = client;
@@ -191,7 +211,7 @@ export class Account {
         for (const [key, mark] of records) {
             if (key.startsWith(markPrefix)) this.#marks.set(key.slice(markPrefix.length), mark);
         }
-        // What one tab has marked as read is read in the others.
+        // A conversation that one tab has marked as read is read in the other tabs, too.
         this.#channel = new BroadcastChannel(`hermes-chat/${name}`);
         this.#channel.onmessage = ({ data }) => {
             if (data.hasLeft) {
@@ -219,9 +239,9 @@ export class Account {
     }
 
     /**
-     * Whether a message of the outbox is this account's, and not of one that had the name before.
+     * Whether a message of the outbox belongs to this account, and not to an earlier account with the same name.
      *
-     * @param {{ uid: number }} entry A tab with the SDK of an earlier version does not say whose it is.
+     * @param {{ uid: number }} entry An entry from a tab with an earlier version of the SDK has no uid.
      */
     #isOwn({ uid = this.chats.me }) {
         return !this.chats.me || uid === this.chats.me;
@@ -231,9 +251,12 @@ export class Account {
         return this.client.outbox.entries().filter((entry) => this.#isOwn(entry));
     }
 
-    /** Another tab has logged out; or did some time ago, and this one slept until after the next login. */
+    /**
+     * Handles the message that another tab has logged out. The message may be old: this tab may have been suspended
+     * until after the next login.
+     */
     async #leftElsewhere() {
-        // The message may be faster than what the other tab wrote before it into localStorage.
+        // The message may arrive before the other tab's earlier change to localStorage.
         for (let tries = 0; tries < 50 && accounts.has(this.storedAs); tries += 1) {
             await new Promise((resolve) => setTimeout(resolve, 100));
         }
@@ -252,10 +275,10 @@ export class Account {
     }
 
     /**
-     * Logs out, here and in the other tabs, and removes what this browser keeps of the account. Call `close` after it.
+     * Logs out, here and in the other tabs, and removes the account's data from this browser. Call `close` afterwards.
      *
-     * @param {() => Promise<any>} prepare What else the server is to be told before.
-     * @returns {Promise<boolean>} Whether the server was told.
+     * @param {() => Promise<any>} prepare Sends other requests to the server before the log-out.
+     * @returns {Promise<boolean>} Whether the server received the log-out.
      */
     async leave(prepare) {
         this.changed = () => {};
@@ -270,13 +293,13 @@ export class Account {
         return isTold;
     }
 
-    /** Removes what this browser keeps of the account. */
+    /** Removes the account's data from this browser. */
     async forget() {
         await this.client.close();
         await clearStores([this.#store, this.#clientStore]);
     }
 
-    /** How many messages were not sent. */
+    /** The number of messages that were not sent. */
     get unsent() {
         return this.#outbox.length;
     }
@@ -326,12 +349,12 @@ export class Account {
     }
 
     /**
-     * Everything in the conversation was seen.
+     * Marks everything in the conversation as read.
      *
      * @param {import("./model.js").Chat} chat
      */
     markRead(chat) {
-        // Whether the server still has what is here, its next list says.
+        // The server may have lost messages. Its next list shows which messages it still has.
         if (chat.resetAt !== undefined || chat.lastSeq <= chat.markedUpTo) return;
         this.chats.marked(chat, chat.lastSeq);
         this.#channel.postMessage({ key: chat.key, upToSeq: chat.lastSeq });
@@ -343,7 +366,7 @@ export class Account {
         this.#tellMarks();
     }
 
-    /** Sends the read marks that the server has not got, until it has them all. */
+    /** Sends the read marks that the server does not have, until it has all of them. */
     async #tellMarks() {
         if (this.#isMarking) return;
         this.#isMarking = true;
@@ -355,13 +378,13 @@ export class Account {
             } catch (error) {
                 const { code, isTemporary, retryAfter } = /** @type {any} */ (error);
                 if (isTemporary !== false) {
-                    // A client that was closed tells them after its next login.
+                    // After a close, the client sends the marks after its next login.
                     const wait = retryAfter ?? markPause;
                     if (code !== ErrorCode.closed) this.#markTimer = setTimeout(() => this.#tellMarks(), wait);
                     break;
                 }
             }
-            // More may have been read meanwhile.
+            // The user may have read more messages in the meantime.
             if (this.#marks.get(key) !== mark) continue;
             this.#marks.delete(key);
             this.#store.write([[markPrefix + key, undefined]]).catch(() => {});
@@ -370,16 +393,16 @@ export class Account {
     }
 
     /**
-     * Fetches messages of the newest hole or, if there is none, before the oldest that is known.
+     * Fetches messages of the newest hole. If there is no hole, fetches the messages before the oldest known message.
      *
      * @param {import("./model.js").Chat} chat
-     * @returns {Promise<boolean>} Whether there may be more.
+     * @returns {Promise<boolean>} Whether there may be more messages.
      */
     async earlier(chat) {
         const place = this.chats.placeOf(chat);
         const isHole = Boolean(this.chats.hole(chat));
         const { messages, more } = await this.client.history(chat.to, { beforeSeq: place, limit: 50 });
-        // What was here was dropped or filled meanwhile: between this answer and the rest, messages would be missing.
+        // If messages were dropped or the hole was filled in the meantime, there would be a gap next to this answer.
         if (this.chats.get(chat.key) !== chat || this.chats.placeOf(chat) !== place) return true;
         this.chats.history(chat, messages, place, more);
         await this.#keep([chat]);
@@ -396,7 +419,7 @@ export class Account {
         this.contacts = contacts;
         for (const { uid, nickName, state, isOnline } of contacts) {
             this.#name(uid, nickName);
-            // Who blocked the user, or was a stranger, may have looked offline before.
+            // The account may have looked offline before, because it blocked the user or was not a contact.
             const known = this.presences.get(uid);
             if (known && state === "accepted") this.presences.set(uid, { ...known, isOnline });
         }
@@ -406,7 +429,8 @@ export class Account {
 
     /**
      * @param {number[]} uids
-     * @param {boolean} isAgain Whether those that are watched are asked for again: a block may have hidden them.
+     * @param {boolean} isAgain Whether to request the presence of watched accounts again, because a block may have
+     *   hidden it.
      */
     async watch(uids, isAgain = false) {
         const isAsked = (/** @type {number} */ uid) => uid !== this.chats.me && (isAgain || !this.presences.has(uid));
@@ -416,7 +440,7 @@ export class Account {
             for (const presence of await this.client.watchPresence(unknown)) this.presences.set(presence.uid, presence);
             this.changed();
         } catch {
-            // Shown without presence until the next login.
+            // The accounts are shown without presence until the next login.
         }
     }
 
@@ -431,7 +455,8 @@ export class Account {
         accounts.use(this.storedAs);
         accounts.number(this.storedAs, session.uid);
         const me = { uid: session.uid, nickName: session.nickName };
-        // What could not be removed stays that of the account before. What is not stored shows nevertheless.
+        // If the records of the earlier account could not be removed, the record "me" still names that account. A
+        // failed write does not keep the page from showing the account.
         if (await this.#emptied) await this.#write([["me", me]]).catch(() => {});
         this.loadContacts().catch(() => {});
         this.#loadConversations().catch(() => {});
@@ -441,14 +466,14 @@ export class Account {
     }
 
     /**
-     * The name belongs to another account now: nothing of the account before is for it.
+     * Removes the data of the earlier account, because the name now belongs to another account.
      *
-     * @param {number} uid The other account.
+     * @param {number} uid The uid of the new account.
      * @returns {Promise<boolean>} Whether the store is empty.
      */
     async #empty(uid) {
         const foreign = this.client.outbox.entries().filter((entry) => (entry.uid ?? uid) !== uid);
-        // What cannot be removed stays unsent, and is not shown.
+        // A message that cannot be removed stays unsent, and is not shown.
         for (const { clientId } of foreign) this.client.outbox.discard(clientId).catch(() => {});
         this.chats = new Chats();
         this.contacts = [];
@@ -459,12 +484,15 @@ export class Account {
             await this.#store.write([...records.keys()].map((key) => [key, undefined]), true);
             return true;
         } catch {
-            // What is left shows at the next start, and goes then.
+            // The remaining records show at the next start, and are then removed.
             return false;
         }
     }
 
-    /** A new device gets only later entries: the list says what there was before. */
+    /**
+     * Loads the list of conversations. A new device receives only later entries, so the list has to show the earlier
+     * conversations.
+     */
     async #loadConversations() {
         /** @type {any[]} */
         const all = [];
@@ -481,7 +509,7 @@ export class Account {
                 isAll = !more || !conversations.length;
             }
         } finally {
-            // What was marked or recalled meanwhile may have been counted before.
+            // The server may have counted a conversation before a mark or a recall changed it.
             if (this.#listing === meanwhile) this.#listing = null;
             this.#count(meanwhile);
         }
@@ -492,7 +520,7 @@ export class Account {
         this.watch(newest.flatMap(({ to }) => ("uid" in to ? [to.uid] : [])));
         for (const chat of newest) {
             const { messages } = await this.client.history(chat.to, { limit: 1 });
-            // A server that keeps no history has none of the others, either.
+            // The server keeps no history, so it has no messages of the other conversations either.
             if (!messages.length) break;
             this.chats.history(chat, messages);
             await this.#keep([chat]);
@@ -508,7 +536,7 @@ export class Account {
     }
 
     /**
-     * Has the server count again what is unread, where only the server can tell.
+     * Requests the numbers of unread messages again for the conversations in which only the server can count them.
      *
      * @param {Iterable<string>} keys
      */
@@ -519,7 +547,8 @@ export class Account {
         for (const key of this.#uncounted) {
             this.#uncounted.delete(key);
             if (!this.chats.isCounted(key)) continue;
-            // The first one behind the place before it.
+            // The request begins at the place directly before this conversation, so this conversation is the first
+            // result.
             const { uid = 0, groupId = 0 } = /** @type {any} */ (this.chats.get(key)?.to);
             const before = groupId === 1 ? { uid: maxUid } : groupId ? { groupId: groupId - 1 } : { uid: uid - 1 };
             try {
@@ -527,7 +556,7 @@ export class Account {
                 const { conversations } = await this.client.conversations({ after, limit: 1 });
                 await this.#listed(conversations.filter(({ conversation }) => keyOf(conversation) === key));
             } catch {
-                // After the next login the whole list comes.
+                // The whole list is fetched after the next login.
             }
         }
         this.#isCounting = false;
@@ -544,16 +573,18 @@ export class Account {
             this.#name(fromUid, fromNickName);
             this.#stopTyping(keyOf(conversation), fromUid);
         }
-        // Only what is stored counts as taken.
+        // An entry is acknowledged only after it is stored.
         await this.#keep(this.chats.entry(event));
         const key = this.chats.recounted(event);
         if (key && this.#listing) this.#listing.add(key);
         else if (key) this.#count([key]);
-        // The list may have come before.
+        // The list may have arrived before the reset.
         if (event.type === "inboxReset") this.#loadConversations().catch(() => {});
     }
 
-    /** Messages that were read may be lost, and others may get their places. */
+    /**
+     * Drops the read marks. The server may have lost messages that were read, and other messages may get their seqs.
+     */
     async #dropMarks() {
         for (const key of this.#marks.keys()) this.#dropped.add(key);
         this.#marks.clear();
@@ -604,7 +635,7 @@ export class Account {
     }
 
     /**
-     * Asks for the names of people of whom nothing is known.
+     * Fetches the unknown names of people.
      *
      * @param {number[]} uids
      */
@@ -614,7 +645,7 @@ export class Account {
             try {
                 this.#name(uid, (await this.client.account({ uid })).nickName);
             } catch {
-                // Shown by number.
+                // The page shows the number of the account.
             }
         }
         this.changed();
@@ -633,7 +664,7 @@ export class Account {
     }
 
     /**
-     * Writes to the store, and notes whether that succeeds.
+     * Writes to the store, and records whether the write succeeds.
      *
      * @param {[string, any][]} records
      */
@@ -647,7 +678,7 @@ export class Account {
         if (this.storeError && records.length) this.#storeFailed(null);
     }
 
-    /** @param {any} error Null: the store works again. */
+    /** @param {any} error Null if the store works again. */
     #storeFailed(error) {
         clearTimeout(this.#storeErrorTimer);
         this.storeError = error;

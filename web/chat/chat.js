@@ -21,7 +21,7 @@ import { endPushes, renewPushes, showPushes } from "./pushes.js";
 const typingPause = 4000;
 /** The time between two drawings, in milliseconds. */
 const drawingPause = 100;
-/** The conversations that are listed at first, and those that each click adds. */
+/** The number of conversations that are listed at first, and the number that each click adds. */
 const listed = 100;
 
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
@@ -29,21 +29,22 @@ const status = /** @type {HTMLElement} */ (document.getElementById("status"));
 
 /** @type {Account | null} */
 let account = null;
-/** @type {Account | null} The account that logs out: it needs its stores and its client until it has. */
+/** @type {Account | null} The account that is being logged out. It needs its stores and its client until the log-out
+ *   is complete. */
 let leaving = null;
 let chosen = "";
-/** The conversation that a notification leads to, until it is there. */
+/** The conversation of a clicked notification, until the page has the conversation. */
 let wanted = "";
-/** The number on the app's icon; -1: unknown, because a notification may have set it. */
+/** The number on the app's icon; -1 if it is unknown, because a notification may have set it. */
 let shownBadge = -1;
 /** @type {"chats" | "contacts"} */
 let tab = "chats";
-/** Whether the server said that it keeps no earlier messages of the chosen conversation. */
+/** Whether the server has answered that it keeps no earlier messages of the chosen conversation. */
 let isComplete = false;
 let typedAt = 0;
 /**
- * @type {Map<number, Map<string, string>>} The texts that were begun, by account and conversation; that in the field is
- *   newer. They outlive a change of accounts, but no log-out.
+ * @type {Map<number, Map<string, string>>} The unsent drafts, by account and conversation. For the open conversation,
+ *   the text in the field is newer. Drafts are kept when the user changes the account, but not after a log-out.
  */
 const drafts = new Map();
 /** @type {any} The elements of the main view that change. */
@@ -52,7 +53,7 @@ let isDrawing = false;
 let nextDrawing = -Infinity;
 let listedCount = listed;
 
-/** Draws once in a while, however many changes come. */
+/** Draws the page soon. Several changes are drawn together. */
 function changed() {
     if (isDrawing) return;
     isDrawing = true;
@@ -61,7 +62,7 @@ function changed() {
         const began = performance.now();
         draw();
         const now = performance.now();
-        // Texts that are dear to lay out take a third of the time at most.
+        // Drawing takes at most a third of the time, even if texts are expensive to lay out.
         nextDrawing = now + Math.max(drawingPause, 2 * (now - began));
     };
     setTimeout(next, Math.max(0, nextDrawing - performance.now()));
@@ -89,7 +90,7 @@ function switchLanguage() {
     document.documentElement.lang = language.current === "zh" ? "zh-Hans" : "en";
     if (account) {
         showAccount(account);
-        // The dialog with the button is gone, and with it the place of the focus.
+        // The button was in a dialog that is closed now, so the focus moves to the menu.
         view.menu.focus();
         return;
     }
@@ -104,7 +105,8 @@ function showAccount(next) {
     if (isNew) {
         forgetShown();
         renewPushes(next, server);
-        // Another tab logged it out. What this one writes as it ends is to go, too.
+        // Another tab has logged the account out. Closing the account here may write to the stores again, so this tab
+        // clears them afterwards.
         next.left = async () => {
             await drop(next, t("stopped"));
             drafts.delete(next.chats.me);
@@ -115,7 +117,7 @@ function showAccount(next) {
     account.changed = changed;
     const begun = isNew ? [] : fields().map((field) => field.value);
     build();
-    // Of the same account only the language is another.
+    // If the account is the same, only the language has changed. So the typed texts stay.
     for (const [index, text] of begun.entries()) fields()[index].value = text;
     draw();
 }
@@ -123,7 +125,7 @@ function showAccount(next) {
 /** The fields of the main view. */
 const fields = () => [view.text, view.name, view.words];
 
-/** Shows no account: nothing of the one that was shown goes on. */
+/** Stops showing the account and closes it, except while it logs out. */
 async function forgetShown() {
     const left = account;
     if (left) draftsOf(left).set(chosen, view.text.value);
@@ -133,7 +135,7 @@ async function forgetShown() {
 }
 
 /**
- * Shows an account no more.
+ * Closes an account. If it was shown, shows the login form.
  *
  * @param {Account} left
  * @param {string} reason
@@ -149,7 +151,7 @@ async function drop(left, reason) {
 }
 
 /**
- * Opens an account of this browser, or says why it does not open.
+ * Opens an account of this browser, or shows the error if it cannot be opened.
  *
  * @param {string | undefined} name
  */
@@ -172,15 +174,15 @@ async function enter(name) {
         return;
     }
     accounts.use(name);
-    // Without a network the page shows what it has.
+    // Without a network, the page shows its stored data.
     next.client.resume().catch((error) => {
-        // A page that the browser puts away leaves; it logs in again when it is shown.
+        // When the browser suspends the page, the client closes. The page logs in again when it is shown again.
         if (error.code !== ErrorCode.closed) drop(next, errorText(error));
     });
     showAccount(next);
 }
 
-/** Logs out, if the user agrees to lose what is kept here alone. */
+/** Logs out, if the user agrees to lose the data that only this browser has. */
 async function leave() {
     const left = account;
     if (!left) return;
@@ -196,9 +198,9 @@ async function leave() {
         isTold = await left.leave(() => endPushes(left, server));
     });
     leaving = null;
-    // A notification may have led to another account meanwhile.
+    // In the meantime, a clicked notification may have opened another account.
     const isShown = account === left;
-    // What could not be removed is still there, and the user is to know.
+    // The account's data could not be removed, so the account stays shown.
     if (!isGone && isShown) return;
     if (isShown) await forgetShown();
     else await left.close();
@@ -209,7 +211,7 @@ async function leave() {
 }
 
 /**
- * Goes where a notification leads.
+ * Opens the account and the conversation of a notification.
  *
  * @param {import("./notified.js").Reference} reference
  */
@@ -226,7 +228,7 @@ async function goTo({ key, uid }) {
 }
 
 /**
- * Shows on the app's icon how much is unread.
+ * Shows the number of unread messages on the app's icon.
  *
  * @param {number} unread
  */
@@ -257,7 +259,7 @@ function build() {
         sendText(text);
     };
     text.oninput = () => {
-        // Whoever writes here does not want to be elsewhere a moment later.
+        // A user who types here must not be moved to another conversation.
         wanted = "";
         const chat = account?.chats.get(chosen);
         if (!chat || Date.now() - typedAt < typingPause) return;
@@ -326,7 +328,7 @@ function build() {
     view.main = h(
         "main",
         { class: "main-view" },
-        // The headings below are in parts of which narrow windows show one.
+        // This heading is in neither of the two parts below, because a narrow window shows only one of them.
         h("h1", { class: "hidden-text" }, t("title")),
         h(
             "nav",
@@ -350,7 +352,7 @@ function draw() {
     if (!account || !view.main) return;
     const { is, error, delay } = account.client.state;
     if (is === "stopped" && error) {
-        // Another device removed this one, or the password changed.
+        // Another device has removed this device, or the password has changed.
         drop(account, errorText(error));
         return;
     }
@@ -379,7 +381,7 @@ function drawList() {
     const focused = document.activeElement?.getAttribute("data-key");
     if (tab === "chats") drawChats();
     else drawContacts();
-    // A row that changed is another element.
+    // A changed row is a new element, so it needs the focus again.
     const place = focused && view.list.querySelector(`[data-key="${CSS.escape(focused)}"]`);
     if (place && place !== document.activeElement) place.focus();
     else if (focused && document.activeElement === document.body) (view.list.querySelector("button") ?? view.menu).focus();
@@ -475,7 +477,7 @@ function drawPane() {
     view.lines.show(account, chat, view.earlier);
     const people = [...(account.typing.get(chat.key)?.keys() ?? [])].map((uid) => account?.nameOf(uid));
     const over = chat.isOver && isGroup ? t("over") : "";
-    // In a narrow window the state of the connection is out of sight.
+    // In a narrow window, the state of the connection is not visible.
     const state = account.storeError ? t("notStored") : over;
     const words = people.length && !account.storeError ? `${people.join(", ")} ${t("typing")}` : state;
     if (view.typing.textContent !== words) view.typing.textContent = words;
@@ -496,21 +498,22 @@ function choose(key) {
     chosen = key;
     isComplete = false;
     const opened = account?.chats.get(key);
-    // Before everything in it counts as read.
+    // Check this before the drawing marks everything in the conversation as read.
     const isBare = opened && account?.chats.isBare(opened);
     view.earlierError.textContent = "";
     typedAt = 0;
     draw();
     const chat = account?.chats.get(key);
     if (chat && "uid" in chat.to && chat.to.uid) account?.watch([chat.to.uid], true);
-    // A new device has at most the last message. Where that fails, the button for earlier messages says why.
+    // A new device has at most the last message. If the request fails, the button for earlier messages shows the error
+    // when it is used.
     if (chat && isBare) account?.earlier(chat).then(changed, () => {});
     if (key) view.text.focus();
     else view.list.querySelector("button")?.focus();
 }
 
 /**
- * The texts that were begun in an account, by conversation.
+ * The drafts of an account, by conversation.
  *
  * @param {Account} of
  */
@@ -532,7 +535,8 @@ async function sendText(text) {
     const { outbox } = of.client;
     const isStored = await attempt(view.error, () => outbox.send(content, chat.to));
     if (isStored) return;
-    // Meanwhile another conversation or account may be open, another text begun, or the view be another one.
+    // In the meantime, the user may have opened another conversation or account, or begun another text. The view may
+    // also have been rebuilt.
     const key = keyOf(chat.to);
     const isShown = account === of && key === chosen;
     const begun = isShown ? view.text.value : draftsOf(of).get(key);
@@ -549,7 +553,7 @@ function compose() {
     showCompose(view.text.value, async (content) => {
         await from.client.outbox.send(content, chat.to);
         if (account !== from || keyOf(chat.to) !== chosen) return;
-        // A text that was begun stays if something else was sent.
+        // If the content is not a text, the draft stays.
         if (typeof content.text === "string") view.text.value = "";
         typedAt = 0;
         view.lines.toEnd();
@@ -564,7 +568,7 @@ async function loadEarlier() {
     let isMore = false;
     status.textContent = "";
     const isAnswered = await attempt(view.earlierError, async () => (isMore = await of.earlier(chat)));
-    // Without an answer the button stays.
+    // Without an answer, the button stays.
     if (!isAnswered || account !== of || chat.key !== chosen) return;
     if (isMore) {
         view.lines.cameBefore(place);
@@ -578,7 +582,7 @@ async function loadEarlier() {
 }
 
 /**
- * The arrow keys move between the conversations.
+ * Moves the focus between the conversations with the arrow keys.
  *
  * @param {KeyboardEvent} event
  */
@@ -636,13 +640,13 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "k" && event.ctrlKey && view.main?.isConnected) {
         event.preventDefault();
         const name = view.main.querySelector("input[name=name]");
-        // A narrow window shows the list or the conversation.
+        // A narrow window shows either the list or the conversation.
         if (!name.offsetParent) choose("");
         name.focus();
     }
 });
 document.documentElement.lang = language.current === "zh" ? "zh-Hans" : "en";
-// With it the page opens without a network; browsers without module workers do without.
+// With the service worker, the page opens without a network. Browsers without module workers ignore it.
 navigator.serviceWorker?.register("worker.js", { type: "module" }).catch(() => {});
 follow(navigator.serviceWorker, (uid) => Boolean(account && (!uid || uid === account.chats.me)), goTo);
 const asked = addressed(location.hash);

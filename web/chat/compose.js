@@ -7,15 +7,15 @@ import { attempt, dialog } from "./dom.js";
 import { h } from "../dom.js";
 import { t } from "./i18n.js";
 
-/** The longest text of a message, in characters, as in the field of the conversation. */
+/** The longest text of a message, in characters. The field of the conversation has the same limit. */
 const maxText = 16_000;
-/** The bytes of all attributes that the server takes. */
+/** The largest size of all attributes together that the server accepts, in bytes. */
 const maxAttributeBytes = 4096;
 
 /**
- * Composes a message of any kind that the schema has. Files are named by their URLs: nothing is uploaded.
+ * Composes a message of any kind that the schema has. A file is given as a URL. Nothing is uploaded.
  *
- * @param {string} begun The text that the user typed already.
+ * @param {string} begun The text that the user has already typed.
  * @param {(content: any) => Promise<any>} send
  */
 export function showCompose(begun, send) {

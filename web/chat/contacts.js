@@ -8,7 +8,7 @@ import { t } from "./i18n.js";
 /** @typedef {import("./account.js").Account} Account */
 /** @typedef {(account: Account, uid: number) => Promise<any>} Change */
 
-/** Each change of the relation to another account, by its text's name. */
+/** The changes of the relation to another account, by the name of the button's text. */
 export const changes = {
     /** @type {Change} */
     accept: ({ client }, uid) => client.answerContact(uid, true),
@@ -23,7 +23,7 @@ export const changes = {
 };
 
 /**
- * The rows of the contacts: those who agreed, who ask, who were asked, and who are blocked.
+ * The rows of the contacts: accepted contacts, incoming requests, sent requests, and blocked accounts.
  *
  * @param {Account} account
  * @param {(change: Change, uid: number) => any} change
@@ -36,7 +36,7 @@ export function contactRows({ contacts, presences, requests }, change, open) {
         const states = { incoming: "asksYou", requested: "asked", blocked: "blocked" };
         const words = t(/** @type {any} */ (states)[state] ?? (isOnline ? "online" : "offline"));
         const request = state === "incoming" ? (requests.get(uid) ?? "") : "";
-        // The focus stays in the same place of a row that changed: buttons there have the same key.
+        // Buttons in the same place have the same key, so that the focus stays there when a row changes.
         const does = (/** @type {keyof typeof changes} */ name, /** @type {string} */ place, more = {}) =>
             button(t(name), () => change(changes[name], uid), { "data-key": `${place} ${uid}`, ...more });
         const remove = async () => {

@@ -6,8 +6,8 @@ import { h } from "../dom.js";
 import { t } from "./i18n.js";
 
 /**
- * A field of a kind of content, and of the form that composes one: `type` is that of the input, or "data" for bytes,
- * which are typed as a text.
+ * A field of a kind of content, and of the form that composes such a content. `type` is the type of the input element.
+ * It is "data" for bytes, which the user types as a text.
  *
  * @typedef {{ name: string, type: "url" | "text" | "number" | "data", required?: boolean, min?: number, max?: number,
  *   step?: string, limit?: number }} Field `limit` is in characters.
@@ -20,7 +20,7 @@ const seconds = { type: /** @type {const} */ ("number"), min: 0, step: "any" };
 const degrees = { type: /** @type {const} */ ("number"), required: true, step: "any" };
 
 /**
- * The kinds of `hermes.v1.Content` but plain text, with their fields.
+ * The kinds of `hermes.v1.Content`, except plain text, with their fields.
  *
  * @type {Record<string, Field[]>}
  */
@@ -52,24 +52,24 @@ export const kinds = {
     ],
 };
 
-/** The most pairs of attributes that the server takes. */
+/** The largest number of attributes that the server accepts. */
 const maxAttributes = 32;
-/** The bytes of a custom content that are looked at; more than is shown of it. */
+/** The number of base64 characters of a custom content that are decoded. It is more than the page shows. */
 const maxDecoded = 48_000;
 
 /**
- * The content of a form's values.
+ * Makes a content from the values of a form.
  *
  * @param {string} kind "text" or one of `kinds`.
- * @param {Record<string, string>} values By the field's name.
- * @param {string} attributes A line each, with "=" between name and value.
+ * @param {Record<string, string>} values By the names of the fields.
+ * @param {string} attributes One attribute per line, with "=" between name and value.
  */
 export function composed(kind, values, attributes) {
     const pairs = attributes.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => line.split("="));
     if (pairs.length > maxAttributes || pairs.some((pair) => pair.length < 2 || !pair[0].trim())) {
         throw new Error(t("attributesWrong", maxAttributes));
     }
-    // The server takes names that are equal after their normalization for one name.
+    // The server treats names that are equal after normalization as the same name.
     const named = Object.fromEntries(pairs.map(([name, ...value]) => [name.trim().normalize(), value.join("=").trim()]));
     if (kind === "text") return { text: values.text, attributes: named };
     const fields = kinds[kind].map(({ name, type }) => {
@@ -84,7 +84,7 @@ export function composed(kind, values, attributes) {
 const base64 = (value) => btoa(Array.from(new TextEncoder().encode(value), (byte) => String.fromCharCode(byte)).join(""));
 
 /**
- * The words for a content.
+ * A short text that describes a content.
  *
  * @param {any} content
  */
@@ -96,13 +96,13 @@ export function summary(content) {
     if (video) return t("video");
     if (location) return `${t("location")}: ${location.label}`;
     if (expression) return expression.name || `${t("expression")} ${expression.id}`;
-    // Of a push without words.
+    // A push without a text.
     if (typed?.type || custom) return t("customKind", (typed ?? custom).type);
     return t(typed || data ? "custom" : "unknownContent");
 }
 
 /**
- * The beginning of a text; never half of a character.
+ * The beginning of a text. It never ends in the middle of a character.
  *
  * @param {string} text
  * @param {number} limit
@@ -112,7 +112,7 @@ export function beginning(text, limit) {
 }
 
 /**
- * A content. Pictures of other hosts are links, because the page loads nothing from elsewhere.
+ * The nodes that show a content. Pictures are links, because the page loads nothing from other hosts.
  *
  * @param {any} content
  * @returns {(Node | string | false)[]}
@@ -142,8 +142,8 @@ function length({ durationSeconds }) {
 }
 
 /**
- * What a content has besides: the application's own data, where it is a text, a push's typed message, and the
- * attributes.
+ * The additional lines of a content: the application's data as a text or its size, the kind and size of a push's typed
+ * message, and the attributes.
  *
  * @param {any} content
  */
@@ -156,7 +156,7 @@ export function extra({ text, custom, typed, data, attributes }) {
 }
 
 /**
- * Bytes as a text, or how many they are.
+ * The bytes as a text, or their number if they are not a text.
  *
  * @param {string} data In base64.
  */
@@ -166,11 +166,11 @@ function dataText(data) {
         const raw = atob(data.slice(0, maxDecoded));
         const bytes = Uint8Array.from(raw, (character) => character.charCodeAt(0));
         const isWhole = data.length <= maxDecoded;
-        // A character may be cut at the end.
+        // The last character may be incomplete.
         const words = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: !isWhole });
         if (!/[\u0000-\u0008\u000b-\u001f\u007f]/.test(words)) return isWhole ? words : `${words}…`;
     } catch {
-        // No text.
+        // The bytes are not a text.
     }
     return t("bytes", count);
 }

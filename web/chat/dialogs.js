@@ -6,10 +6,10 @@ import { button, h } from "../dom.js";
 import { t } from "./i18n.js";
 
 /**
- * Asks before something is destroyed.
+ * Asks the user before something is deleted.
  *
  * @param {string} what
- * @param {string[]} words What comes of it.
+ * @param {string[]} words The consequences.
  * @returns {Promise<boolean>}
  */
 export function confirmed(what, words = [t("sure")]) {
@@ -27,19 +27,19 @@ export function confirmed(what, words = [t("sure")]) {
 export const errorOf = (element) => /** @type {HTMLElement} */ (element.querySelector(".error"));
 
 /**
- * Shows a dialog until an action has ended; if it fails, the dialog says why and can be closed.
+ * Shows a dialog until an action has ended. If the action fails, the dialog shows the error and can be closed.
  *
  * @param {string} title
  * @param {string} words
  * @param {() => Promise<any>} action
- * @returns {Promise<boolean>} Whether it succeeded.
+ * @returns {Promise<boolean>} Whether the action succeeded.
  */
 export async function waitFor(title, words, action) {
     const element = dialog(title, h("p", { role: "status" }, words));
     const close = element.querySelector(".actions button");
     const stay = (/** @type {Event} */ event) => event.preventDefault();
     close.hidden = true;
-    // Browsers that do not know the attribute send the event.
+    // Browsers without support for the attribute send the event `cancel`.
     element.setAttribute("closedby", "none");
     element.addEventListener("cancel", stay);
     const isDone = await attempt(errorOf(element), action);
@@ -55,7 +55,7 @@ export async function waitFor(title, words, action) {
 }
 
 /**
- * The account's devices.
+ * Shows the account's devices.
  *
  * @param {import("./account.js").Account} account
  */

@@ -9,7 +9,7 @@ const clock = /** @type {const} */ ({ hour: "2-digit", minute: "2-digit" });
 const day = /** @type {const} */ ({ month: "short", day: "numeric" });
 
 /**
- * The day, unless it is today, and the time; the year, unless it is this one.
+ * The time. If the day is not today, it has the day, too. If the year is not the present year, it has the year, too.
  *
  * @param {number} time In milliseconds since 1970.
  * @param {number} now
@@ -20,7 +20,7 @@ export function timeText(time, now = Date.now()) {
 }
 
 /**
- * For narrow places: the time of today, else the day.
+ * A short text for narrow places: the time if the day is today, otherwise the day.
  *
  * @param {number} time
  * @param {number} now
@@ -75,7 +75,8 @@ export function dialog(title, ...children) {
 }
 
 /**
- * Gives a part of the page other children; the focus stays on the one of the same `data-key`, or else in the part.
+ * Replaces the children of a part of the page. The focus stays on the element with the same `data-key`. If there is no
+ * such element, the focus stays in the part.
  *
  * @param {HTMLElement} part
  * @param {(Node | string)[]} children
@@ -90,12 +91,12 @@ export function redraw(part, ...children) {
 }
 
 /**
- * Runs an action of a form or a button; its error is shown in `place`.
+ * Runs an action of a form or a button. Shows its error in `place`.
  *
  * @param {HTMLElement | null} place
  * @param {() => Promise<any>} action
- * @param {(error: any) => string} words Those for an error.
- * @returns {Promise<boolean>} Whether it succeeded.
+ * @param {(error: any) => string} words The text for an error.
+ * @returns {Promise<boolean>} Whether the action succeeded.
  */
 export async function attempt(place, action, words = errorText) {
     if (place) place.textContent = "";
@@ -110,7 +111,7 @@ export async function attempt(place, action, words = errorText) {
 }
 
 /**
- * A link, if the address is one of the web.
+ * A link if the address begins with http or https; otherwise plain text.
  *
  * @param {string} address
  * @param {string} text
@@ -120,12 +121,12 @@ export function link(address, text) {
     return isWeb ? h("a", { href: address, target: "_blank", rel: "noopener noreferrer" }, text) : h("span", {}, text);
 }
 
-/** @type {WeakMap<Element, () => void>} What is drawn in a part as soon as no button in it is held down. */
+/** @type {WeakMap<Element, () => void>} The drawing that a part waits for until no button in the part is held down. */
 const waiting = new WeakMap();
 
 /**
- * Draws a part of the page, or puts that off while a button in it is held down: a click that began on an element which
- * is replaced before it ends does not count. Only the last `draw` of a part is called.
+ * Draws a part of the page. While a button in the part is held down, the drawing waits, because a click is lost if its
+ * element is replaced before the release. Only the last `draw` of a part is called.
  *
  * @param {Element} part
  * @param {() => void} draw
@@ -141,7 +142,7 @@ export function whenReleased(part, draw) {
     if (!isFirst) return;
     const released = () => {
         for (const name of releases) removeEventListener(name, released, true);
-        // The click comes after the release, in the same task.
+        // The click follows the release in the same task.
         setTimeout(() => {
             const last = waiting.get(part);
             waiting.delete(part);
@@ -157,12 +158,12 @@ const releases = ["pointerup", "pointercancel", "keyup", "blur"];
 const shown = new WeakMap();
 
 /**
- * Shows rows in a list. A row whose signature is the same keeps its element, so that focus and clicks are not lost and
- * screen readers read what is new.
+ * Shows rows in a list. A row with an unchanged signature keeps its element. So focus and clicks are not lost, and
+ * screen readers read only new rows.
  *
  * @param {Element} list
- * @param {{ key: string, signature: any, make: (old?: Element) => Element }[]} rows `make` may change the element that
- *   it had made, and return it.
+ * @param {{ key: string, signature: any, make: (old?: Element) => Element }[]} rows `make` may change and return the
+ *   row's old element.
  */
 export function showRows(list, rows) {
     const known = shown.get(list) ?? new Map();

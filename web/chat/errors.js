@@ -1,10 +1,10 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// Words for errors (docs/errors.md), for the chat and the live room.
+// Texts for errors (docs/errors.md), for the chat and the live room.
 
 /**
- * Where the server's own text says less, or speaks to programs.
+ * Texts for errors whose text from the server says less, or is meant for programs.
  *
  * @type {Record<number, string>}
  */
@@ -22,7 +22,7 @@ const english = {
 };
 
 /**
- * "{0}" stands for the server's own text, which names what is wrong.
+ * "{0}" stands for the server's text, which describes the cause.
  *
  * @type {Record<number, string>}
  */
@@ -67,7 +67,7 @@ const chinese = {
 };
 
 /**
- * What the server says in English where the number alone says too little.
+ * Translations of the server's English texts, for errors whose number alone says too little.
  *
  * @type {Record<string, string>}
  */
@@ -85,7 +85,7 @@ const exactly = {
 };
 
 /**
- * The words for an error, with its number: by number, else the server's own.
+ * The text for an error, followed by its number. If this file has no text for the number, it is the server's text.
  *
  * @param {any} error
  * @param {boolean} isChinese

@@ -7,10 +7,10 @@ import { button, field, h } from "../dom.js";
 import { t } from "./i18n.js";
 
 /**
- * Finds the accounts of these names.
+ * Finds the accounts with these names.
  *
  * @param {import("./account.js").Account} account
- * @param {string} names With commas between.
+ * @param {string} names Separated by commas.
  */
 async function uidsOf(account, names) {
     const found = names.split(/[,,、]/).map((name) => name.trim()).filter(Boolean);
@@ -38,21 +38,21 @@ export function showNewGroup(account, open) {
             const name = form.elements.group.value.trim();
             const group = await account.client.createGroup(name, await uidsOf(account, form.elements.members.value));
             const chat = await account.open({ groupId: group.id }, group.name);
-            // The dialog gives the focus back to where it was, and what opens takes it.
+            // The closed dialog returns the focus to its old place. Then the opened conversation takes the focus.
             element.close();
             open(chat);
         });
     };
 }
 
-/** For how long a member can be muted, in milliseconds, by the text's name. */
+/** The times for which a member can be muted, in milliseconds, by the name of the button's text. */
 const mutings = { hour: 3_600_000, day: 86_400_000, week: 7 * 86_400_000, year: 365 * 86_400_000 };
 
 /**
- * Asks for how long a member is to be muted.
+ * Asks how long a member is to be muted.
  *
  * @param {string} name
- * @param {(until: number) => any} mute Gets the end, in milliseconds since 1970.
+ * @param {(until: number) => any} mute Is called with the end of the muting, in milliseconds since 1970.
  */
 function showMuting(name, mute) {
     const choices = Object.entries(mutings).map(([text, time]) =>
@@ -69,7 +69,7 @@ const dateText = (time) =>
     new Date(time).toLocaleString(document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
 
 /**
- * A group's name, members, their roles and who may write.
+ * Shows a group: its name, its members, their roles, and who may write.
  *
  * @param {import("./account.js").Account} account
  * @param {number} groupId

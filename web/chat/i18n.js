@@ -309,7 +309,7 @@ const chinese = {
 
 const key = "hermes-chat/language";
 
-/** The choice of an earlier visit; null: none, or the browser keeps nothing for this page. */
+/** The choice of an earlier visit; null if there is none, or if the browser stores nothing for this page. */
 function chosen() {
     try {
         return localStorage.getItem(key);
@@ -325,7 +325,7 @@ export const language = {
         try {
             localStorage.setItem(key, this.current);
         } catch {
-            // Then it holds for this visit.
+            // The choice applies to this visit only.
         }
     },
 };
@@ -334,7 +334,7 @@ export const language = {
  * The text in the page's language.
  *
  * @param {string} name
- * @param {string | number} value Stands for {0}.
+ * @param {string | number} value The value that replaces {0}.
  */
 export function t(name, value = "") {
     const texts = /** @type {Record<string, string>} */ (language.current === "zh" ? chinese : english);

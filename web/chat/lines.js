@@ -6,29 +6,37 @@ import { errorText, showRows, timeText, whenReleased } from "./dom.js";
 import { button, h } from "../dom.js";
 import { t } from "./i18n.js";
 
-/** The time within which the server lets a message be recalled, in milliseconds. */
+/** The time after sending during which a message can be recalled, in milliseconds. */
 const recallTime = 120_000;
-/** The most messages that are rendered at once, and the characters of their texts. */
+/** The largest number of messages that are rendered at once, and the largest number of characters in their texts. */
 const maxRows = 60;
 const maxRendered = 20_000;
-/** The characters that are rendered at the end, where something new comes all the time: more than a screen shows. */
+/**
+ * The number of characters that are rendered at the end of the conversation, where new messages often arrive. It is
+ * more than a screen shows.
+ */
 const renderedAtEnd = 6000;
-/** The share of all that is rendered that comes at once when the user scrolls. */
+/** The share of the rendered messages that one step of scrolling adds. */
 const scrolled = 0.4;
-/** What is shown of a long text at first, and what each click adds, in characters; and the most lines of it. */
+/**
+ * The part of a long text that is shown at first, and the part that each click adds, in characters, and the number of
+ * lines that are shown at first.
+ */
 const shortened = 1000;
 const further = 10_000;
 const maxTextLines = 40;
-/** What is shown at first of attributes and of an application's own data, in characters. */
+/** The part of the attributes and the application's data that is shown at first, in characters. */
 const shortenedExtra = 300;
-/** So near to the end of what is rendered, in pixels, the next messages are. */
+/**
+ * The next messages are rendered when the user scrolls to within this distance of the last rendered message, in pixels.
+ */
 const nearness = 400;
 
 /**
- * What is shown of a long text.
+ * The shown part of a long text.
  *
  * @param {string} text
- * @param {number} more The characters that the user asked for besides.
+ * @param {number} more The number of further characters that the user has asked for.
  */
 export function shownOf(text, more) {
     const shown = beginning(text, shortened + more);
@@ -41,7 +49,7 @@ export function shownOf(text, more) {
 }
 
 /**
- * The words of a notice: who came or went, where it tells.
+ * The text of a notice. If the notice names people, the text says who joined or left.
  *
  * @param {import("./model.js").Line} line
  * @param {{ nameOf: (uid: number) => string }} account
@@ -56,7 +64,7 @@ export function noteText({ note, people }, account) {
 }
 
 /**
- * For how long a message can still be recalled, in milliseconds.
+ * The time for which a message can still be recalled, in milliseconds.
  *
  * @param {import("./model.js").Line} line
  * @param {number} now
@@ -66,7 +74,7 @@ export function recallLeft({ own, seq, recalled, time }, now) {
 }
 
 /**
- * Whether the other user has read a message; of those in groups and of the other's own nobody tells.
+ * Whether the other user has read a message. It is false for messages in groups and for messages from the other user.
  *
  * @param {import("./model.js").Line} line
  * @param {import("./model.js").Chat} chat
@@ -74,16 +82,16 @@ export function recallLeft({ own, seq, recalled, time }, now) {
 const isReadIn = (line, { to, readUpTo }) => line.own && "uid" in to && line.seq > 0 && line.seq <= readUpTo;
 
 /**
- * One message.
+ * The row of one message.
  *
  * @param {import("./model.js").Line} line
  * @param {import("./account.js").Account} account
  * @param {import("./model.js").Chat} chat
- * @param {object} asked What the user asked of the message.
- * @param {number} asked.more The characters of a long text that are shown besides.
- * @param {string} asked.error Why that failed.
- * @param {() => void} ask Asks for more of a long text.
- * @param {(action: () => Promise<any>) => any} act Carries out what a button says.
+ * @param {object} asked The state of the row that results from clicks.
+ * @param {number} asked.more The number of further characters of a long text that are shown.
+ * @param {string} asked.error The error of the last action on the message.
+ * @param {() => void} ask Shows more of a long text.
+ * @param {(action: () => Promise<any>) => any} act Carries out the action of a button.
  */
 function row(line, account, chat, { more, error }, ask, act) {
     if (line.note) return h("div", { class: "line note" }, `${noteText(line, account)} · ${timeText(line.time)}`);
@@ -99,7 +107,7 @@ function row(line, account, chat, { more, error }, ask, act) {
     const shownBesides = beginning(shownOf(besides, more), more ? shortened + more : shortenedExtra);
     const isCut = isText && shown.length < text.length;
     const isBesidesCut = shownBesides.length < besides.length;
-    // The focus stays on the button of the same name when the row is drawn anew.
+    // When the row is drawn again, the focus stays on the button with the same key.
     const does = (/** @type {string} */ name, /** @type {() => any} */ click, more = {}) =>
         button(t(name), click, { "data-key": `${name} ${line.key}`, ...more });
     const author = line.own ? account.nickName : line.name || account.nameOf(line.from);
@@ -125,30 +133,31 @@ function row(line, account, chat, { more, error }, ask, act) {
 }
 
 /**
- * The messages of a conversation. Renders those around the place that the user looks at: however many there are, and
- * however long, the page stays quick. The others come when the user scrolls to them.
+ * The messages of a conversation. Only the messages around the place that the user looks at are rendered, so that the
+ * page stays fast even with many or long messages. Other messages are rendered when the user scrolls to them.
  */
 export class Lines {
     element = h("div", { class: "lines", role: "log", tabindex: "0", onscroll: () => this.#scrolled() });
-    /** Whether there are newer messages than those that are rendered. */
+    /** Whether there are messages that are newer than the rendered messages. */
     isBehind = false;
     /** @type {() => void} Called when `isBehind` changes. */
     changed = () => {};
     #key = "";
-    /** The key of the first rendered message; empty: the newest ones are rendered. */
+    /** The key of the first rendered message; empty if the newest messages are rendered. */
     #first = "";
     /** @type {import("./model.js").Line[]} */
     #all = [];
-    /** The rendered ones are those from `#start` until before `#end`. */
+    /** The rendered messages have the indices from `#start` to `#end` - 1. */
     #start = 0;
     #end = 0;
-    /** @type {Map<string, number>} The characters of long texts that the user asked for, by the message's key. */
+    /** @type {Map<string, number>} The number of further characters that the user has asked for, by the message's
+     *   key. */
     #more = new Map();
-    /** @type {Map<string, string>} Why messages were not recalled, sent again or discarded, by their keys. */
+    /** @type {Map<string, string>} The errors of failed recalls, retries and discards, by the message's key. */
     #errors = new Map();
-    /** The seq before which messages came that the next rendering is to show; 0: none. */
+    /** The seq of a message before which messages have arrived, which the next rendering shows; 0 if there are none. */
     #came = 0;
-    /** @type {any} Runs until a message can no longer be recalled. */
+    /** @type {any} The timer that draws again when a message can no longer be recalled. */
     #timer;
     #isClosed = false;
     /** @type {() => void} */
@@ -157,7 +166,8 @@ export class Lines {
     /**
      * @param {import("./account.js").Account} account
      * @param {import("./model.js").Chat} chat
-     * @param {HTMLElement} first What stands before the first message, or where the server may add some.
+     * @param {HTMLElement} first The element for the place before the first message, or for the place of a hole that
+     *   the server may fill.
      */
     show(account, chat, first) {
         const isOther = chat.key !== this.#key;
@@ -171,7 +181,7 @@ export class Lines {
         } else if (!this.isBehind && wasAtEnd) {
             this.#first = "";
         } else if (!this.#first) {
-            // The user looks at earlier messages: what is rendered stays.
+            // The user looks at earlier messages, so the rendered messages stay.
             this.#first = this.#all[this.#start]?.key ?? "";
         }
         this.#key = chat.key;
@@ -179,14 +189,14 @@ export class Lines {
         this.#show();
     }
 
-    /** These lines are shown no more. */
+    /** Stops all rendering of these lines. */
     close() {
         this.#isClosed = true;
         clearTimeout(this.#timer);
     }
 
     /**
-     * Carries out what a button of a message says.
+     * Carries out the action of a message's button.
      *
      * @param {import("./model.js").Chat} chat
      * @param {import("./model.js").Line} line
@@ -209,7 +219,7 @@ export class Lines {
     }
 
     /**
-     * Messages came before this one: the next rendering shows some of them, and it.
+     * Messages have arrived before this message. The next rendering shows some of them, and this message.
      *
      * @param {number} seq
      */
@@ -217,7 +227,7 @@ export class Lines {
         this.#came = seq;
     }
 
-    /** Renders the messages before those that are rendered. */
+    /** Renders the messages before the rendered messages. */
     #toEarlier() {
         const start = this.#reach(this.#start, -1, maxRendered * scrolled, maxRows * scrolled);
         if (start === this.#start) return;
@@ -239,12 +249,12 @@ export class Lines {
     }
 
     /**
-     * How far a rendering reaches.
+     * Returns the index at the end of a rendering that begins at `from`.
      *
      * @param {number} from
      * @param {1 | -1} step
      * @param {number} limit In characters.
-     * @param {number} rows The most messages.
+     * @param {number} rows The largest number of messages.
      */
     #reach(from, step, limit, rows = maxRows) {
         let cost = 0;
@@ -305,7 +315,7 @@ export class Lines {
         if (!this.#start && !rows.includes(firstRow)) rows.unshift(firstRow);
         const { element } = this;
         const anchor = start < 0 ? null : anchorOf(element, first);
-        // What comes back by scrolling is not news.
+        // Screen readers must not read messages that appear again because the user scrolls.
         const isBehind = this.#end < all.length;
         const live = anchor ? "off" : "polite";
         if (element.getAttribute("aria-live") !== live) element.setAttribute("aria-live", live);
@@ -318,7 +328,8 @@ export class Lines {
     }
 
     /**
-     * A row that changed is another element: the focus goes to the same button of it, or else to the messages.
+     * Draws, and keeps the focus. A changed row is a new element, so the focus moves to the same button of the new
+     * element. If there is none, it moves to the list of messages.
      *
      * @param {() => void} draw
      */
@@ -330,15 +341,15 @@ export class Lines {
         const key = focused.getAttribute("data-key");
         const same = key && element.querySelector(`[data-key="${CSS.escape(key)}"]`);
         (same || element).focus({ preventScroll: true });
-        // What is hidden takes no focus.
+        // A hidden element cannot take the focus.
         if (document.activeElement === document.body) element.focus({ preventScroll: true });
     }
 }
 
 /**
- * What stands where messages are missing.
+ * The row at a place where messages are missing.
  *
- * @param {string} key That of the message before.
+ * @param {string} key The key of the message before the place.
  */
 const missingRow = (key) => {
     const make = () => h("div", { class: "line note" }, t("missing"));
@@ -346,11 +357,11 @@ const missingRow = (key) => {
 };
 
 /**
- * The first row in view, and where it is: it stays there when others come and go before it. If the place of those is in
- * view, it is the row behind that.
+ * The first visible row and its position. The row stays at this position when rows before it are added or removed. If
+ * the place `first` is visible, the result is the row after this place.
  *
  * @param {Element} list
- * @param {Element} first The place where messages may come.
+ * @param {Element} first The place where messages may be added.
  */
 function anchorOf(list, first) {
     const { top, bottom } = list.getBoundingClientRect();

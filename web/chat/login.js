@@ -7,15 +7,18 @@ import { Account } from "./account.js";
 import { attempt } from "./dom.js";
 import { t } from "./i18n.js";
 
-/** For how long a login may take before the page gives up, unless the server is about to answer; in milliseconds. */
+/**
+ * The time after which the page stops waiting for a login, in milliseconds. The page waits longer if the connection to
+ * the server is open.
+ */
 const patience = 8000;
 
 /**
- * Waits for a login, but not for ever for a server that cannot be reached.
+ * Waits for a login. If the server cannot be reached, waits only for a limited time.
  *
  * @param {any} client
  * @param {() => Promise<any>} logIn
- * @param {(state: any) => void} tell Is told the state of the connection.
+ * @param {(state: any) => void} tell Is called with the state of the connection.
  * @param {number} wait In milliseconds.
  */
 export function loggedIn(client, logIn, tell, wait = patience) {
@@ -44,8 +47,8 @@ export function loggedIn(client, logIn, tell, wait = patience) {
 /**
  * The form for a login and for a registration.
  *
- * @param {string} error Why the page asks.
- * @param {(account: Account) => void} show Shows the account that logged in.
+ * @param {string} error The reason why the page shows the form; may be empty.
+ * @param {(account: Account) => void} show Shows the account that has logged in.
  */
 export function loginForm(error, show) {
     const place = h("p", { class: "error", role: "alert" }, error);
@@ -87,7 +90,7 @@ export function loginForm(error, show) {
     };
     form.onsubmit = async (/** @type {SubmitEvent} */ event) => {
         event.preventDefault();
-        // Enter presses no button that is disabled, but a form without one would be sent.
+        // The Enter key can submit the form even while its buttons are disabled.
         if (buttons[0].disabled) return;
         const pressed = /** @type {any} */ (event.submitter);
         const hadFocus = pressed === document.activeElement;
@@ -101,7 +104,7 @@ export function loginForm(error, show) {
 }
 
 /**
- * The accounts of this browser, to go on with.
+ * The list of this browser's accounts. A click starts an account.
  *
  * @param {string[]} names
  * @param {(name: string) => any} start

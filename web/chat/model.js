@@ -1,39 +1,43 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/** What is kept of each conversation: messages, and characters in them. */
+/** The largest number of messages that are kept for each conversation, and the largest number of characters in them. */
 const maxMessages = 300;
 const maxSize = 1_000_000;
-/** The most characters of all conversations together; above it those that were quiet longest keep one message. */
+/**
+ * The largest number of characters of all conversations together. Above it, the conversations without activity for the
+ * longest time keep only one message.
+ */
 const maxTotalSize = 4_000_000;
-/** The messages of the server's history that are held while a conversation is looked at, besides those above. */
+/** The largest number of further messages from the server's history that are kept while a conversation is open. */
 const maxEarlier = 1000;
-/** The people whom a notice names. */
+/** The largest number of people that a notice names. */
 const maxNamed = 5;
-/** What a message takes besides its content, in characters. */
+/** The size of a message without its content, in characters. */
 const overhead = 200;
 
 /**
- * A message as the page shows it.
+ * A message or notice as the page shows it.
  *
  * @typedef {object} Line
- * @property {string} id The message's id; empty until the server has it.
+ * @property {string} id The message's id; empty until the server has the message.
  * @property {string} clientId
- * @property {number} seq The seq within the conversation; 0 until the server has it.
- * @property {number} from The author's uid; 0 for a notice of the page's own.
+ * @property {number} seq The seq within the conversation; 0 until the server has the message.
+ * @property {number} from The author's uid; 0 for a notice.
  * @property {string} name The author's name.
  * @property {boolean} own
  * @property {any} content
  * @property {number} time In milliseconds since 1970.
  * @property {boolean} recalled
- * @property {"" | "queued" | "sending" | "sent" | "failed"} status Of the user's own messages.
- * @property {{ code: number, message: string } | null} [error] Why it failed.
- * @property {string} note The key of a notice's text, see i18n.js; empty for messages.
- * @property {{ uids: number[], more: number, by: number }} [people] Whom a notice is about: some of them, how many more
- *   there are, and who made the change.
- * @property {string} key Its name within the conversation, which never changes.
- * @property {number} revision Another number after each change.
- * @property {number} size In characters.
+ * @property {"" | "queued" | "sending" | "sent" | "failed"} status The progress of a message that the user sends; empty
+ *   for other messages.
+ * @property {{ code: number, message: string } | null} [error] The reason why sending failed.
+ * @property {string} note The key of a notice's text in i18n.js; empty for messages.
+ * @property {{ uids: number[], more: number, by: number }} [people] The people in a notice: some of them, the number of
+ *   further people, and the person who made the change.
+ * @property {string} key The key within the conversation. It never changes.
+ * @property {number} revision A number that changes with each change of the line.
+ * @property {number} size The size in characters.
  *
  * @typedef {Omit<Line, "key" | "revision" | "size">} NewLine
  */
@@ -43,23 +47,24 @@ const overhead = 200;
  * @property {string} key "uid 7" or "group 9".
  * @property {{ uid: number } | { groupId: number }} to
  * @property {string} title
- * @property {Line[]} lines The last messages, which are stored.
- * @property {Line[]} earlier Those before, from the server's history; not stored.
- * @property {Set<number>} asked The seqs directly before which the server has nothing that is missing here, as it said
- *   since the conversation was opened; not stored.
- * @property {number} size The characters of `lines`.
+ * @property {Line[]} lines The last messages. They are stored.
+ * @property {Line[]} earlier Earlier messages from the server's history. They are not stored.
+ * @property {Set<number>} asked Seqs of messages. Since the conversation was opened, the server's answers have shown
+ *   that the server has no messages directly before them. They are not stored.
+ * @property {number} size The size of `lines` in characters.
  * @property {number} markedUpTo The user has read up to this seq.
  * @property {number} readUpTo The other user has read up to this seq.
  * @property {number} lastSeq
- * @property {number} lastAt When the last message was sent, as the server's list says.
- * @property {{ upTo: number, unread: number }} counted What the server counted as unread, and up to which message.
- * @property {number} [resetAt] The server may have lost messages: when the last one that was here then was sent. The
- *   server's next list decides which messages it has.
+ * @property {number} lastAt The time of the last message, from the server's list.
+ * @property {{ upTo: number, unread: number }} counted The number of unread messages by the server's count, and the seq
+ *   up to which the server counted.
+ * @property {number} [resetAt] Set if the server may have lost messages: the time of the last message that the page had
+ *   at that moment. The server's next list shows which messages it still has.
  * @property {boolean} isOver The group was dissolved, or the user is no longer in it.
  */
 
 /**
- * Where messages are missing: behind the seq `after` and before the seq `before`.
+ * A place where messages are missing: after the seq `after` and before the seq `before`.
  *
  * @typedef {{ after: number, before: number }} Hole
  */
@@ -74,27 +79,28 @@ const chatPrefix = "chat/";
 const linePrefix = "line/";
 
 /**
- * The conversations of one account, from the events of the SDK. Does no I/O: its owner stores what `takeRecords` gives
- * for the chats that a change returns. A message is a record of its own, so that a new one costs the same however many
- * there are.
+ * The conversations of one account, from the events of the SDK. The class does no I/O. Each change returns the changed
+ * chats, and the owner stores the records that `takeRecords` returns for them. Each message has its own record, so that
+ * the cost of a new message does not depend on the number of messages.
  */
 export class Chats {
     /** @type {Map<string, Chat>} */
     #chats = new Map();
-    /** @type {Map<string, Line | undefined>} The records of messages that changed; undefined: no longer kept. */
+    /** @type {Map<string, Line | undefined>} The records of messages that have changed; undefined for a removed
+     *   record. */
     #changes = new Map();
     #size = 0;
     #revision = 0;
     /** The user's uid. */
     me = 0;
 
-    /** @param {Iterable<[string, any]>} records Those of an earlier run. */
+    /** @param {Iterable<[string, any]>} records The records of an earlier run. */
     constructor(records = []) {
         const all = [...records];
         for (const [key, chat] of all) {
             if (!key.startsWith(chatPrefix)) continue;
             this.#chats.set(chat.key, { ...unseen, ...chat, ...empty() });
-            // The messages once were parts of the conversation's record.
+            // In earlier versions, the messages were parts of the conversation's record.
             for (const line of chat.lines ?? []) this.#add(this.#chats.get(chat.key), line);
         }
         for (const [key, line] of all) {
@@ -102,7 +108,7 @@ export class Chats {
             const chat = this.#chats.get(key.split("/")[1]);
             const known = chat && this.#find(chat, line);
             if (chat && !known) this.#add(chat, line, false);
-            // Two tabs may have named one message differently.
+            // Two tabs may have stored the same message with different keys.
             else if (!known || recordKey(chat, known) !== key) this.#changes.set(key, undefined);
         }
         for (const chat of this.#chats.values()) chat.lines.sort(inOrder);
@@ -110,7 +116,7 @@ export class Chats {
     }
 
     /**
-     * The records to store: these conversations, and all messages that changed since the last call.
+     * Returns the records to store: these conversations, and all messages that have changed since the last call.
      *
      * @param {Chat[]} chats
      * @returns {[string, any][]}
@@ -124,7 +130,7 @@ export class Chats {
     }
 
     /**
-     * These records could not be stored: the next call gives them again.
+     * Takes records back that could not be stored. The next call of `takeRecords` returns them again.
      *
      * @param {[string, any][]} records
      */
@@ -146,7 +152,7 @@ export class Chats {
     }
 
     /**
-     * The conversation with an account or a group, which begins if there is none.
+     * Returns the conversation with an account or a group. Creates it if there is none.
      *
      * @param {any} conversation
      * @param {string} title
@@ -167,7 +173,7 @@ export class Chats {
     }
 
     /**
-     * How many messages the user has not read.
+     * The number of messages that the user has not read.
      *
      * @param {Chat} chat
      */
@@ -179,7 +185,8 @@ export class Chats {
     }
 
     /**
-     * Whether nothing that the server counted is unread, or all of it is here: then the messages tell best what is.
+     * Whether the page can count the unread messages without the server. It can if the user has read all messages that
+     * the server counted, or if the page has all unread messages among them.
      *
      * @param {Chat} chat
      */
@@ -190,7 +197,7 @@ export class Chats {
     }
 
     /**
-     * A part of the server's list of conversations. Messages that it has counted may arrive later.
+     * Applies a part of the server's list of conversations. Messages that the server has counted may arrive later.
      *
      * @param {any[]} summaries
      * @returns {Chat[]} The conversations that changed.
@@ -213,9 +220,10 @@ export class Chats {
     }
 
     /**
-     * The server's list is complete: a server that may have lost messages has none of a conversation that is not in it.
+     * Applies the complete list of the server. After a possible loss of messages, a conversation that is not in the
+     * list has no messages on the server.
      *
-     * @param {any[]} summaries All of the list.
+     * @param {any[]} summaries The complete list.
      * @returns {Chat[]} The conversations that changed.
      */
     unlisted(summaries) {
@@ -226,7 +234,7 @@ export class Chats {
     }
 
     /**
-     * The server may have lost messages: until its next list, nobody knows which.
+     * Prepares for a possible loss of messages on the server. Its next list shows which messages it still has.
      *
      * @returns {Chat[]} The conversations that changed.
      */
@@ -240,8 +248,8 @@ export class Chats {
     }
 
     /**
-     * Goes on where a server does that may have lost messages. Those that it lost stay here without a seq, because others
-     * get theirs.
+     * Adopts the state of a conversation on a server that may have lost messages. Lost messages stay on the page
+     * without a seq, because other messages get their seqs.
      *
      * @param {Chat} chat
      * @param {number} lastSeq
@@ -262,7 +270,8 @@ export class Chats {
     }
 
     /**
-     * The key of the conversation in which an entry changes what the server has counted; empty if it changes nothing.
+     * The key of the conversation whose unread count on the server an entry changes; empty if the entry changes no
+     * count.
      *
      * @param {any} event
      */
@@ -272,7 +281,7 @@ export class Chats {
     }
 
     /**
-     * Whether only the server can tell what is unread, because messages that it counted are not here.
+     * Whether only the server can count the unread messages, because the page does not have all of them.
      *
      * @param {string} key
      */
@@ -282,7 +291,7 @@ export class Chats {
     }
 
     /**
-     * Whether messages are missing here that the user opens the conversation for.
+     * Whether messages are missing that the user wants to see when opening the conversation.
      *
      * @param {Chat} chat
      */
@@ -293,8 +302,9 @@ export class Chats {
     }
 
     /**
-     * Where messages are missing between those that are here; the newest hole first. What a device misses for longer than
-     * the server keeps it never arrives. Those behind the last one that is here may be on their way.
+     * The holes between the messages that the page has, the newest hole first. Some holes stay: the server deletes old
+     * messages even if a device has not received them. Messages after the last known message do not count as missing,
+     * because they may still arrive.
      *
      * @param {Chat} chat
      * @returns {Hole[]}
@@ -327,8 +337,8 @@ export class Chats {
     }
 
     /**
-     * The seq before which the next messages of the history are: that behind the newest hole, or else the oldest. 0: none
-     * is here, so the newest are next.
+     * The seq before which the next messages of the history belong. It is the seq after the newest hole or, if there is
+     * no hole, the oldest seq. It is 0 if there are no messages, so that the newest messages come next.
      *
      * @param {Chat} chat
      */
@@ -338,7 +348,7 @@ export class Chats {
     }
 
     /**
-     * The conversation is looked at no more: what was fetched of the history is fetched again.
+     * Drops the fetched history of a conversation that is no longer open. It is fetched again if necessary.
      *
      * @param {Chat} chat
      */
@@ -348,7 +358,7 @@ export class Chats {
     }
 
     /**
-     * An entry of the inbox arrived.
+     * Applies an entry of the inbox.
      *
      * @param {any} event
      * @returns {Chat[]} The conversations that changed.
@@ -378,7 +388,7 @@ export class Chats {
     }
 
     /**
-     * A message of the inbox or of the history.
+     * Adds a message from the inbox or from the history.
      *
      * @param {any} message
      * @returns {Chat}
@@ -390,16 +400,16 @@ export class Chats {
     }
 
     /**
-     * Messages of the history: older than all that are known, or those of a hole.
+     * Adds messages from the history. They are older than all known messages, or they are in a hole.
      *
      * @param {Chat} chat
      * @param {any[]} messages
-     * @param {number} before The seq before which they were asked for; 0: the newest.
-     * @param {boolean} isMore Whether the server has older ones.
+     * @param {number} before The seq before which they were requested; 0 for the newest messages.
+     * @param {boolean} isMore Whether the server has older messages.
      */
     history(chat, messages, before = 0, isMore = true) {
         const isFull = () => chat.earlier.length || chat.lines.length >= maxMessages || chat.size >= maxSize / 2;
-        // The newest first: they are kept if there is room.
+        // The newest messages come first, so that they are kept if there is not enough room for all.
         for (const message of [...messages].reverse()) {
             const line = this.#lineOf(message);
             const isBetween = chat.lines.some((other) => other.seq > 0 && other.seq < line.seq);
@@ -411,30 +421,30 @@ export class Chats {
             }
         }
         chat.earlier.sort(inOrder);
-        // Between two messages of an answer the server has none.
+        // The server has no messages between two adjacent messages of an answer.
         const seqs = [...messages.map((message) => message.conversationSeq), before];
         const here = new Set(seqsOf(chat));
         seqs.forEach((seq, index) => {
-            // A message that found no room is asked for again.
+            // A message that was not kept for lack of room must be requested again.
             const isNext = index > 0 ? here.has(seqs[index - 1]) : !isMore || !messages.length;
             if (isNext) chat.asked.add(seq);
         });
     }
 
     /**
-     * Whether the server has nothing to add to the messages that are here: the first one is among them and none behind
-     * it is missing, or there are none.
+     * Whether the server has no further messages for the conversation. This is true if the conversation has no
+     * messages, or if the page has the first message and no later message is missing.
      *
      * @param {Chat} chat
      */
     isWhole(chat) {
-        // Notices are kept here alone.
+        // Only this page keeps the notices.
         if (isNotices(chat) || !chat.lastSeq) return true;
         return seqsOf(chat).includes(1) && !this.hole(chat);
     }
 
     /**
-     * Whether no more messages of the history are taken.
+     * Whether there is no room for more messages of the history.
      *
      * @param {Chat} chat
      */
@@ -471,7 +481,7 @@ export class Chats {
     }
 
     /**
-     * The outbox tells the progress of one of the user's messages.
+     * Applies the outbox's progress of one of the user's messages.
      *
      * @param {any} entry
      * @returns {Chat}
@@ -500,9 +510,10 @@ export class Chats {
     }
 
     /**
-     * The page was opened: what was unsent and is no longer in the outbox was sent while no page noted it.
+     * Applies the outbox after the page was opened. An unsent message that is no longer in the outbox was sent while no
+     * page was open.
      *
-     * @param {any[]} entries The outbox's.
+     * @param {any[]} entries The entries of the outbox.
      */
     reopened(entries) {
         const unsent = new Set(entries.map((entry) => entry.clientId));
@@ -517,7 +528,7 @@ export class Chats {
     }
 
     /**
-     * The user has read up to this seq.
+     * Records that the user has read up to this seq.
      *
      * @param {Chat} chat
      * @param {number} upToSeq
@@ -527,7 +538,7 @@ export class Chats {
     }
 
     /**
-     * A back end's push: a line of the notices, a conversation with nobody.
+     * Adds a back end's push to the notices, which are a conversation with uid 0.
      *
      * @param {any} event
      */
@@ -562,7 +573,7 @@ export class Chats {
     #put(chat, line) {
         const known = this.#find(chat, line);
         if (known) {
-            // What the server has does not become unsent again.
+            // A message that the server has does not become unsent again.
             if (known.seq && !line.seq) return;
             this.#displace(chat, line.seq, known);
             this.#change(chat, known, { ...line, recalled: known.recalled || line.recalled });
@@ -576,11 +587,12 @@ export class Chats {
     }
 
     /**
-     * A message comes with a seq that another one has here: the server has lost the other one.
+     * Handles a message whose seq another message has on the page. The server has lost that other message, so the other
+     * message loses its seq.
      *
      * @param {Chat} chat
      * @param {number} seq
-     * @param {Line} [known] The message, if it is here.
+     * @param {Line} [known] The message with the seq, if the page already has it.
      */
     #displace(chat, seq, known) {
         const isLost = (/** @type {Line} */ one) => seq > 0 && one.seq === seq && one !== known;
@@ -612,7 +624,7 @@ export class Chats {
     /**
      * @param {any} chat
      * @param {NewLine} line
-     * @param {boolean} isNew Whether it is to be stored.
+     * @param {boolean} isNew Whether to store the line.
      */
     #add(chat, line, isNew = true) {
         const made = this.#made(line);
@@ -631,7 +643,7 @@ export class Chats {
         Object.assign(line, change);
         if (line.recalled) line.content = {};
         line.revision = ++this.#revision;
-        // Those of the history are not stored.
+        // Messages of the history are not stored.
         if (!chat.lines.includes(line)) return;
         const growth = sizeOf(line) - line.size;
         line.size += growth;
@@ -660,7 +672,8 @@ export class Chats {
     }
 
     /**
-     * Drops what is too much: the oldest messages of a conversation, and of those that were quiet longest.
+     * Drops messages above the limits: the oldest messages of a conversation, and messages of the conversations without
+     * activity for the longest time.
      *
      * @param {Iterable<Chat> | Chat} chats
      */
@@ -689,14 +702,15 @@ export class Chats {
         if (!count) return;
         const gone = chat.lines.splice(0, count);
         for (const line of gone) this.#forget(chat, line);
-        // While somebody looks at what came before, nothing is missing in between.
+        // While the user looks at earlier messages, the removed messages move there, so that there is no gap.
         if (chat.earlier.length) chat.earlier.push(...gone);
         if (chat.earlier.length > maxEarlier) chat.earlier = [];
     }
 }
 
 /**
- * What a push shows: its words, and the kind and the size of its typed message. Without either it shows its data.
+ * The content that shows a push: its text, and the kind and size of its typed message. A push with neither of them
+ * shows its data.
  *
  * @param {any} push
  */
@@ -713,7 +727,7 @@ function contentOf({ title, body, messageType, messageBytes, dataJson }) {
 const isNotices = ({ to }) => "uid" in to && !to.uid;
 
 /**
- * The seqs of the messages that are here.
+ * The seqs of the messages that the page has.
  *
  * @param {Chat} chat
  */
@@ -737,7 +751,8 @@ const sum = (lines) => lines.reduce((total, line) => total + line.size, 0);
 const orderOf = (line) => (line.own && !line.seq && line.status !== "sent" ? 1 : 0);
 
 /**
- * Unsent messages come last; those with a seq in its order; notices by their time.
+ * The order of the lines. Unsent messages come last. Messages with a seq are in the order of the seqs. Notices are in
+ * the order of their times.
  *
  * @param {Line} a
  * @param {Line} b

@@ -1,19 +1,22 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// What the page and its service worker tell each other of notifications.
+// The messages about notifications between the page and its service worker.
 
 /**
- * The entry that a notification tells of, see docs/push.md.
+ * The inbox entry that a notification announces (docs/push.md).
  *
  * @typedef {object} Reference
- * @property {string} key The conversation's, as in `Chats`; that of the notices for a back end's push.
- * @property {number} uid The account that got it; 0: unknown.
+ * @property {string} key The key of the conversation, as in `Chats`. For a back end's push, it is the key of the
+ *   notices.
+ * @property {number} uid The account that received the entry; 0 if it is unknown.
  */
 
-/** The notices: a conversation with nobody. */
+/** The key of the notices, which are a conversation with uid 0. */
 const notices = "uid 0";
-/** For how long the worker waits for a page, in milliseconds: somebody waits for the notification. */
+/**
+ * The time that the worker waits for a page's answer, in milliseconds. It is short, because it delays the notification.
+ */
 const patience = 500;
 const mark = "#notification/";
 
@@ -28,7 +31,7 @@ export function referenceOf(hermes) {
 }
 
 /**
- * The address of the page that shows an entry, for a page that is opened.
+ * The address to open for a page that shows an entry.
  *
  * @param {any} hermes
  */
@@ -38,9 +41,9 @@ export function addressOf(hermes) {
 }
 
 /**
- * What an opened page is to show.
+ * The entry that an opened page has to show.
  *
- * @param {string} hash That of the page's address.
+ * @param {string} hash The hash of the page's address.
  * @returns {Reference | null}
  */
 export function addressed(hash) {
@@ -49,7 +52,7 @@ export function addressed(hash) {
 }
 
 /**
- * Asks a page whether it shows an entry's account. One that does not answer shows nothing.
+ * Asks a page whether it shows an entry's account. A page that does not answer counts as not showing the account.
  *
  * @param {any} page A client of the worker.
  * @param {any} hermes
@@ -70,10 +73,10 @@ export function asks(page, hermes) {
 }
 
 /**
- * Answers the worker, and follows the clicks.
+ * Answers the worker, and opens the entries of clicked notifications.
  *
- * @param {any} container `navigator.serviceWorker`; undefined where there is none.
- * @param {(uid: number) => boolean} shows Whether the page shows this account; 0: any.
+ * @param {any} container `navigator.serviceWorker`; undefined if there is none.
+ * @param {(uid: number) => boolean} shows Whether the page shows this account; 0 stands for any account.
  * @param {(reference: Reference) => any} open
  */
 export function follow(container, shows, open) {

@@ -7,17 +7,18 @@ import { button, h } from "../dom.js";
 import { t } from "./i18n.js";
 
 /**
- * Whether this browser notifies of an account's messages.
+ * Whether this browser shows notifications for an account's messages.
  *
- * @typedef {"unsupported" | "unavailable" | "blocked" | "off" | "on"} PushState `unavailable`: the server has no key.
+ * @typedef {"unsupported" | "unavailable" | "blocked" | "off" | "on"} PushState `unavailable` means that the server has
+ *   no key.
  */
 
 const worker = "worker.js";
 const key = (/** @type {string} */ server) => `hermes-chat/pushes ${server}`;
 
 /**
- * The account that this browser notifies of; without a name: none. It has one subscription, which the server keeps for
- * one device, the last that registered it.
+ * The account for which this browser shows notifications; the name is empty if there is none. The browser has one
+ * subscription. The server keeps it only for the device that registered it last.
  *
  * @param {string} server
  * @returns {{ uid: number, name: string }}
@@ -28,7 +29,7 @@ function notified(server) {
         const { uid, name } = JSON.parse(value);
         if (Number.isSafeInteger(uid) && typeof name === "string") return { uid, name };
     } catch {
-        // Once it was the name alone, in lower case.
+        // In earlier versions, the value was only the name in lower case.
     }
     return { uid: 0, name: value };
 }
@@ -50,7 +51,7 @@ function notify(server, { chats, nickName }) {
     localStorage.setItem(key(server), JSON.stringify({ uid: chats.me, name: nickName }));
 }
 
-/** The server's key for notifications; empty: it sends none. */
+/** The server's key for notifications; empty if the server sends none. */
 async function publicKey() {
     const response = await fetch("push.json").catch(() => null);
     const found = response?.ok ? await response.json().catch(() => null) : null;
@@ -73,8 +74,8 @@ async function stateOf(server, account) {
 }
 
 /**
- * Registers the browser's subscription again at each login of an account, also at the one that was, because
- * subscriptions end.
+ * Registers the browser's subscription again at each login of an account, because subscriptions end. If the account is
+ * already logged in, also registers it now.
  *
  * @param {import("./account.js").Account} account
  * @param {string} server
@@ -92,7 +93,7 @@ export function renewPushes(account, server) {
 }
 
 /**
- * An account leaves this browser: its notifications end.
+ * Ends the notifications of an account that leaves this browser.
  *
  * @param {import("./account.js").Account} account
  * @param {string} server
@@ -104,7 +105,7 @@ export async function endPushes(account, server) {
 }
 
 /**
- * Switches the notifications of this browser.
+ * Shows the dialog that switches the notifications of this browser.
  *
  * @param {import("./account.js").Account} account
  * @param {string} server

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// The chat's service worker: keeps the page's files for when there is no network, and shows notifications.
+// The chat's service worker. It stores the page's files for use without a network, and shows notifications.
 import { showNotifications } from "../notifications.js";
 import { addressOf, asks } from "./notified.js";
 
@@ -19,7 +19,8 @@ worker.addEventListener("fetch", (/** @type {any} */ event) => {
 });
 
 /**
- * From the network if there is one, so that a page is never older than its server; else what was kept.
+ * Returns the response from the network, so that a page is never older than its server. Without a network, returns the
+ * stored file.
  *
  * @param {Request} request
  */
@@ -32,7 +33,7 @@ async function answer(request) {
         if (kept) return kept;
         throw error;
     }
-    // Without room for it, it is shown nevertheless.
+    // The response is used even if it cannot be stored.
     if (response.ok) await keep(request, response.clone()).catch(() => {});
     return response;
 }
@@ -47,6 +48,6 @@ async function keptFor(request) {
  * @param {Response} response
  */
 async function keep(request, response) {
-    // Without what follows a question mark, or each address would be kept for good.
+    // The query is removed. Otherwise each address with another query would be stored for good.
     await (await caches.open(cacheName)).put(request.url.split("?")[0], response);
 }

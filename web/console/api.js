@@ -1,14 +1,17 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/** The page's own numbers of errors, as those of the SDK; the server's begin with 1000 (docs/errors.md). */
+/**
+ * The page's own error numbers, which are the same as in the SDK. The server's numbers begin with 1000
+ * (docs/errors.md).
+ */
 const UNREACHABLE = 101;
 const UNREADABLE = 105;
 
 /** A request that was refused. */
 export class Refusal extends Error {
     /**
-     * @param {number} status 0: there is no answer.
+     * @param {number} status The HTTP status; 0 if there is no answer.
      * @param {number} code
      * @param {string} message In English.
      */
@@ -33,7 +36,7 @@ export class ConsoleAPI {
 
     /**
      * @param {string} method
-     * @param {string} path Behind `api/`; its parts are encoded.
+     * @param {string} path The path after `api/`, with encoded parts.
      * @param {any} [body]
      * @returns {Promise<any>}
      */
@@ -52,9 +55,10 @@ export class ConsoleAPI {
     }
 
     /**
-     * Why the server refuses a stream, which an EventSource does not tell; null: it refuses it no more.
+     * Returns the reason why the server refuses a stream, because an EventSource does not report it. Returns null if
+     * the server no longer refuses the stream.
      *
-     * @param {string} path Behind `api/`.
+     * @param {string} path The path after `api/`.
      */
     async refusalOf(path) {
         const stop = new AbortController();
@@ -82,7 +86,7 @@ export class ConsoleAPI {
     }
 
     /**
-     * Reads an answer that is a refusal. If the session has ended, the page learns it.
+     * Reads an answer that is a refusal. Calls `onEnd` if the session has ended.
      *
      * @param {Response} answer
      */
@@ -114,7 +118,7 @@ export class ConsoleAPI {
         return true;
     }
 
-    /** Takes up the session of this browser, if there is one. */
+    /** Continues the session of this browser, if there is one. */
     async resume() {
         this.session = (await this.get("session"))?.session ?? null;
         return this.session !== null;
@@ -134,7 +138,7 @@ export class ConsoleAPI {
 
 /**
  * @param {string} text
- * @returns {any} Null for what is not JSON, such as a page of a proxy.
+ * @returns {any} The document; null if the text is not JSON, for example because a proxy sent a page.
  */
 function documentOf(text) {
     try {
@@ -148,7 +152,7 @@ function documentOf(text) {
 export const encoded = (part) => encodeURIComponent(String(part));
 
 /**
- * The reverse; what was not made by encoded() is an empty text.
+ * The reverse of encoded(). The result is empty if the text is not encoded correctly.
  *
  * @param {string} part
  */

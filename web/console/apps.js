@@ -10,7 +10,7 @@ import { parts, query } from "./reports.js";
 const AGAIN = 10000;
 
 /**
- * A list of names to choose from. What was chosen stays, also where nobody reports it any more.
+ * A list of names to choose from. The chosen name stays in the list, even if no app reports it any more.
  *
  * @param {string} all
  * @param {string[]} names
@@ -26,7 +26,7 @@ function choices(all, names, chosen, choose) {
 }
 
 /**
- * What apps report about deliveries, heartbeats and connections.
+ * The apps' reports about deliveries, heartbeats and connections.
  *
  * @param {import("./views.js").Page} page
  */
@@ -79,9 +79,9 @@ export async function apps(page) {
             page.api.get(`stats/delivery?period=${period.value}`),
             page.api.get(`stats/delivery/series?${query(period.value, chosen)}`),
         ]);
-        // Something else was chosen meanwhile.
+        // The user has chosen something else in the meantime.
         if (now !== asked) return;
-        // A list that is open must not close under the mouse.
+        // An open list must not close while the user uses it.
         if (!versions.contains(document.activeElement) && !networks.contains(document.activeElement)) choose(all.groups);
         list(all.groups);
         step.textContent = series.interval_ms < 60000

@@ -15,7 +15,7 @@ import { log, trace } from "./traffic.js";
 import { access, accounts, administrators, audit, configuration, isRefusal } from "./views.js";
 import { webhooks } from "./webhooks.js";
 
-/** The views: address, title, role, and what shows them. */
+/** The views, each with its address, its title, the necessary role, and the function that shows it. */
 const views = /** @type {const} */ ([
     ["overview", "Overview", "viewer", overview],
     ["accounts", "Accounts", "viewer", accounts],
@@ -32,7 +32,7 @@ const views = /** @type {const} */ ([
     ["log", "Log", "operator", log],
     ["audit", "Audit log", "operator", audit],
     ["administrators", "Administrators", "administrator", administrators],
-    // Its way in is the search box.
+    // The search box opens this view.
     ["search", "Search", "viewer", search],
 ]);
 
@@ -41,7 +41,10 @@ const app = /** @type {HTMLElement} */ (document.getElementById("app"));
 const status = /** @type {HTMLElement} */ (document.getElementById("status"));
 /** @type {(() => void)[]} */
 let leaving = [];
-/** The number of views that were opened, by which a slow one notices that another was opened meanwhile. */
+/**
+ * The number of views that were opened. A slow view compares it to find out whether another view was opened in the
+ * meantime.
+ */
 let opened = 0;
 const notice = h("p", { class: "error", hidden: true });
 
@@ -59,7 +62,7 @@ function complain(text) {
 }
 
 /**
- * Does something that the server may refuse, and says so.
+ * Runs work that the server may refuse, and shows the refusal.
  *
  * @param {() => Promise<any>} work
  */
@@ -152,7 +155,7 @@ async function show(main) {
     leave();
     opened += 1;
     const own = opened;
-    // Behind the view: what it shows first.
+    // The part after the view's name is the view's argument.
     const [asked, ...rest] = location.hash.slice(1).split("/");
     const [path, title, , view] = views.find(([name, , role]) => name === asked && api.may(role)) ?? views[0];
     for (const link of document.querySelectorAll("nav a")) {
@@ -172,7 +175,7 @@ async function show(main) {
         main.replaceChildren(h("h1", {}, t(title)), notice, ...parts.filter((part) => part !== null));
     });
     if (own !== opened || !asked) return;
-    // To focus it would scroll the header away.
+    // Without the option, the focus would scroll the header out of view.
     main.focus({ preventScroll: true });
     scrollTo(0, 0);
 }

@@ -5,7 +5,7 @@ import { button, field, h } from "../dom.js";
 import { locale, t } from "./i18n.js";
 
 /**
- * A table that scrolls by itself where the window is narrow.
+ * A table with its own scroll bar for narrow windows.
  *
  * @param {string} caption For screen readers.
  * @param {string[]} titles
@@ -23,7 +23,7 @@ export function table(caption, titles, rows) {
  * A form in one row.
  *
  * @param {any[]} fields
- * @param {string} title Of its button.
+ * @param {string} title The title of the form's button.
  * @param {(values: Record<string, string>, form: any) => Promise<any>} submit
  */
 export function form(fields, title, submit) {
@@ -43,12 +43,12 @@ export function form(fields, title, submit) {
 }
 
 /**
- * Asks before something is destroyed.
+ * Asks the user before something is deleted.
  *
- * @param {string} title The question, which names what it is about.
- * @param {string} text What happens then.
+ * @param {string} title The question, with the name of the thing to delete.
+ * @param {string} text The consequences.
  * @param {string} action The title of the button.
- * @param {string} typed What has to be typed first; empty: nothing.
+ * @param {string} typed The text that the user has to type first; empty if none.
  * @returns {Promise<boolean>}
  */
 export function confirmed(title, text, action, typed = "") {
@@ -66,14 +66,14 @@ export function confirmed(title, text, action, typed = "") {
                 oninput: (/** @type {any} */ event) => (confirm.disabled = event.target.value !== typed),
             }) : null,
             h("div", { class: "row" }, h("button", { value: "no", autofocus: typed === "" }, t("Cancel")), confirm)));
-        // Enter in the field takes the first button, which is the harmless one.
+        // The Enter key in the field presses the first button, which does no harm.
         document.body.append(dialog);
         dialog.showModal();
     });
 }
 
 /**
- * Shows something that is shown only once.
+ * Shows a secret that is shown only once.
  *
  * @param {string} title
  * @param {string} text
@@ -104,7 +104,7 @@ export const choice = (name, values, chosen) =>
     h("select", { name }, ...values.map((value) => h("option", { value, selected: value === chosen }, value)));
 
 /**
- * A table in pages.
+ * A table with pages.
  *
  * @param {{ attempt: (work: () => Promise<any>) => Promise<boolean> }} page
  * @param {(after: number) => Promise<{ rows: (Node | string)[][], next: number | null }>} read

@@ -8,11 +8,13 @@ import { counted, t } from "./i18n.js";
 
 /** @typedef {import("./views.js").Page} Page */
 
-/** The members that are shown at once: each has controls of its own, which take time to draw. */
+/**
+ * The number of members that are shown at once. It is limited, because each member has controls that take time to draw.
+ */
 const membersAtOnce = 100;
 
 /**
- * Groups of all accounts, with their members.
+ * The groups of all accounts, with their members.
  *
  * @param {Page} page
  */

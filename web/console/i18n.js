@@ -5,7 +5,7 @@ import { chinese, problems } from "./zh.js";
 
 const key = "hermes-console/language";
 
-/** The choice of an earlier visit; null: none, or the browser keeps nothing for this page. */
+/** The choice of an earlier visit; null if there is none, or if the browser stores nothing for this page. */
 function chosen() {
     try {
         return localStorage.getItem(key);
@@ -21,16 +21,16 @@ export const language = {
         try {
             localStorage.setItem(key, this.current);
         } catch {
-            // Then it holds for this visit.
+            // The choice applies to this visit only.
         }
     },
 };
 
 /**
- * A text of the page in its language.
+ * A text in the page's language.
  *
  * @param {string} text In English.
- * @param {(string | number)[]} values Stand for {0}, {1} and so on.
+ * @param {(string | number)[]} values The values that replace {0}, {1} and so on.
  */
 export const t = (text, ...values) => filled((language.current === "zh" ? chinese[text] : undefined) ?? text, values);
 
@@ -43,15 +43,15 @@ const filled = (text, values) => text.replace(/\{(\d)\}/g, (_, index) => String(
 /**
  * A text with a number of things.
  *
- * @param {number} count Stands for {0}.
+ * @param {number} count The number that replaces {0}.
  * @param {string} one In English, for one thing.
  * @param {string} many In English, for all other numbers.
- * @param {(string | number)[]} values Stand for {1} and so on.
+ * @param {(string | number)[]} values The values that replace {1} and so on.
  */
 export const counted = (count, one, many, ...values) => t(count === 1 ? one : many, count, ...values);
 
 /**
- * A value of the server in the language of the page, as it came if it is not one of the fixed values.
+ * A value of the server in the page's language. A value that is not one of the fixed values stays unchanged.
  *
  * @param {string} value
  */

@@ -10,7 +10,7 @@ import { numberText } from "./series.js";
 /** @typedef {import("./views.js").Page} Page */
 
 /**
- * Connected MQTT clients.
+ * The connected MQTT clients.
  *
  * @param {Page} page
  */
@@ -43,11 +43,11 @@ export async function mqttClients(page) {
 }
 
 /**
- * The field that narrows a list down.
+ * The field that filters a list.
  *
  * @param {Page} page
  * @param {{ first: () => Promise<void> }} list
- * @param {(text: string) => void} want gets the text before the list is read again
+ * @param {(text: string) => void} want Is called with the text before the list is read again.
  */
 function searchPanel(page, list, want) {
     return h("div", { class: "panel" }, form([field(t("Part of a client id or owner; empty: all"), {
@@ -59,7 +59,7 @@ function searchPanel(page, list, want) {
 }
 
 /**
- * Kept MQTT sessions.
+ * The stored MQTT sessions.
  *
  * @param {Page} page
  */

@@ -10,7 +10,7 @@ import { Series, plots } from "./series.js";
 const AGAIN = 10000;
 
 /**
- * The figures over time, and what the server is.
+ * The figures over time, and facts about the server.
  *
  * @param {import("./views.js").Page} page
  */
@@ -30,7 +30,7 @@ export async function overview(page) {
             if (!isKnown) plot.element.remove();
             else plot.show(figures, series.from, series.interval, series.of(name, series.maxima));
         }
-        // In the order of the list, which those that were unknown until now keep, too.
+        // Keep the order of the list, also for plots whose figures were unknown until now.
         const shown = [...made].filter(([name]) =>
             series.of(name).some(([, values]) => values.some((value) => value !== null)));
         shown.forEach(([, plot], index) => {

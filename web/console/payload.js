@@ -3,12 +3,15 @@
 
 import { t } from "./i18n.js";
 
-/** The characters of a payload that a line shows. */
+/** The number of characters of a payload that a line shows. */
 const LINE = 500;
-/** Controls, and what changes the direction of the text beside it: shown by their numbers. */
+/**
+ * Control characters, and characters that change the direction of the text next to them. Their numbers are shown
+ * instead.
+ */
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
-/** How a payload is shown. */
+/** The forms in which a payload can be shown. */
 export const forms = /** @type {const} */ (["text", "JSON", "hex"]);
 
 /** @param {string} text */
@@ -34,10 +37,11 @@ const bytes = ({ text, base64 }) =>
     (text === undefined ? Uint8Array.from(atob(base64 ?? ""), (one) => one.charCodeAt(0)) : new TextEncoder().encode(text));
 
 /**
- * A payload in words.
+ * A payload as a text.
  *
  * @param {{ text?: string, base64?: string, too_large?: boolean, bytes?: number }} payload
- * @param {string} form One of the forms. What is no text is shown in hexadecimal digits, what is no JSON as it is.
+ * @param {string} form One of the forms. A payload that is not a text is shown in hexadecimal digits. A text that is
+ *   not JSON is shown unchanged.
  * @param {number} most The longest text, in characters.
  */
 export function payloadText(payload, form, most = LINE) {

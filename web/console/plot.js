@@ -37,7 +37,7 @@ export class Plot {
      * @param {[string, (number | null)[]][]} figures
      * @param {number} from
      * @param {number} interval
-     * @param {[string, (number | null)[]][]} maxima Of the same figures, if these are means.
+     * @param {[string, (number | null)[]][]} maxima The maxima of the same figures, if the figures are means.
      */
     show(figures, from, interval, maxima = []) {
         const top = ceiling([...figures, ...maxima].map(([, values]) => values));

@@ -4,7 +4,7 @@
 import { encoded } from "./api.js";
 
 /**
- * The parts of a report: title, and the names of its figures in the API and on the page.
+ * The parts of a report. Each has a title and the names of its figures, in the API and on the page.
  *
  * @type {readonly (readonly [string, readonly (readonly [string, string])[]])[]}
  */
@@ -20,10 +20,11 @@ export const parts = [
 ];
 
 /**
- * The query for what is chosen.
+ * The query for the user's choice.
  *
  * @param {string} period
- * @param {{ version: string | null, network: string | null }} chosen Null: all; empty: those that tell none.
+ * @param {{ version: string | null, network: string | null }} chosen Null stands for all reports. Empty stands for
+ *   reports without a version or network.
  */
 export function query(period, { version, network }) {
     return `period=${period}${version === null ? "" : `&app_version=${encoded(version)}`}`

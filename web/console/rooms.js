@@ -10,7 +10,7 @@ import { stage, watch } from "./stream.js";
 /** @typedef {import("./views.js").Page} Page */
 
 /**
- * What happened in a room, in words.
+ * A text that describes an event in a room.
  *
  * @param {any} event
  */

@@ -7,7 +7,7 @@ import { muted, table } from "./dom.js";
 import { t } from "./i18n.js";
 import { visible } from "./payload.js";
 
-/** The kinds of results: the name, and the view that shows one. */
+/** The kinds of results. Each has a title and the view that shows such a result. */
 const kinds = /** @type {Record<string, readonly [title: string, view: string]>} */ ({
     account: ["Account", "accounts"],
     device: ["Device", "accounts"],
@@ -29,7 +29,7 @@ const kinds = /** @type {Record<string, readonly [title: string, view: string]>}
 /** The address of a search. */
 const addressOf = (/** @type {string} */ text) => `#search/${encoded(text)}`;
 
-/** The search box of the frame, which a slash focuses. */
+/** The search box of the frame. The slash key focuses it. */
 export function searchBox() {
     const element = h("form", { class: "search", role: "search", onsubmit: (/** @type {any} */ event) => {
         event.preventDefault();
@@ -59,7 +59,7 @@ export function focusSearch(event) {
 }
 
 /**
- * What was found for a text.
+ * The results for a text.
  *
  * @param {import("./views.js").Page} page
  */

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The plots in their order: their figures, by the part of the names before the dot or by a whole name; the title; how the
- * numbers are written.
+ * The plots in their order. Each has the name of its figures (the part of their names before the dot, or a whole name),
+ * its title, and the format of its numbers.
  */
 export const plots = [
     ["connections", "Connections", "count"],
@@ -34,15 +34,15 @@ export const plots = [
  *     maxima?: Record<string, (number | null)[]> }} Document
  */
 
-/** The figures that the page knows: those of an hour, extended by what is newer. */
+/** The figures on the page: the first answer of the server, extended by newer values. */
 export class Series {
     interval = 10000;
-    /** Of the first value. */
+    /** The time of the first value. */
     from = 0;
     /** @type {Map<string, (number | null)[]>} */
     values = new Map();
     /**
-     * The largest values of a month, whose other values are means.
+     * The largest values of a month. The other values of a month are means.
      *
      * @type {Map<string, (number | null)[]>}
      */
@@ -63,7 +63,7 @@ export class Series {
     }
 
     /**
-     * Takes an answer of the server: everything, or what is newer.
+     * Adds an answer of the server: all values, or the newer values.
      *
      * @param {Document} document
      */
@@ -87,7 +87,7 @@ export class Series {
     }
 
     /**
-     * The figures of a plot, by the part of their names behind the dot.
+     * The figures of a plot, by the part of their names after the dot.
      *
      * @param {string} plot
      * @param {Map<string, (number | null)[]>} values
@@ -100,7 +100,7 @@ export class Series {
 }
 
 /**
- * The path of an SVG: gaps stay gaps.
+ * An SVG path of the values. Gaps stay gaps.
  *
  * @param {(number | null)[]} values
  * @param {number} top The value at the upper edge.
@@ -140,7 +140,7 @@ export function ceiling(all) {
 }
 
 /**
- * A number for people.
+ * A number as a readable text.
  *
  * @param {number | null | undefined} value
  * @param {string} kind

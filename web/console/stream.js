@@ -4,17 +4,17 @@
 import { h } from "../dom.js";
 import { counted, locale, refusalText, t } from "./i18n.js";
 
-/** The events that are shown. */
+/** The number of events that are shown. */
 const SHOWN = 200;
 
 /**
- * What comes over a stream of events, line by line, while it is watched.
+ * Shows a stream of events, one line for each event.
  *
  * @param {import("./api.js").ConsoleAPI} api
- * @param {string} path Of the stream, behind `api/`.
+ * @param {string} path The path of the stream after `api/`.
  * @param {string} label For screen readers.
- * @param {string} greeting Once it is open.
- * @param {(event: any) => string} text Of a publication.
+ * @param {string} greeting The first line after the stream is open.
+ * @param {(event: any) => string} text The text for a publication.
  */
 export function watch(api, path, label, greeting, text) {
     const lines = h("ol", { class: "lines", tabindex: "0", "aria-label": label });
@@ -48,7 +48,7 @@ export function watch(api, path, label, greeting, text) {
 }
 
 /**
- * The place for one watched stream, which ends when the view is left.
+ * The place for one stream. The stream ends when the user leaves the view.
  *
  * @param {{ onLeave: (work: () => void) => void }} page
  */

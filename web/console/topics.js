@@ -12,7 +12,7 @@ import { stage, watch } from "./stream.js";
 
 /** @typedef {import("./views.js").Page} Page */
 
-/** The characters of one publication that are shown when it is opened. */
+/** The number of characters of an opened publication that are shown. */
 const WHOLE = 20000;
 
 /** @param {string} label */
@@ -27,7 +27,7 @@ const filterField = (name) => field(t("Topic filter, with + and #"), {
 });
 
 /**
- * What is published, while it is watched.
+ * The panel that shows publications as they arrive.
  *
  * @param {Page} page
  */
@@ -50,7 +50,7 @@ function watching(page) {
 }
 
 /**
- * What is retained.
+ * The panel of the retained publications.
  *
  * @param {Page} page
  */
@@ -115,7 +115,8 @@ function retained(page) {
  * @param {string} text
  */
 async function mayReplace(page, topic, text) {
-    // A topic is a filter, too; what is not found there would be an error, of which the browser tells.
+    // A topic is also a filter. A request for one topic would fail if nothing is retained, and the browser would log
+    // the error.
     const { retained: found } = await page.api.get(`topics/retained/list?filter=${encoded(topic)}&limit=1`);
     if (!found.some((/** @type {any} */ one) => one.topic === topic)) return true;
     return confirmed(text === "" ? t("Remove what is retained on {0}?", topic) : t("Replace what is retained on {0}?", topic),

@@ -15,7 +15,7 @@ const LINES = 500;
 export const afterText = (microseconds) => `+${(microseconds / 1000).toFixed(3)} ms`;
 
 /**
- * Where a message went.
+ * The steps of a message through the server.
  *
  * @param {Page} page
  */
@@ -86,7 +86,7 @@ export async function log(page) {
         const wanted = [["level", level.value], ["label", label.value.trim()], ["text", text.value]]
             .filter(([, value]) => value !== "").map(([name, value]) => `&${name}=${encoded(value)}`).join("");
         const answer = await page.api.get(`log?after=${isNew ? 0 : last}&limit=${LINES}${wanted}`);
-        // The server was restarted: its lines begin anew.
+        // The server was restarted, so the numbers of its lines begin again.
         if (!isNew && answer.last < last) return load(true);
         last = answer.last;
         lines = [...(isNew ? [] : lines), ...answer.lines].slice(-LINES);

@@ -104,7 +104,7 @@ export async function accounts(page) {
     }
 
     /**
-     * Accounts by a part of their names.
+     * Finds accounts by a part of their names.
      *
      * @param {string} text
      * @param {number} after
@@ -200,7 +200,7 @@ export async function access(page) {
 }
 
 /**
- * Where a setting's value comes from.
+ * A text for the source of a setting's value.
  *
  * @param {string} source
  */
@@ -239,7 +239,7 @@ export async function audit(page) {
     /** @type {any[]} */
     let all = [];
     async function more() {
-        // From the search it begins with the entry that was found.
+        // After a search, the list begins with the found entry.
         const found = Number(page.argument);
         const last = all.at(-1)?.id ?? (Number.isSafeInteger(found) && found > 0 ? found + 1 : 0);
         const before = last > 0 ? `&before=${last}` : "";
@@ -270,5 +270,5 @@ export async function administrators(page) {
     ];
 }
 
-/** Whether an error is one that the page shows. */
+/** Whether an error is a refusal, which the page shows. */
 export const isRefusal = (/** @type {any} */ error) => error instanceof Refusal;

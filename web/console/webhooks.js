@@ -6,7 +6,7 @@ import { encoded } from "./api.js";
 import { confirmed, muted, table, timeText } from "./dom.js";
 import { t } from "./i18n.js";
 
-/** As many attempts as the server remembers, and as many as are shown at once. */
+/** The number of attempts that the server remembers, and the number that are shown at once. */
 const REMEMBERED = 500;
 const SHOWN = 200;
 

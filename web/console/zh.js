@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The texts of the console in Chinese, by those in English.
+ * The Chinese texts of the console, by the English texts.
  *
  * @type {Record<string, string>}
  */
@@ -432,8 +432,9 @@ export const chinese = {
 };
 
 /**
- * The texts of errors in Chinese by their numbers: the page's own, and the server's (docs/errors.md). {0} is the server's
- * text in English, which names what the number does not; {1} is the status of the answer.
+ * The Chinese texts of errors, by the number of the error: the page's own errors and the server's errors
+ * (docs/errors.md). {0} is the server's English text, which has details that the number does not show. {1} is the
+ * status of the answer.
  *
  * @type {Record<number, string>}
  */

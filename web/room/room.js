@@ -11,25 +11,30 @@ import { roomOf, thinned, Thinner } from "./thinning.js";
 import { Watcher } from "./watch.js";
 import { wordsOf } from "./words.js";
 
-/** What people can read: lines of the log a second, and how many at once. */
+/** The number of lines of the log that people can read, per second and at once. */
 const readable = { perSecond: 5, burst: 12 };
-/** What the stage and the log choose from; further texts are not even parsed. */
+/**
+ * The number of texts that are parsed for the stage and the log, per second and at once. Further texts are not parsed.
+ */
 const parsed = { perSecond: 30, burst: 40 };
-/** The most lines that the log keeps. */
+/** The largest number of lines in the log. */
 const maxLines = 100;
-/** How often a page without an account asks for the number of viewers, in milliseconds. */
+/** The time between two requests for the number of viewers by a page without an account, in milliseconds. */
 const countInterval = 10_000;
-/** The time after which a login that goes on is remarked, in milliseconds. */
+/** The time after which the page shows that a login has no answer yet, in milliseconds. */
 const patience = 5000;
 const gifts = { rose: "🌹", star: "⭐", rocket: "🚀" };
 
 const query = new URLSearchParams(location.search);
-/** The server: `?server=ws://…` for development, else the page's own. */
+/** The server: the page's own server, or the server in `?server=ws://…` for development. */
 const server = query.get("server") ?? location.origin;
-/** Another page shows this one: it could put anything above it, so nobody logs in here, and nothing can be given. */
+/**
+ * Whether another page shows this page in a frame. The other page could cover this page with other content. So nobody
+ * can log in or give gifts in a frame.
+ */
 const isFramed = window.parent !== window;
 const { lang, say } = wordsOf(query.get("lang"));
-/** The client's database. */
+/** The name of the client's database. */
 const name = `room ${server}`;
 const store = new IndexedDBStore(`hermes/${name}`);
 const room = roomOf(location);
@@ -45,35 +50,35 @@ const foot = h("div", { class: "foot" });
 const error = h("p", { class: "error", role: "alert" });
 const pause = button(say("pause"), togglePause, { "aria-pressed": "false" });
 const leaveButton = button(say("logOut"), logOut, { hidden: true });
-/** What one tab logs out of is gone in the others. */
+/** Informs the other tabs of a log-out. */
 const tabs = new BroadcastChannel(`hermes-room ${server}`);
 tabs.onmessage = () => location.reload();
 /** @type {SharedClient | null} */
 let client = null;
-/** @type {Watcher | null} Watches while nobody is logged in. */
+/** @type {Watcher | null} Watches the room while nobody is logged in. */
 let watcher = null;
 /** @type {"connecting" | "live" | "refused"} */
 let watching = "connecting";
-/** @type {RegExp} What only the user's own texts have. */
+/** @type {RegExp} Matches only the frames with the user's own texts. */
 let own = /(?!)/;
 let viewers = 0;
-/** Whether the server tells the number of viewers without an account. */
+/** Whether the server reports the number of viewers without an account. */
 let isCounted = false;
 /** @type {any} */
 let counting;
 let isPaused = false;
-/** Whether what was left out was so, at least in part, because of a pause. */
+/** Whether a pause is at least a part of the reason why lines were left out. */
 let wasPaused = false;
 let isIn = false;
 let isEntering = false;
 
-/** Words for an error, in the page's language. */
+/** The text for an error, in the page's language. */
 const wordsFor = (/** @type {any} */ failure) => wordsOfError(failure, lang !== "en");
 const attempted = (/** @type {() => Promise<any>} */ action) => attempt(error, action, wordsFor);
 
 /* --- What happens in the room --- */
 
-/** @type {Element[]} Lines that the next frame adds to the log. */
+/** @type {Element[]} The lines that the next animation frame adds to the log. */
 let newLines = [];
 
 /**
@@ -83,7 +88,7 @@ let newLines = [];
 function addLine(className = "", ...content) {
     newLines.push(h("p", { class: className }, ...content));
     if (newLines.length > maxLines) newLines.shift();
-    // Hidden pages have no frames.
+    // Hidden pages have no animation frames.
     if (newLines.length === 1) (document.hidden ? setTimeout : requestAnimationFrame)(showLines);
 }
 
@@ -96,7 +101,7 @@ function showLines() {
 }
 
 /**
- * Whether a text is read at all. What people could not see costs next to nothing.
+ * Whether to parse a text. A text that people could not see costs almost nothing.
  *
  * @param {string} frame
  */
@@ -106,7 +111,7 @@ function takesText(frame = "") {
     return false;
 }
 
-/** Whether people can read one more line; if not, it is counted. */
+/** Whether people can read one more line. If not, the line is counted as left out. */
 function takesLine() {
     if (!isPaused) return thinner.offer(performance.now());
     thinner.leaveOut();
@@ -118,7 +123,7 @@ function happened(event) {
     if (event.room !== room) return;
     const name = event.user?.name || (event.uid ? `#${event.uid}` : say("someone"));
     const isOwn = event.uid > 0 && event.uid === client?.session?.uid;
-    // Made only for what is shown: there may be thousands.
+    // The element is made only for shown events, because there may be thousands of events.
     const who = () => h("b", { dir: "auto" }, name);
     if (event.text) {
         const { text } = event.text;
@@ -129,7 +134,7 @@ function happened(event) {
         if (!isPaused) stage.give(name, gift);
         if (takesLine()) addLine("note", who(), ` ${say("gives")} `, h("bdi", {}, gift));
     } else if (event.notice) {
-        // The server's own words are never left out.
+        // A notice from the server is never left out.
         addLine("notice", h("b", {}, say("notice")), " ", h("span", { dir: "auto" }, event.notice.text));
     } else if (event.joined || event.left) {
         if (!isOwn) showViewers(viewers + (event.joined ? 1 : -1));
@@ -154,10 +159,10 @@ function showViewers(count) {
     viewersText.textContent = isIn || isCounted ? say(viewers === 1 ? "viewer" : "viewers", viewers) : "";
 }
 
-/** Asks for the number of viewers, now and then, as long as the page watches without an account. */
+/** Asks for the number of viewers periodically, while the page watches without an account. */
 async function countViewers() {
     clearTimeout(counting);
-    // A server elsewhere is for development; the page's policy does not let it ask there.
+    // Another server is only for development. The page's policy does not allow requests to it.
     if (!watcher || watching !== "live" || server !== location.origin) return;
     counting = setTimeout(countViewers, countInterval * (0.8 + 0.4 * Math.random()));
     if (document.hidden && isCounted) return;
@@ -184,7 +189,7 @@ function togglePause() {
     if (isPaused) stage.clear();
 }
 
-/** Says once a second how much was left out. */
+/** Shows once a second how many lines were left out. */
 setInterval(() => {
     if (isPaused) return;
     const count = thinner.takeLeftOut();
@@ -198,7 +203,7 @@ async function enter() {
     if (!client || isIn || isEntering) return;
     const entering = client;
     isEntering = true;
-    // Not counted twice.
+    // The page must not be counted as two viewers.
     await watcher?.stop();
     watcher = null;
     showState();
@@ -236,7 +241,7 @@ function showFoot() {
     foot.querySelector("input")?.focus();
 }
 
-/** The way out of a frame, to a page of its own in which people can log in. */
+/** The link from a frame to a separate page, where people can log in. */
 function way() {
     const address = new URL(location.href);
     for (const name of ["theme", "lang"]) address.searchParams.delete(name);
@@ -294,7 +299,7 @@ function composer() {
         if (!said) return;
         text.value = "";
         const isSaid = await attempted(async () => client?.sayInRoom(room, said));
-        // What could not be said can be sent again.
+        // After a failure, the text is in the field again, so that it can be sent again.
         if (!isSaid && !text.value) text.value = said;
     };
     return form;
@@ -356,12 +361,12 @@ async function start() {
     opened.on("room", happened);
     opened.on("state", ({ is }) => {
         showState();
-        // Logged out, in this tab or another, or refused: begin anew.
+        // The user has logged out in this tab or another tab, or the server has refused the login. Start again.
         if (is === "stopped" && isIn) location.reload();
     });
-    // A login in this tab or another.
+    // The user has logged in, in this tab or another tab.
     opened.on("session", enter);
-    // Messages are for the chat: this device takes them and shows none.
+    // Only the chat shows messages. This device takes them without showing them.
     opened.on("entry", () => {});
     showState();
     if (!opened.canResume) {
@@ -374,7 +379,7 @@ async function start() {
     if (!isIn) showFoot();
 }
 
-// A page that the browser keeps for going back is no viewer meanwhile.
+// While the browser keeps the page in its back-forward cache, the page is not a viewer.
 addEventListener("pagehide", () => void watcher?.stop());
 addEventListener("pageshow", ({ persisted }) => void (persisted && watcher?.start()));
 start().catch((failure) => (error.textContent = wordsFor(failure)));

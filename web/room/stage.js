@@ -4,19 +4,19 @@
 import { h } from "../dom.js";
 import { Lanes } from "./thinning.js";
 
-/** How long a text takes across the stage, and how long a gift is shown, in milliseconds. */
+/** The time that a text takes to cross the stage, and the time that a gift is shown, in milliseconds. */
 const flight = 9000;
 const giftTime = 3500;
-/** The most gifts and waiting texts; what comes on top is not flown, but counted. */
+/** The largest number of gifts and of waiting texts on the stage. Further gifts and texts are not shown there. */
 const maxGifts = 4;
 const maxWaiting = 20;
 const laneHeight = 40;
-/** The most texts that fly at once; their elements are used again. */
+/** The largest number of texts that fly at once. Their elements are reused. */
 const maxFlying = 40;
-/** The most texts that begin in one frame: each must be measured. */
+/** The largest number of texts that start in one animation frame. It is small, because each text must be measured. */
 const perFrame = 2;
 
-/** Texts fly over it, gifts light up. For the eyes only: the log says the same. */
+/** The area in which texts fly and gifts appear. It is only visual; the log contains the same texts and gifts. */
 export class Stage {
     element = h("div", { class: "stage", "aria-hidden": "true" });
     #lanes = new Lanes();
@@ -34,7 +34,7 @@ export class Stage {
         this.element.append(...this.#idle, this.#gifts);
     }
 
-    /** Whether the user wants things to move. */
+    /** Whether the user's settings allow animations. */
     get isMoving() {
         return !this.#still.matches;
     }
@@ -43,7 +43,7 @@ export class Stage {
      * @param {string} name
      * @param {string} text
      * @param {boolean} isOwn
-     * @returns {boolean} Whether it flies.
+     * @returns {boolean} Whether the text flies.
      */
     fly(name, text, isOwn) {
         if (this.#waiting.length >= maxWaiting || !this.isMoving || document.hidden) return false;
@@ -105,11 +105,11 @@ export class Stage {
             element.classList.toggle("own", isOwn);
             element.style.insetBlockStart = `${lane * laneHeight}px`;
             element.hidden = false;
-            // Taken until the text is measured.
+            // The lane is taken until the text is measured.
             this.#lanes.take(lane, Infinity);
             begun.push({ element, lane });
         }
-        // All are measured at once, so that the page is laid out once.
+        // All texts are measured together, so that the browser lays out the page only once.
         for (const { own, element, lane } of begun.map((one) => ({ ...one, own: one.element.offsetWidth }))) {
             const way = [{ transform: `translateX(${width}px)` }, { transform: `translateX(${-own}px)` }];
             const flown = element.animate(way, flight);

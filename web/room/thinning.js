@@ -1,18 +1,18 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/** Lets through as much as people can read, and counts the rest. */
+/** Passes as many items as people can read, and counts the rest. */
 export class Thinner {
     #perSecond;
     #burst;
     #allowance;
     #at = -Infinity;
-    /** How many were left out since `takeLeftOut`. */
+    /** The number of items that were left out since the last call of `takeLeftOut`. */
     #leftOut = 0;
 
     /**
      * @param {number} perSecond
-     * @param {number} burst How many may come at once after a pause.
+     * @param {number} burst The number of items that may come at once after a pause.
      */
     constructor(perSecond, burst) {
         this.#perSecond = perSecond;
@@ -21,8 +21,8 @@ export class Thinner {
     }
 
     /**
-     * @param {number} now In milliseconds; never earlier than the last.
-     * @returns {boolean} Whether to show one more.
+     * @param {number} now The time in milliseconds; never earlier than in the last call.
+     * @returns {boolean} Whether to show one more item.
      */
     offer(now) {
         const earned = ((now - this.#at) / 1000) * this.#perSecond;
@@ -36,17 +36,17 @@ export class Thinner {
         return true;
     }
 
-    /** Counts one that is not shown for another reason. */
+    /** Counts an item that is left out for another reason. */
     leaveOut() {
         this.#leftOut += 1;
     }
 
-    /** Whether `offer` would let one more through; counts nothing. */
+    /** Whether `offer` would pass one more item. This call counts nothing. */
     has(/** @type {number} */ now) {
         return this.#allowance + ((now - this.#at) / 1000) * this.#perSecond >= 1;
     }
 
-    /** How many were left out since the last call. */
+    /** Returns the number of items that were left out since the last call. */
     takeLeftOut() {
         const count = this.#leftOut;
         this.#leftOut = 0;
@@ -54,9 +54,9 @@ export class Thinner {
     }
 }
 
-/** The lanes of the stage: a text takes one until its end is in view. */
+/** The lanes of the stage. A text takes a lane until the end of the text is visible. */
 export class Lanes {
-    /** @type {number[]} When each lane is free. */
+    /** @type {number[]} The time at which each lane becomes free. */
     #freeAt = [];
 
     /** @param {number} count */
@@ -67,7 +67,7 @@ export class Lanes {
 
     /**
      * @param {number} now
-     * @returns {number} The lane that is free for the longest time; -1: all are taken.
+     * @returns {number} The lane that has been free for the longest time; -1 if all lanes are taken.
      */
     find(now) {
         let best = -1;
@@ -99,10 +99,10 @@ export function roomOf(/** @type {{ pathname: string, search: string }} */ { pat
 }
 
 /**
- * A WebSocket class that drops texts of rooms that nobody could read, before they cost anything.
+ * A WebSocket class that drops texts of rooms if they are too many to read, before they are parsed.
  *
  * @param {any} WebSocketClass
- * @param {(frame: string) => boolean} takes Asked for each text of a room.
+ * @param {(frame: string) => boolean} takes Whether to pass a text of a room; called for each text.
  */
 export function thinned(WebSocketClass, takes) {
     return class extends WebSocketClass {
@@ -116,8 +116,9 @@ export function thinned(WebSocketClass, takes) {
 }
 
 /**
- * Whether a frame of the server is the text of somebody in a room. The quotes in a text of JSON are escaped, so that
- * only a field of the packet looks like one. Publications with a number are counted by the SDK.
+ * Whether a frame of the server contains somebody's text in a room. Quotes inside a JSON text are escaped, so the
+ * searched texts can only be fields of the packet. A publication with a number is not such a text, because the SDK must
+ * count it.
  *
  * @param {unknown} frame
  */

@@ -1,17 +1,18 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// Watching a room without an account: its topic over MQTT 5.0, if the server takes anonymous clients.
+// Watches a room without an account. The page subscribes to the room's topic over MQTT 5.0, if the server accepts
+// anonymous clients.
 
 const word = new TextEncoder();
 const text = new TextDecoder();
 
-/** The time between two pings, and after which a silent server counts as gone, in milliseconds. */
+/** The time between two pings, and the time after which a silent server counts as lost, in milliseconds. */
 const pingInterval = 25_000;
 const patience = 60_000;
 const longestPause = 30_000;
 const closing = 1000;
-/** The longest packet that is read. */
+/** The longest packet that is read, in bytes. */
 const maxPacket = 1_048_576;
 
 /** @param {string} value */
@@ -21,16 +22,16 @@ function string(value) {
 }
 
 /**
- * A packet, whose body is shorter than 128 bytes.
+ * A packet. Its body must be shorter than 128 bytes.
  *
  * @param {number} type
  * @param {number[]} body
  */
 const packet = (type, ...body) => new Uint8Array([type, body.length, ...body]);
 
-/** CONNECT: a clean start, a keep-alive of 30 s, no name. The room has at most 64 bytes. */
+/** A CONNECT with a clean start, a keep alive of 30 s and an empty client identifier. */
 export const connectPacket = packet(0x10, ...string("MQTT"), 5, 2, 0, 30, 0, ...string(""));
-/** SUBSCRIBE to a room, without its retained message. */
+/** A SUBSCRIBE to a room, without its retained message. The name of the room has at most 64 bytes. */
 export const subscribePacket = (/** @type {string} */ room) => packet(0x82, 0, 1, 0, ...string(`room/${room}`), 0x20);
 const pingPacket = packet(0xc0);
 const disconnectPacket = packet(0xe0);
@@ -50,7 +51,7 @@ export class PacketReader {
     }
 
     /**
-     * The next whole packet.
+     * Returns the next complete packet.
      *
      * @returns {{ type: number, body: Uint8Array } | null}
      */
@@ -70,7 +71,10 @@ export class PacketReader {
     }
 }
 
-/** The number of bytes of the properties that a server may send with a publication; 0: a text; -1: two texts. */
+/**
+ * The sizes in bytes of the properties that a server may send with a publication, by identifier. 0 stands for a text,
+ * and -1 for two texts.
+ */
 const properties = new Map([[1, 1], [2, 4], [3, 0], [8, 0], [9, 0], [11, NaN], [35, 2], [38, -1]]);
 
 /**
@@ -112,7 +116,7 @@ export function publication(body) {
 }
 
 /**
- * The fields of a protobuf message whose fields are numbers and bytes.
+ * Reads the fields of a protobuf message that has only numbers and bytes.
  *
  * @param {Uint8Array} bytes
  * @returns {Map<number, number | Uint8Array>}
@@ -149,9 +153,9 @@ function textOf(message, field) {
 }
 
 /**
- * What a publication of a room's topic says, as a `hermes.v1.RoomEvent`; null: nothing that is shown.
+ * Turns a publication to a room's topic into a `hermes.v1.RoomEvent`; null if the page does not show it.
  *
- * @param {Uint8Array} body Of the PUBLISH packet.
+ * @param {Uint8Array} body The body of the PUBLISH packet.
  * @param {string} room
  * @returns {any}
  */
@@ -192,13 +196,14 @@ export class Watcher {
     #failures = 0;
 
     /**
-     * @param {string} url The server's, of MQTT over WebSocket.
+     * @param {string} url The server's URL for MQTT over WebSocket.
      * @param {string} room
      * @param {object} events
-     * @param {() => boolean} events.takes Whether one more event is read, unless it is a notice; asked for each before it
-     *   is.
+     * @param {() => boolean} events.takes Whether to read one more event; called before each event is read. Notices are
+     *   always read.
      * @param {(event: any) => void} events.happened A `hermes.v1.RoomEvent`.
-     * @param {(state: "connecting" | "live" | "refused") => void} events.changed `refused`: it takes an account.
+     * @param {(state: "connecting" | "live" | "refused") => void} events.changed `refused` means that an account is
+     *   necessary.
      * @param {any} WebSocketClass
      */
     constructor(url, room, events, WebSocketClass = WebSocket) {
@@ -233,7 +238,7 @@ export class Watcher {
         };
     }
 
-    /** Leaves; fulfilled once the server knows. */
+    /** Stops watching. The promise is fulfilled when the connection is closed. */
     stop() {
         clearInterval(this.#timer);
         clearTimeout(this.#timer);
@@ -253,7 +258,7 @@ export class Watcher {
     #read({ type, body }) {
         const { takes, happened, changed } = this.#events;
         if (type >> 4 === 3) {
-            // Notices are the server's own words, which are never left out.
+            // Notices come from the server, and are never left out.
             if (!takes() && publication(body).user.get("liveroom-type") !== "4") return;
             const event = roomEvent(body, this.#room);
             if (event) happened(event);
@@ -263,7 +268,8 @@ export class Watcher {
             this.#failures = 0;
             changed("live");
         } else if (type >> 4 === 2 || type >> 4 === 9) {
-            // Not authorized, here or in this room; what the server says otherwise may change.
+            // These codes mean that the client is not authorized, on this server or in this room. After other codes, a
+            // new try may succeed.
             const reason = type >> 4 === 2 ? body[1] : body[3 + body[2]];
             if (reason !== 0x86 && reason !== 0x87 && reason !== 0x8c) return this.#again();
             this.stop();

@@ -77,7 +77,7 @@ const chinese = {
 };
 
 /**
- * The texts of the page: in the language that its address names, else in the browser's.
+ * The texts of the page. They are in the language from the page's address or, without one, in the browser's language.
  *
  * @param {string | null} asked
  */
@@ -88,7 +88,7 @@ export function wordsOf(asked) {
         lang: isChinese ? "zh-Hans" : "en",
         /**
          * @param {string} name
-         * @param {string | number} value Stands for {0}.
+         * @param {string | number} value The value that replaces {0}.
          */
         say: (name, value = "") => (texts[name] ?? name).replace("{0}", String(value)),
     };

@@ -1,9 +1,11 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Finds axe-core, the accessibility checker, which runs in the page: WEB_AXE, or from the package index.
+"""Finds axe-core, the accessibility checker that runs in the page. The environment variable WEB_AXE names its file;
+otherwise it comes from the package index.
 
-It is no part of Hermes: a test fetches it once, checks that it is the known one, and keeps it in the user's cache. On a
-developer's machine a test goes on without it, and says so; where CI is set, it fails.
+The checker is not part of Hermes. A test downloads it once, compares its SHA-256 with the known value, and keeps it in
+the user's cache. If the checker is not available, the test fails where the environment variable CI is set. Elsewhere
+the test prints a line and continues without the checker.
 """
 
 import functools
@@ -17,13 +19,13 @@ import tempfile
 import zipfile
 
 PACKAGE = "axe-playwright-python==0.1.8"
-# axe-core 4.12.1.
+# The SHA-256 of axe-core 4.12.1.
 HASH = "84494fec757e4710dc751c8d7a636e457f4532f08f85c86dc9070133fbff53bc"
 
 
 @functools.cache
 def source() -> str | None:
-    """The script; None and a line about it if it cannot be had."""
+    """Returns the script. If the script is not available, prints a line and returns None."""
     given = os.environ.get("WEB_AXE")
     if given:
         return pathlib.Path(given).read_text()
@@ -46,7 +48,8 @@ def read(place: pathlib.Path) -> str | None:
 
 
 def pip(folder: str) -> list[str] | None:
-    """The command of pip: the system's, or one in an environment of its own (Debian: python3-pip or python3-venv)."""
+    """Returns the command of the system's pip, or of the pip in a new virtual environment. Debian: python3-pip or
+    python3-venv."""
     found = shutil.which("pip3") or shutil.which("pip")
     if found:
         return [found]
@@ -61,7 +64,7 @@ def fetched(place: pathlib.Path) -> str | None:
         if not command:
             return None
         command += ["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest", folder, PACKAGE]
-        # The index is asked once more: it may be out of reach for a moment.
+        # A second attempt, because the index may be out of reach for a moment.
         if all(subprocess.run(command, stderr=subprocess.DEVNULL).returncode != 0 for _ in range(2)):
             return None
         for wheel in pathlib.Path(folder).glob("*.whl"):

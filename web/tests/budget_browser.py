@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what the pages take in headless Chromium from a real server: HERMES_BIN names its program. Needs what
-chat_browser.py needs.
+"""Measures the times, requests and bytes of the pages of a real server in headless Chromium. HERMES_BIN names the
+server's program. Needs what chat_browser.py needs.
 
-From the start of the server's process until its first page is shown: under 1 s. Each page: under 1 s until people can
-use it, without anything kept from before, at most 10 requests and 100 KiB, all of them together 200 KiB. The pages at / and
-/api fit on a narrow screen.
+The server shows its first page less than 1 s after the start of its process. With empty caches, each page can be used
+in less than 1 s, with at most 10 requests and 100 KiB. All pages together have at most 200 KiB. The pages at / and /api
+fit on a narrow screen.
 """
 
 import tempfile
@@ -19,9 +19,9 @@ from narrow import WIDTH, check_fits, narrow
 FIRST = READY = 1.0
 REQUESTS = 10
 BYTES, ALL_BYTES = 100 * 1024, 200 * 1024
-# Each page, and what people wait for.
+# The path of each page, and the selector of the element that people wait for.
 PAGES = {"/": "h1", "/api": "h1", "/chat/": "input[name=password]", "/room/lobby": ".state", "console": "input[name=password]"}
-# Notes when the element is there and the next frame was painted; a page whose script runs on paints none.
+# Notes the time of the first painted frame after the element appears. A page paints no frame while its script runs.
 WATCH = """
 (() => {
     const selector = %r;
@@ -45,16 +45,17 @@ def step(text: str) -> None:
 
 
 def measure(browser: Browser, url: str, selector: str) -> tuple[float, int, int]:
-    """Seconds until the page can be used, requests, bytes on the wire. Every page has a browser that knows nothing."""
+    """Returns the seconds until the page can be used, the number of requests, and the bytes on the wire. The browser's
+    caches are empty for every page."""
     browser.driver.get("about:blank")
     browser.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
-    # The chat's service worker keeps its files.
+    # The chat's service worker caches the page's files.
     origin = "/".join(url.split("/")[:3])
     browser.driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
     made = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH % selector})
     browser.driver.get(url)
     browser.until(lambda: browser.driver.execute_script("return window.usable"), f"{url} in use")
-    time.sleep(0.3)  # what the page asks for on its own counts, too
+    time.sleep(0.3)  # requests that the page makes by itself are counted, too
     usable, requests, size = browser.driver.execute_script(TAKEN)
     browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", made)
     return usable / 1000, requests, size
@@ -72,7 +73,7 @@ def main() -> None:
                 browser.sees("This is Hermes", "h1")
                 best = min(best, time.monotonic() - began)
                 server.stop()
-            # The least of three: a busy machine makes others wait.
+            # The shortest of three attempts, because other programs may keep the machine busy.
             assert best < FIRST, f"the first page is there after {best:.2f} s"
             step(f"the first page is shown {best * 1000:.0f} ms after the start of the server's process")
             server = security.Server(f"{folder}/data")

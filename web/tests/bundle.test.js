@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// The scripts as the server serves them, which scripts/embed-web makes of the modules.
+// The scripts that the server serves. scripts/embed-web makes them from the modules.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,18 +12,18 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-/** What a page loads with hermes.js, compressed. */
+/** The largest compressed size of hermes.js with its imports, in bytes. */
 const maxBytes = 29 * 1024;
 
 let folder = "";
 before(() => {
     folder = mkdtempSync(join(tmpdir(), "hermes-bundle-"));
-    // As files of a module, not of this package.
+    // The files must count as modules, independent of this package.
     writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
 });
 after(() => rmSync(folder, { recursive: true }));
 
-/** Runs the bundler on modules; `a.js` is the entry and `outside.js` stays outside. */
+/** Runs the bundler on modules. `a.js` is the entry, and `outside.js` stays a separate module. */
 function bundle(name, modules) {
     const source = join(folder, name);
     mkdirSync(source);
@@ -217,7 +217,7 @@ test("style sheets say start and end, so that pages from right to left are mirro
         const text = readFileSync(join(root, `web/${page}/${page}.css`), "utf8");
         const physical = /\b(?:margin|padding|border|inset)-(?:left|right)\b|\b(?:left|right)\s*:|:\s*(?:left|right)\b/g;
         assert.deepEqual(text.match(physical), null, page);
-        // Four values of one property name the left and the right side.
+        // A property with four values sets the left and the right side separately.
         const four = [...text.matchAll(/\b(?:margin|padding|inset|border-radius):\s*([^;]+);/g)];
         const sided = four.filter(([, value]) => {
             const sides = value.replace(/\([^)]*\)/g, "()").trim().split(/\s+/);

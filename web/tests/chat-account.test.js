@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// One account of the chat, with a client and a store of the test's own.
+// One account of the chat, with a fake client and a fake store.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ErrorCode, HermesError } from "../errors.js";
@@ -14,18 +14,18 @@ const opened = [];
 after(() => Promise.all(opened.map((account) => account.close())));
 
 const session = { uid: 1, nickName: "ann" };
-/** Until all that can go on has gone on. */
+/** Waits until everything that can run has run. */
 const settled = async () => {
     for (let count = 0; count < 20; count += 1) await Promise.resolve();
 };
 
 /**
- * An account whose client answers as `answers` says.
+ * Opens an account whose client answers with `answers`.
  *
  * @param {Record<string, (...parameters: any[]) => any>} answers
- * @param {Map<string, any>} records What its store holds.
- * @param {any} state That of its connection.
- * @param {string} storedAs The name that its stores are opened under.
+ * @param {Map<string, any>} records The content of the account's store.
+ * @param {any} state The state of the connection.
+ * @param {string} storedAs The name under which the stores are opened.
  */
 function open(answers, records = new Map(), state = { is: "live" }, storedAs = "ann") {
     /** @type {Record<string, (value: any) => void>} */
@@ -94,7 +94,7 @@ test("a read mark that the server did not get is sent again after the next login
     await settled();
     assert.deepEqual(told, [3], "what the server got is not sent again");
     assert.ok(![...records.keys()].some((key) => key.startsWith("mark/")));
-    // The page was closed before the server came back.
+    // The page was closed before the server was available again.
     open({ markRead }, kept).handlers.session(session);
     await settled();
     assert.deepEqual(told, [3, 3]);
@@ -152,7 +152,7 @@ test("what is read while a mark is on its way is marked after it", async () => {
 });
 
 /**
- * A server's list of conversations with accounts and groups, in its order.
+ * A server's list of conversations with accounts and groups, in the server's order.
  *
  * @param {any[]} all
  */
@@ -201,7 +201,7 @@ test("a new device fetches the last message of the newest conversations, until t
     assert.deepEqual(asked, [59, 58, 57, 56, 55, 54, 53, 52, 51, 50]);
     const chat = account.chats.get("uid 59");
     assert.deepEqual([chat.lines[0].content.text, account.chats.unread(chat)], ["10", 2]);
-    // At the next login only what has none is asked for, the newest first.
+    // At the next login, only conversations without messages are requested, the newest first.
     handlers.session(session);
     await settled();
     assert.equal(asked.at(-1), 50);
@@ -223,7 +223,7 @@ test("what another device reads or recalls is counted again where the messages a
     const unread = () => account.chats.all.map((chat) => `${chat.key}: ${account.chats.unread(chat)}`).sort();
     handlers.session(session);
     await settled();
-    // The list on its way does not know of it.
+    // The list was made before this change.
     all[1].unread = 4;
     await handlers.entry({ type: "recalled", recalled: { conversation: { uid: 7 }, messageId: "m9", conversationSeq: 9, byUid: 7 } });
     release();
@@ -291,7 +291,7 @@ test("a tab that learns of a log-out after the next login stays", async () => {
     storage.getItem = () => '["Ann"]';
     await tell();
     assert.equal(count, 0);
-    // What the other tab wrote arrives behind its message.
+    // The other tab's change to localStorage arrives after its message.
     storage.getItem = () => "[]";
     await new Promise((resolve) => setTimeout(resolve, 200));
     assert.equal(count, 1);
@@ -415,7 +415,7 @@ test("after the server lost messages its list decides what is read, and no older
     for (const chat of account.chats.all) account.markRead(chat);
     await settled();
     isAway = false;
-    // The list came before the note that the inbox is new.
+    // The list arrived before the event about the new inbox.
     all = [{ ...listed({ uid: 7 }, 0), lastSeq: 2, readSeq: 2 }];
     handlers.session(session);
     await handlers.entry({ type: "inboxReset", seq: 0, epoch: "2", time: 0 });
@@ -457,10 +457,10 @@ test("marks from before the server lost messages are removed, although the store
 });
 
 /**
- * A server's history, of which it has only these seqs.
+ * A server's history that contains only these seqs.
  *
  * @param {number[]} seqs
- * @param {number[]} asked Gets the places that are asked for.
+ * @param {number[]} asked Gets the requested places.
  */
 const historyOf = (seqs, asked) => async (/** @type {any} */ _to, /** @type {any} */ { beforeSeq, limit }) => {
     asked.push(beforeSeq);
@@ -478,7 +478,7 @@ test("what a browser missed for too long is fetched from the history, the newest
     await handlers.entry(entry(501));
     const chat = account.chats.get("uid 7");
     while (account.chats.hole(chat)) assert.equal(await account.earlier(chat), true);
-    // Then the 300 messages that are kept have no hole.
+    // Then the 300 stored messages have no hole.
     assert.deepEqual(asked, [501, 451, 401, 351, 301, 251]);
     assert.ok([...chat.earlier, ...chat.lines].every((line, index, all) => !index || line.seq === all[index - 1].seq + 1));
 });

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// When a part of the chat is drawn while the user presses a button in it.
+// Drawing a part of the chat while the user presses a button in it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./page-globals.js";
@@ -12,7 +12,7 @@ for (const name of /** @type {const} */ (["addEventListener", "removeEventListen
 }
 const { whenReleased } = await import("../chat/dom.js");
 
-/** A part with a button, and the names of what was drawn in it. */
+/** A part with a button, and the names of its drawings. */
 function part() {
     /** @type {string[]} */
     const drawn = [];
@@ -40,7 +40,7 @@ test("a drawing that waits does not come after a newer one", async () => {
     const { element, drawn, draw, release } = part();
     element.isHeld = true;
     draw("old");
-    // The button left the page, so its release is not seen.
+    // The button was removed from the page, so the page gets no event for its release.
     element.isHeld = false;
     draw("new");
     await release();

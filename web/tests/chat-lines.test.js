@@ -1,12 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// The rows of a conversation, in a page of the test's own: what keeps its element and the focus, and what is said.
+// The rows of a conversation in a fake page: elements and focus that must stay, and texts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./page-globals.js";
 
-/** An element, as far as the rows need it. It has no layout. */
+/** A fake element with the features that the rows need. It has no layout. */
 class FakeElement {
     /** @type {any} */
     parent = null;
@@ -166,7 +166,7 @@ test("where messages are missing stands the button for them, and a note once the
     show();
     assert.deepEqual(places(), ["button", "1", "2", "note", "6", "note", "9"]);
     assert.ok(first.hidden);
-    // Those behind the last message may be on their way.
+    // Messages after the last known message may still arrive.
     chats.listed([{ conversation: { uid: 7 }, name: "bob", lastSeq: 12, lastMessageAtMs: 12, readSeq: 12, unread: 0 }]);
     show();
     assert.equal(places().at(-1), "9");

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { Chats } from "../chat/model.js";
 
 const load = (store) => new Chats(store);
-/** Stores what a change left to store. */
+/** Stores the records of a change. */
 function keep(store, chats, changed) {
     const records = chats.takeRecords(changed);
     for (const [key, value] of records) {
@@ -68,10 +68,10 @@ test("a new device shows what the server has counted, and counts on as entries c
     assert.equal(chats.unread(chat), 4);
     chats.entry(message(11));
     assert.equal(chats.unread(chat), 4);
-    // Of the history, or late: it was counted.
+    // The message is from the history or late, and was already counted.
     chats.history(chat, [message(10).message]);
     assert.equal(chats.unread(chat), 4);
-    // The list of the next login counts what came meanwhile.
+    // The list of the next login counts the messages that have arrived since then.
     chats.listed([summary(11, 4, { readSeq: 7 })]);
     assert.equal(chats.unread(chat), 4);
     chats.entry(message(12, { own: true, fromUid: 1 }));
@@ -84,14 +84,14 @@ test("an entry that comes after the list that counted it is not counted twice", 
     for (const seq of [1, 2]) chats.entry(message(seq));
     const chat = chats.get("uid 7");
     chats.marked(chat, 2);
-    // Away: four more came, one of them the user's own.
+    // While the page was closed, four more messages arrived, including one of the user's own.
     chats.listed([summary(6, 3, { readSeq: 2 })]);
     assert.equal(chats.unread(chat), 3);
     for (const seq of [3, 4, 5]) chats.entry(message(seq));
     assert.equal(chats.unread(chat), 3);
     chats.entry(message(6, { own: true, fromUid: 1 }));
     assert.equal(chats.unread(chat), 3);
-    // Once all are here, they are counted one by one.
+    // When all messages are here, they are counted one by one.
     chats.entry({ type: "recalled", recalled: { conversation: { uid: 7 }, messageId: "m4" } });
     assert.deepEqual([chats.unread(chat), chats.isCounted(chat.key)], [2, false]);
 });
@@ -112,7 +112,7 @@ test("a read mark of another device lowers what the server has counted, and what
     assert.deepEqual([chats.unread(chat), chats.isCounted("uid 7")], [1, false]);
     chats.entry(mark(1, 11));
     assert.equal(chats.unread(chat), 0);
-    // A list that was made before the mark.
+    // This list was made before the mark.
     chats.listed([summary(11, 4)]);
     assert.equal(chats.unread(chat), 0);
     assert.equal(chats.recounted(message(12)), "");
@@ -127,7 +127,7 @@ test("after the server lost messages its list decides, and those that it lost st
     chats.marked(known, 10);
     chats.entry({ type: "readMark", readMark: { conversation: { uid: 7 }, uid: 7, upToSeq: 10 } });
     keep(store, chats, chats.entry({ type: "inboxReset", seq: 0 }));
-    // The page is loaded again before the list comes, and a message comes before it, too.
+    // The page is loaded again before the list arrives. A message also arrives before the list.
     const next = load(store);
     next.me = 1;
     const chat = next.get("uid 7");
@@ -152,7 +152,7 @@ test("a message that came with the seq of one that the server lost takes its pla
         const chat = chats.get("uid 7");
         chats.marked(chat, 10);
         chats.entry({ type: "inboxReset", seq: 0 });
-        // Others have sent as many messages as the server lost.
+        // Other users have sent as many messages as the server has lost.
         chats.listed([summary(10, 3, { readSeq: 7 })]);
         const later = [8, 9, 10].map((seq) => message(seq, { id: `new ${seq}`, serverTimeMs: seq + 10 }));
         if (isMoved) chats.history(chat, later.map((event) => event.message));
@@ -303,7 +303,7 @@ test("a message costs the same to store, however many there are", () => {
     const text = "x".repeat(10_000);
     for (let seq = 1; seq <= 1000; seq++) {
         const records = keep(store, chats, chats.entry(message(seq, { content: { text } })));
-        // The conversation, the message, and the ones that had to go for it.
+        // The records of the conversation, of the message, and of the messages that were removed to make room.
         assert.ok(records.length <= 3, `${records.length} records`);
         assert.ok(JSON.stringify(records).length < 12_000);
     }
@@ -361,7 +361,7 @@ test("the history beyond what is kept is held, and not stored", () => {
     assert.deepEqual(keep(store, chats, []), []);
     chats.entry({ type: "recalled", recalled: { conversation: { uid: 7 }, messageId: "m910" } });
     assert.equal(chat.earlier[10].recalled, true);
-    // What leaves the newest ones meanwhile leaves no hole.
+    // A message that leaves the newest messages in the meantime leaves no hole.
     keep(store, chats, chats.entry(message(1300)));
     assert.deepEqual([chat.earlier.at(-1).seq, chat.lines[0].seq], [1000, 1001]);
     for (let first = 850; !chats.isFull(chat); first -= 50) chats.history(chat, older(first));
@@ -413,7 +413,7 @@ test("messages that are missing between others are a hole, which the history fil
     for (let seq = 1; seq <= 100; seq++) chats.entry(message(seq));
     const chat = chats.get("uid 7");
     assert.deepEqual([chats.holes(chat), chats.placeOf(chat), chats.isWhole(chat), chats.isBare(chat)], [[], 1, true, false]);
-    // Those behind the last one may be on their way.
+    // Messages after the last known message may still arrive.
     chats.listed([summary(500, 0)]);
     assert.deepEqual([chats.holes(chat), chats.placeOf(chat)], [[], 1]);
     chats.entry({ type: "gap", seq: 9, gap: { fromSeq: 1, toSeq: 9 } });
@@ -437,13 +437,13 @@ test("a hole that the server cannot fill is asked for once while the conversatio
     for (const seq of [1, 2, 10, 20]) chats.entry(message(seq));
     const chat = chats.get("uid 7");
     assert.deepEqual(chats.holes(chat), [{ after: 10, before: 20 }, { after: 2, before: 10 }]);
-    // The answer shows what is between its messages, too: nothing.
+    // The answer also shows that there is nothing between its messages.
     chats.history(chat, [message(15), message(18)].map((entry) => entry.message), 20, true);
     assert.deepEqual(chats.placeOf(chat), 15);
     chats.history(chat, [message(2), message(10)].map((entry) => entry.message), 15, true);
     assert.deepEqual([chats.placeOf(chat), chats.isWhole(chat)], [1, true]);
     assert.deepEqual(chats.holes(chat).map(({ before }) => before), [20, 18, 15, 10]);
-    // Opened again, it is asked for again.
+    // After the conversation is opened again, the messages are requested again.
     chats.left(chat);
     assert.deepEqual([chats.placeOf(chat), chats.isBare(chat)], [20, true]);
     chats.history(chat, [], 20, false);

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// What the chat's page and its service worker tell each other of notifications.
+// The messages about notifications between the chat's page and its service worker.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressed, addressOf, asks, follow, referenceOf } from "../chat/notified.js";
@@ -26,7 +26,7 @@ test("the address of an opened page names the entry's account and conversation",
     }
 });
 
-/** A page and the worker's end of it. */
+/** A page and the worker's client for it. */
 function page(shows, opened = []) {
     const container = new EventTarget();
     follow(container, shows, (reference) => opened.push(reference));

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// What becomes of messages that the user sends again or discards while the browser cannot store it.
+// Messages that the user sends again or discards while the browser cannot store the change.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ErrorCode, HermesError } from "../errors.js";

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// Whom the browser notifies of, with a service worker and a client of the test's own.
+// The account for which the browser shows notifications, with a fake service worker and a fake client.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { tellServer } from "../leaving.js";
@@ -11,7 +11,7 @@ const { endPushes, renewPushes } = await import("../chat/pushes.js");
 const server = "http://test";
 const key = `hermes-chat/pushes ${server}`;
 
-/** @type {string[]} What was done. */
+/** @type {string[]} The steps that were carried out. */
 const log = [];
 const subscription = {
     options: {},
@@ -32,7 +32,7 @@ beforeEach(() => void log.splice(0));
  * @param {number} uid
  * @param {string} nickName
  * @param {string} storedAs
- * @param {any} session The login that was before.
+ * @param {any} session The session of an earlier login.
  */
 function makeAccount(uid, nickName, storedAs, session = null) {
     /** @type {() => any} */
@@ -47,12 +47,12 @@ function makeAccount(uid, nickName, storedAs, session = null) {
     return { account: /** @type {any} */ ({ client, chats: { me: uid }, nickName, storedAs }), begin: () => begin() };
 }
 
-/** Until all that can go on has gone on. */
+/** Waits until everything that can run has run. */
 const settled = () => new Promise((resolve) => setTimeout(resolve));
 
 test("an account that was renamed is notified until it logs out, without a server, too", async (context) => {
     const kept = keepStorage(context);
-    // As the page wrote it when it kept the name alone.
+    // The value of an earlier version of the page, which stored only the name.
     kept.set(key, "ann");
     const { account, begin } = makeAccount(1, "ann", "ａｎｎ");
     renewPushes(account, server);
@@ -74,7 +74,7 @@ test("a name that was kept alone is also that of the stores; another account is 
     assert.deepEqual([log, kept.get(key)], [[], "ann"]);
     await assert.rejects(endPushes(makeAccount(1, "anna", "Ann").account, server), /no connection/);
     assert.deepEqual([log, kept.has(key)], [["unsubscribed"], false]);
-    // Another account that has got the name.
+    // Another account now has the name.
     kept.set(key, JSON.stringify({ uid: 1, name: "ann" }));
     await endPushes(makeAccount(2, "ann", "ann").account, server);
     assert.deepEqual([log, kept.has(key)], [["unsubscribed"], true]);

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// The words of the chat for times, errors and notices.
+// The texts of the chat for times, errors and notices.
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -33,7 +33,7 @@ test("errors have words in the page's language, by their numbers, and else the s
     assert.equal(wordsOfError({ code: 2001, message: "the name $& is long" }, true), "填写的内容无效（the name $& is long）。 [2001]");
     assert.equal(wordsOfError({ code: 7777, message: "of a newer server" }, true), "of a newer server [7777]");
     assert.equal(wordsOfError(new Error("a fault of the page"), true), "a fault of the page");
-    // Every error of the SDK that has a name.
+    // Every named error of the SDK.
     const inChinese = (code) => /^[\u3000-\u9fff\uff00-\uffef]/.test(wordsOfError({ code, message: "" }, true));
     assert.deepEqual(Object.values(ErrorCode).filter((code) => !inChinese(code)), []);
 });
@@ -69,7 +69,7 @@ test("a group's notice names who came or went", () => {
     assert.equal(text("group_members_removed", { uids: [3], more: 0, by: 3 }), "cid left");
     assert.equal(text("group_members_removed", { uids: [3], more: 0, by: 1 }), "Removed from the group: cid");
     assert.equal(text("group_created", { uids: [2], more: 0, by: 1 }), "The group was created");
-    // Of an earlier version of the page.
+    // A notice from an earlier version of the page.
     assert.equal(text("group_members_removed", undefined), "Members left");
 });
 
@@ -83,7 +83,7 @@ test("the fields for names of accounts and groups take every name that the serve
     const text = (path) => readFile(new URL(`../../${path}`, import.meta.url), "utf8");
     const rules = ["Accounts/NickName.swift", "Groups/Group.swift"].map((path) => text(`Sources/HermesCore/${path}`));
     const bytes = /static let max(?:Name)?Bytes = (\d+)/;
-    // A text has no more UTF-16 units, which a field counts, than bytes.
+    // A field counts UTF-16 units, and a text has at most as many UTF-16 units as bytes.
     const longest = Math.max(...(await Promise.all(rules)).map((source) => Number(source.match(bytes)[1])));
     const fields = [
         ["web/chat/login.js", "name", 1],

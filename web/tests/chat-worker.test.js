@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// The files that the chat's service worker keeps for when there is no network.
+// The files that the chat's service worker stores for use without a network.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import "./page-globals.js";

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Presses every button of the chat in headless Chromium against a real server: HERMES_BIN names its program. Needs what
-chat_browser.py needs, whose test goes before: people, groups, devices, all kinds of messages, and everything by keyboard.
+"""Presses every button of the chat in headless Chromium against a real server. HERMES_BIN names the server's program.
+Needs what chat_browser.py needs; the test in chat_browser.py runs before this one. Covers people, groups, devices, all
+kinds of messages, and all actions by keyboard.
 
-Every dialog is checked for accessibility as it is shown, in the dark theme and in the light one.
+Checks the accessibility of every dialog while the dialog is shown, in the dark theme and in the light theme.
 """
 
 import contextlib
@@ -27,7 +28,7 @@ from selenium.webdriver.support import expected_conditions
 from selenium.webdriver.support.ui import Select
 
 EARLIER = 60
-# Of each kind: the fields, what the receiver reads, where it leads.
+# For each kind of message: the fields of the dialog, the text that the receiver reads, and the address of the link.
 KINDS = {
     "location": (
         {"latitude": "47.559602", "longitude": "7.588576", "label": "the lake"},
@@ -54,7 +55,7 @@ KINDS = {
     "text": ({"text": "a text with attributes"}, "a text with attributes", None),
 }
 
-# The next request for earlier messages is refused as a server does that has too much to do.
+# Refuses the next request for earlier messages with the error of an overloaded server.
 REFUSE_HISTORY = """
 const send = WebSocket.prototype.send;
 WebSocket.prototype.send = function (text) {
@@ -86,14 +87,14 @@ def press_in_row(browser: Browser, person: str, name: str) -> None:
 
 
 def press_until_drawn(browser: Browser, name: str) -> None:
-    """Presses a button of “Group details”, and waits until the dialog shows the group as it is then."""
+    """Presses a button of “Group details”, and waits until the dialog shows the changed group."""
     old = browser.find("dialog h3")
     browser.press(name)
     browser.until(lambda: expected_conditions.staleness_of(old)(browser.driver), f"the group after {name!r}")
 
 
 def press_last(browser: Browser, words: str) -> None:
-    """Presses the button whose text begins so in the dialog on top."""
+    """In the top dialog, presses the button whose text begins with these words."""
     browser.driver.find_elements(By.XPATH, f"//dialog//button[starts-with(., '{words}')]")[-1].click()
 
 
@@ -135,7 +136,7 @@ def contacts(ann: Browser, bob: Browser) -> None:
 
     def ask(text: str) -> None:
         bob.fill("nav input[name=name]", "ann")
-        # The driver types no characters beyond the 16-bit ones.
+        # The driver cannot type characters above U+FFFF.
         bob.driver.execute_script("arguments[0].value = arguments[1]", bob.find("nav input[name=words]"), text)
         bob.press("Ask")
         bob.sees("asked", ".person")
@@ -225,7 +226,7 @@ def all_kinds(ann: Browser, bob: Browser) -> None:
 
 
 def limits(ann: Browser) -> None:
-    """What the schema does not carry is refused in the dialog, and what was typed stays."""
+    """The dialog refuses values that the schema does not allow, and keeps the typed values."""
     ann.find(".composer [aria-haspopup=dialog]").click()
     for name, value in (("latitude", "91"), ("longitude", "7")):
         ann.fill(f"dialog [name={name}]", value)
@@ -410,13 +411,15 @@ def groups(ann: Browser, bob: Browser, cid: Browser) -> None:
 
 
 def row_of(browser: Browser, name: str) -> list[str]:
-    """What the list says of a conversation: its name, the time, the last message, and what is unread; empty: it is not there."""
+    """Returns the texts of a conversation's row in the list: the name, the time, the last message, and the number of
+    unread messages. The result is empty if the list does not have the conversation."""
     found = [row.split("\n") for row in browser.text("nav .list button.row").split("|")]
     return next((row for row in found if row[0] == name), [])
 
 
 def second_device(ann: Browser, bob: Browser, other: Browser) -> None:
-    """The new device shows the 1:1 conversation with its last message and what is unread, and follows what the first one reads."""
+    """The new device shows the 1:1 conversation with its last message and the number of unread messages. The number
+    changes when the first device reads messages."""
 
     def badge(browser: Browser) -> str:
         row = row_of(browser, "bob")
@@ -431,7 +434,7 @@ def second_device(ann: Browser, bob: Browser, other: Browser) -> None:
     for browser in (ann, other):
         browser.until(lambda: "one more" in row_of(browser, "bob"), "the next text")
     assert (badge(other), badge(ann)) == (str(int(unread or 0) + 1),) * 2, (unread, badge(other), badge(ann))
-    # After a reload, and a login that tells the server where this device is, nothing is counted twice.
+    # After a reload, the login tells the server the position that this device has reached. No message is counted twice.
     other.driver.get(other.url)
     other.sees("connected", ".connection")
     other.until(lambda: badge(other) == badge(ann), f"{badge(ann)!r} unread, not {badge(other)!r}")
@@ -444,7 +447,7 @@ def second_device(ann: Browser, bob: Browser, other: Browser) -> None:
 
 
 def devices(ann: Browser, bob: Browser, other: Browser) -> None:
-    """Ann logs in on another browser, which reads what was said before; then she removes it."""
+    """Ann logs in on another browser, which reads the earlier messages. Then she removes that device."""
     bob.find("nav input[name=name]").send_keys("ann" + Keys.ENTER)
     bob.sees("ann", ".pane h2")
     for number in range(EARLIER):
@@ -468,7 +471,7 @@ def devices(ann: Browser, bob: Browser, other: Browser) -> None:
         other.driver.execute_script("document.querySelector('.lines').scrollTop = 0")
 
     def first() -> str:
-        """The first message that is rendered once there is nothing before it but the button."""
+        """Scrolls up until only the button precedes the messages, and returns the text of the first message."""
         other.until(lambda: (to_begin(), other.text(".earlier"))[1], "the button for earlier messages")
         return other.text(".line:not(.note) .text").split("|")[0]
 
@@ -508,7 +511,7 @@ def devices(ann: Browser, bob: Browser, other: Browser) -> None:
 
 
 def keyboard(dan: Browser) -> None:
-    """Everything by the keyboard alone, from a new profile to the log-out."""
+    """All actions by the keyboard alone, from a new profile to the log-out."""
 
     def type_keys(*keys: str) -> None:
         ActionChains(dan.driver).send_keys(*keys).perform()
@@ -520,7 +523,7 @@ def keyboard(dan: Browser) -> None:
     def tab_to(name: str, back: bool = False) -> None:
         seen = []
         for _ in range(60):
-            # Texts of buttons in a list have further lines.
+            # The text of a button in a list has more than one line.
             if focused().split("\n")[0] == name or focused().startswith(f"{name} "):
                 return
             seen.append(focused())
@@ -645,7 +648,7 @@ def keyboard(dan: Browser) -> None:
 
 
 def drafts(bob: Browser) -> None:
-    """A text that was begun is there again after another conversation and another account, and “Log out” counts it."""
+    """The draft is still there after a change of the conversation and of the account, and “Log out” counts it."""
     bob.chat_with("ann")
     bob.find(".composer textarea").send_keys("a draft")
     bob.chat_with("cid")
@@ -668,7 +671,7 @@ def drafts(bob: Browser) -> None:
 
 
 def chinese(bob: Browser) -> None:
-    """The new words are there in Chinese, and fit."""
+    """The composer's texts are in Chinese and fit into a narrow window."""
     bob.press("Menu")
     bob.press("中文")
     bob.find("nav button.row").click()
@@ -688,7 +691,7 @@ def chinese(bob: Browser) -> None:
 
 
 def without_history(ann: Browser, bob: Browser, server: Server) -> None:
-    """The server's default: it keeps no history. What reached a browser stays there."""
+    """By default, the server keeps no history. Messages that reached a browser stay there."""
     url = f"http://127.0.0.1:{server.port}/chat/"
     for browser, name in ((ann, "ann"), (bob, "bob")):
         browser.driver.get(url)
@@ -770,7 +773,7 @@ def main() -> None:
                 browser.join(name)
             return browser
 
-        # Ann has the chat as it is served, the others its modules.
+        # Ann uses the chat as the server serves it. The others use its source modules.
         served = stack.enter_context(tempfile.TemporaryDirectory())
         subprocess.run([ROOT / "scripts/embed-web", "--to", served], check=True)
         modules = pages()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Drives the chat page in headless Chromium against a real server: HERMES_BIN names its program.
+"""Tests the chat page in headless Chromium against a real server. HERMES_BIN names the server's program.
 
-Needs Chromium with its driver and Selenium (Debian: chromium-driver, python3-selenium). Screenshots go to the folder
-that WEB_SCREENSHOTS names, if any.
+Needs Chromium with its driver and Selenium (Debian: chromium-driver, python3-selenium). If WEB_SCREENSHOTS names a
+folder, the screenshots are written to it.
 """
 
 import base64
@@ -66,7 +66,7 @@ return problems;
 
 AXE = """
 const done = arguments[0];
-// Animations that run would be judged half-way.
+// Otherwise, axe would judge animations in an intermediate state.
 document.getAnimations().forEach((animation) => animation.finish());
 axe.run(document, { resultTypes: ["violations"] }).then(
     ({ violations }) => done(violations.flatMap(({ id, help, nodes }) => nodes.map(
@@ -78,7 +78,8 @@ axe.run(document, { resultTypes: ["violations"] }).then(
 
 
 class Server:
-    """A real server, which keeps its port over a restart, and the history for some days; 0: its default, no history."""
+    """A real server that has the same port after a restart. It keeps the history for `history_days`; 0 is its default,
+    no history."""
 
     def __init__(self, folder: str, protocols: tuple[str, ...] = (), settings: tuple[str, ...] = (), history_days: int = 7):
         self.folder = folder
@@ -114,7 +115,7 @@ class Server:
 
 
 class Browser:
-    """One person's browser, with a profile of its own."""
+    """One person's browser, with its own profile."""
 
     def __init__(self, url: str, width: int = 1100, is_dark: bool = False, arguments: tuple[str, ...] = ()):
         options = webdriver.ChromeOptions()
@@ -146,7 +147,7 @@ class Browser:
 
     def click(self, selector: str) -> None:
         def clicked():
-            # The page may draw it anew at this moment.
+            # The page may replace the element at this moment.
             self.find(selector).click()
             return True
 
@@ -173,14 +174,14 @@ class Browser:
         self.until(pressed, f"button {name!r}")
 
     def press_main(self) -> None:
-        """Presses the main button of the dialog, which the page behind it may have, too."""
+        """Presses the main button of the dialog. The page under the dialog may have a main button, too."""
         self.find("dialog button.main").click()
 
     def hold(self, selector: str) -> None:
-        """Holds the mouse's button down on the element, until `release`."""
+        """Holds the mouse button down on the element until the call of `release`."""
 
         def held():
-            # The page may draw it anew at this moment.
+            # The page may replace the element at this moment.
             ActionChains(self.driver).click_and_hold(self.find(selector)).perform()
             return True
 
@@ -222,17 +223,19 @@ class Browser:
             self.driver.save_screenshot(str(pathlib.Path(SHOTS) / f"{name}.png"))
 
     def check_access(self) -> None:
-        """Checks what a program can check of WCAG 2.2 AA: contrast, names of landmarks, ids, sizes of targets."""
+        """Checks the rules of WCAG 2.2 AA that a program can check: contrast, names of landmarks, ids, sizes of
+        targets."""
         problems = self.driver.execute_script(ACCESS)
         assert problems == [], problems
         if source := axe.source():
-            # As the debugger, which the page's policy does not bind.
+            # Runs as the debugger, to which the page's Content-Security-Policy does not apply.
             self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": source})
             violations = self.driver.execute_async_script(AXE)
             assert violations == [], "\n".join(violations)
 
     def processor(self) -> tuple[float, float]:
-        """For how long the pages' main threads ran, and waited for a processor, in seconds (Linux; else 1 and 0)."""
+        """Returns how long the pages' main threads ran, and how long they waited for a processor, in seconds. Except on
+        Linux, it returns 1 and 0."""
         parents: dict[int, int] = {}
         ran = waited = 0.0
         try:
@@ -254,7 +257,8 @@ class Browser:
         return (ran, waited) if ran else (1, 0)
 
     def log(self) -> list[str]:
-        """What the browser complains about, besides connections that fail while the server is away."""
+        """Returns the browser's warnings and errors, without failed WebSocket connections. Those are expected while the
+        server is down."""
         lines = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] != "INFO"]
         return [line for line in lines if "WebSocket connection to" not in line]
 
@@ -480,7 +484,8 @@ window.stored = 0;
 
 
 def check_outbox(gus: Browser, ida: Browser, server: Server) -> None:
-    """The SDK's stores in a browser: a tab is closed and the server killed under 1,000 messages."""
+    """The SDK's stores in a browser: while 1,000 messages are sent, the sender's tab is closed and the server is
+    killed."""
     count = 1000
     address = f"ws://127.0.0.1:{server.port}"
     for browser in (gus, ida):
@@ -527,9 +532,10 @@ def check_own_pages(eve: Browser) -> None:
 
 
 def check_network(eve: Browser, stack: contextlib.ExitStack) -> None:
-    """The browser's own network goes and comes back, under another name than this machine's: that of a server on the same
-    machine needs no network. Chromium's debugger keeps open WebSockets open, so the page is loaded again without one."""
-    # One that lets pages of any name in.
+    """The browser loses its network and gets it back. The server has another name than this machine's, because the
+    browser reaches this machine's name without a network. Chromium's debugger does not close open WebSockets, so the
+    test reloads the page without a network."""
+    # This server accepts pages from every host name.
     server = Server(stack.enter_context(tempfile.TemporaryDirectory()), settings=("--access.anonymous", "false"))
     stack.callback(server.kill)
     eve.driver.get(f"http://127.0.0.1:{server.port}/chat/")
@@ -541,7 +547,7 @@ def check_network(eve: Browser, stack: contextlib.ExitStack) -> None:
     fay.join("fay")
     ready = "const [done] = arguments; navigator.serviceWorker.ready.then(() => done(Boolean(navigator.serviceWorker.controller)))"
     fay.until(lambda: fay.driver.execute_async_script(ready), "the service worker")
-    # Its files are kept when it loads them.
+    # The service worker caches the page's files when the page loads them.
     fay.driver.refresh()
     fay.sees("connected", ".connection")
     fay.chat_with("eve")
@@ -563,7 +569,7 @@ def check_network(eve: Browser, stack: contextlib.ExitStack) -> None:
     fay.sees("waiting", ".line.own .meta")
     fay.shot("no-network")
     network(True)
-    # At once: what waits for a server waits longer.
+    # The page connects at once. The wait after a failed connection to a server would be longer.
     fay.sees("connected", ".connection", 5)
     fay.until(lambda: "waiting" not in fay.text(".line.own .meta"), "the message is sent")
     eve.sees("fay", "nav .name")
@@ -576,7 +582,7 @@ def check_network(eve: Browser, stack: contextlib.ExitStack) -> None:
 
 
 def check_installable(eve: Browser) -> None:
-    """Nothing that the browser asks of an app is missing."""
+    """The chat has everything that the browser requires of an app."""
     def errors() -> list[str]:
         return [one["errorId"] for one in eve.driver.execute_cdp_cmd("Page.getInstallabilityErrors", {})["installabilityErrors"]]
 
@@ -585,14 +591,14 @@ def check_installable(eve: Browser) -> None:
     assert manifest["errors"] == [] and manifest["url"].endswith("/chat/manifest.webmanifest"), manifest
     there = eve.url
     eve.driver.get(eve.driver.execute_script("return location.origin + '/'"))
-    # The browser says what it misses: the first page is no app.
+    # For comparison: the first page is not an app, and the browser reports its missing manifest.
     eve.until(lambda: "no-manifest" in errors(), "a page that is no app")
     eve.driver.get(there + "chat/")
     eve.sees("connected", ".connection")
     step("the chat can be installed")
 
 
-# Stands in for the browser's push service, which takes no subscription without a network.
+# Replaces the browser's push service, which accepts no subscription without a network.
 PUSHES = """
 (() => {
     const base64 = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes))).replace(/[+]/g, "-").replace(/[/]/g, "_")
@@ -619,7 +625,7 @@ PUSHES = """
 
 
 def check_pushes(kim: Browser, server: Server) -> None:
-    """The switch for notifications, with each answer that a browser gives."""
+    """The switch for notifications, with each possible answer of a browser."""
     origin = f"http://127.0.0.1:{server.port}"
 
     def permit(setting: str) -> None:
@@ -669,7 +675,7 @@ def check_pushes(kim: Browser, server: Server) -> None:
 
 
 def push_settings(folder: str) -> tuple[str, ...]:
-    """Settings for Web Push with a new key; none without openssl."""
+    """Returns settings for Web Push with a new key, or no settings if openssl is missing."""
     if not shutil.which("openssl"):
         return ()
     key = f"{folder}/vapid.pem"
@@ -697,7 +703,7 @@ def main() -> None:
             stack.callback(lambda: (process.kill(), process.wait()))
             return process, f"{process.stdout.readline().strip()}chat/?server=ws://127.0.0.1:{server.port}"
 
-        # Ann has the chat as it is served, Bob its modules.
+        # Ann uses the chat as the server serves it. Bob uses its source modules.
         served = stack.enter_context(tempfile.TemporaryDirectory())
         subprocess.run([ROOT / "scripts/embed-web", "--to", served], check=True)
         process, url = pages("0", served)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The chat and the live room when something is missing or in the way, in headless Chromium against a real server:
-HERMES_BIN names its program. Needs what chat_browser.py needs, whose test goes before.
+"""Tests the chat and the live room in exceptional states, in headless Chromium against a real server. HERMES_BIN names
+the server's program. Needs what chat_browser.py needs; the test in chat_browser.py runs before this one.
 
-No server, long names on a narrow screen, a recall that comes too late, errors in Chinese, clicks on notifications,
-messages that are missing, accounts that cannot be opened or that log out slowly.
+The states: no server, long names on a narrow screen, a recall that comes too late, errors in Chinese, clicks on
+notifications, missing messages, and accounts that cannot be opened or that log out slowly.
 """
 
 import contextlib
@@ -20,9 +20,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 NARROW = 360
-# The name of the page's user, and of the other one: of 30 characters, and as wide as a name can be.
+# Pairs of the page's user and the other user. One name of each pair has 30 characters; the other is as wide as a name
+# can be.
 NAMES = (("Bartholomew-Featherstonehaugh1", "W" * 64), ("W" * 63 + "M", "Bartholomew-Featherstonehaugh2"))
-# What is wider than its place: the page, and all that scrolls by itself.
+# Returns the width of the window, and the parts whose contents are wider than the part: the page, and the areas that
+# scroll separately.
 TOO_WIDE = """
 const parts = [...document.querySelectorAll("main, dialog, .list, .lines, .side, .pane, .bar, .log, .foot, header")];
 const wide = parts.filter((part) => part.checkVisibility() && part.scrollWidth > part.clientWidth + 1);
@@ -30,7 +32,7 @@ const words = wide.map((part) => `${part.tagName}.${part.className}: ${part.scro
 const page = document.documentElement.scrollWidth;
 return [innerWidth, page > innerWidth ? [`the page: ${page}`, ...words] : words];
 """
-# The next recall is refused as a server does when it is too late.
+# Refuses the next recall with the error of a server for a recall that comes too late.
 REFUSE_RECALL = """
 const send = WebSocket.prototype.send;
 WebSocket.prototype.send = function (text) {
@@ -41,7 +43,7 @@ WebSocket.prototype.send = function (text) {
     setTimeout(() => this.dispatchEvent(new MessageEvent("message", { data: JSON.stringify({ id, result: { error } }) })));
 };
 """
-# Messages are this much older than they are.
+# The page's clock is ahead by this many seconds, so messages look older than they are.
 AGE = 116
 OLDER = f"const now = Date.now; Date.now = () => now() + {AGE * 1000};"
 BADGE = """
@@ -60,7 +62,7 @@ const count = (name) => new Promise((resolve, reject) => {
 });
 indexedDB.databases().then((all) => Promise.all(all.map(({ name }) => count(name)))).then((all) => done(all.flat()), (error) => done([String(error)]));
 """
-# Changes the records of databases: `change` returns a record's new value, or undefined to remove it.
+# Changes the records of databases. `change` returns the new value of a record, or undefined to remove the record.
 CHANGE = """
 const [end, source, done] = arguments;
 const change = new Function("key", "value", source);
@@ -115,18 +117,18 @@ def fits(browser: Browser, view: str) -> None:
 
 
 def quiet(browser: Browser) -> None:
-    """The browser complains about nothing but what the server of the files has not: the key for notifications."""
+    """The browser's only complaint is the missing key for notifications, which the file server does not have."""
     complaints = [line for line in browser.log() if "push.json" not in line]
     assert complaints == [], complaints
 
 
 def press_last(browser: Browser, words: str) -> None:
-    """Presses the button whose text begins so in the dialog on top."""
+    """In the top dialog, presses the button whose text begins with these words."""
     browser.driver.find_elements(By.XPATH, f"//dialog//button[starts-with(., '{words}')]")[-1].click()
 
 
 def long_names(one: Browser, other: Browser, names: tuple[str, str]) -> None:
-    """Each view of the chat, by a person with a long name who talks to another."""
+    """Opens each view of the chat as a person with a long name who talks to another such person."""
     own, peer = names
     other.join(peer)
     narrow(one)
@@ -216,7 +218,8 @@ def long_names_in_a_room(one: Browser, url: str, name: str) -> None:
 
 
 def recalls(ann: Browser, bob: Browser) -> None:
-    """A refused recall says why, and its button goes when the time is over although nothing else happens."""
+    """A refused recall shows the reason. The recall button disappears at the end of the time limit, without any other
+    event."""
     ann.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": OLDER})
     ann.driver.get(ann.url)
     ann.sees("connected", ".connection")
@@ -244,7 +247,7 @@ def recalls(ann: Browser, bob: Browser) -> None:
 
 
 def notified(ann: Browser, bob: Browser) -> None:
-    """A notification leads to its conversation, in its account."""
+    """A click on a notification opens the notification's conversation in the account that received it."""
     ann.press("Menu")
     ann.press("Add an account")
     ann.join("zoe")
@@ -294,7 +297,8 @@ def uids_of(browser: Browser) -> dict[str, int]:
 
 
 def texts_missing(ann: Browser, bob: Browser) -> None:
-    """Messages that the browser has not, between others, come from the history; a note stands where it has none, either."""
+    """The page loads messages that the browser lacks from the history. If the history lacks them, too, the page shows a
+    note in their place."""
     bob.chat_with("ann")
     for number in range(4):
         bob.say(f"part {number}")
@@ -313,7 +317,7 @@ def texts_missing(ann: Browser, bob: Browser) -> None:
 
 
 def begun(ann: Browser) -> None:
-    """What is typed stays when the language is another."""
+    """Typed text stays after a change of the language."""
     ann.press("Contacts")
     fields = {"textarea": "begun", "nav [name=name]": "somebody", "nav [name=words]": "hello"}
     for field, text in fields.items():
@@ -333,7 +337,7 @@ def begun(ann: Browser) -> None:
 
 
 def accounts_in_the_way(ann: Browser, bob: Browser) -> None:
-    """An account that does not open, one whose token is gone, and one that logs out slowly."""
+    """An account that does not open, an account whose token is missing, and an account that logs out slowly."""
     bobs = uids_of(bob)["bob"]
     ann.driver.execute_script("IDBFactory.prototype.open = () => { throw new Error('no store'); }")
     ann.press("Menu")
@@ -449,7 +453,7 @@ def without_server(ann: Browser, bob: Browser, new: Browser, server: Server, roo
     ann.press("Log out")
     ann.sees("Really?", "dialog")
     ann.press("Log out")
-    # The other account of this browser comes.
+    # The page opens the other account of this browser.
     ann.sees("zoe", "nav h2", 5)
     first, second = ann.driver.window_handles
     ann.driver.switch_to.window(first)

@@ -30,7 +30,7 @@ async function open(options = {}) {
     return client;
 }
 
-/** Waits for the first event that fits. */
+/** Waits for the first matching event. */
 const next = (client, name, fits = () => true) =>
     new Promise((resolve) => {
         const remove = client.on(name, (event) => {
@@ -301,7 +301,7 @@ describe("inbox", () => {
         test(`${name} is reported until the app has taken the report, and then never again`, async () => {
             const store = new MemoryStore();
             let seq = 1;
-            /** Opens a client, and closes it once its app has had so many entries. */
+            /** Opens a client, and closes it after its app has received `count` entries. */
             const run = async (count, handler = () => {}) => {
                 const client = await open({ store });
                 const seen = [];
@@ -378,7 +378,7 @@ describe("inbox", () => {
         assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 2 });
     });
 
-    /** A store whose writes end late, or fail. `cursors` are the seqs that were to be written. */
+    /** A store whose writes end late, or fail. `cursors` contains the seqs of all attempted writes. */
     class TestStore extends MemoryStore {
         cursors = [];
         isFull = false;
@@ -415,7 +415,7 @@ describe("inbox", () => {
 
     test("the cursor that a loss of entries lowers is written until the store has it", async (context) => {
         context.mock.timers.enable({ apis: ["setTimeout"] });
-        /** Lets time pass until `condition` gives true. */
+        /** Lets time pass until `condition` returns true. */
         const until = async (condition) => {
             while (!condition()) {
                 context.mock.timers.tick(5);
@@ -635,7 +635,7 @@ describe("outbox", () => {
         const clientIds = [await send(client, "one")];
         server.connections[0].send(message(2, "from Bob"));
         await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "2"));
-        // The app has passed the first message, so the outbox forgets it now.
+        // The app has passed the first message, so the outbox drops it now.
         seq = 3;
         clientIds.push(await send(client, "three"));
         seq = 4;
@@ -654,7 +654,7 @@ describe("outbox", () => {
 
     test("a sent message stays its own while another account is logged in, until the app has passed it", async () => {
         const store = new MemoryStore();
-        // As an earlier version stored it.
+        // The format of an earlier version.
         await store.write([["sent/old", 1]]);
         const client = await open({ store });
         const seen = [];
@@ -666,7 +666,7 @@ describe("outbox", () => {
         const { session } = server;
         await client.logIn({ nickName: "ann", password: "secret" });
         const anns = await send(client, "Ann's");
-        // The connection ends before the acknowledgement. Bob's inbox is longer.
+        // The connection ends before the acknowledgement. Bob's inbox is longer than Ann's.
         server.connections[0].socket.destroy();
         server.session = { ...session, uid: 2, nickName: "bob", token: "u", headSeq: "100", acknowledgedSeq: "100" };
         await client.logIn({ nickName: "bob", password: "secret" });
@@ -695,7 +695,7 @@ describe("outbox", () => {
         const clientId = await send(first, "hello");
         const left = new MemoryStore();
         left.records = await store.load();
-        // A loss of power may take the last writes.
+        // A loss of power may undo the last writes.
         left.records.delete("cursor");
         await first.close();
         server.session = { ...server.session, headSeq: "2" };
@@ -708,7 +708,7 @@ describe("outbox", () => {
     });
 
     describe("the entry of a sent message, which the server deletes at once, is no loss in the next run", () => {
-        /** Answers logins as a server that has lost or deleted all entries up to this one. */
+        /** Answers logins like a server that has lost or deleted all entries up to `head`. */
         const forget = (head) => {
             const { session } = server;
             server.session = ({ authenticate: { epoch, acknowledgedSeq } }) => {
@@ -1098,7 +1098,10 @@ describe("requests", () => {
 
     describe("after a breach of the protocol", () => {
         const bad = "bad";
-        /** A server that ends the connection at a text; over the first connection, after `count` messages. */
+        /**
+         * A server that ends the connection when a certain text arrives. On the first connection, it does so after
+         * `count` messages.
+         */
         const picky = (count) => (packet, connection) => {
             if (!packet.send) return;
             const first = server.connections.indexOf(connection) === 0;
@@ -1136,7 +1139,7 @@ describe("requests", () => {
             await server.until(() => held);
             ends.push(client.send("c", { uid: 8 }), client.send("d", { uid: 8 }));
             const live = server.connections.length;
-            // What needs no answer does not wait. It arrives after all that was written before it.
+            // A packet without an answer does not wait. It arrives after all packets that were written before it.
             client.setTyping({ uid: 7 });
             await server.packet("typing");
             assert.deepEqual(texts().slice(2), ["a"]);
@@ -1179,7 +1182,7 @@ describe("requests", () => {
                 if (!packet.send) return;
                 const number = server.connections.length;
                 if (number > 2) connection.send(receipt(packet, 1));
-                // The breach of the first message comes after the second one was written.
+                // The breach because of the first message comes after the second message was written.
                 else if (packet.send.clientId === (number > 1 ? "b" : "c")) breach(connection);
             };
             const body = (text) => ({ send: { to: { uid: 7 }, clientId: text, content: { text } } });
@@ -1205,7 +1208,7 @@ describe("requests", () => {
         });
 
         describe("a suspect without an answer", () => {
-            /** A table whose requests were all in flight at a breach. */
+            /** A table whose requests were all in flight when a breach ended the connection. */
             function searching(count) {
                 const table = new RequestTable();
                 const ignore = () => {};
@@ -1277,7 +1280,7 @@ describe("requests", () => {
                 await again;
                 assert.equal(lives.length, count);
             }
-            // The server answers only after both have come.
+            // The server answers only after both packets have arrived.
             server.handler = (_packet, connection) => {
                 if (texts().length < 2) return;
                 for (const packet of server.packets.slice(-2)) connection.send(receipt(packet, 1));
@@ -1292,7 +1295,7 @@ describe("requests", () => {
 
         test("is not sent in a request, and the other requests are answered", async () => {
             server.handler = (packet, connection) => {
-                // The server's reader of JSON takes no half.
+                // The server's JSON reader does not accept half of a surrogate pair.
                 if (/\p{Surrogate}/u.test(packet.send.content.text)) {
                     connection.send({ kicked: { reason: "REASON_PROTOCOL", message: "not JSON", code: 4001 } });
                     return connection.close(1002);
@@ -1367,7 +1370,8 @@ describe("ends of connections", () => {
         const waiting = next(client, "state", (state) => state.is === "waiting");
         server.connections[0].send({ kicked: { reason: "REASON_SHUTDOWN", reconnect } });
         const { delay } = await waiting;
-        // Counted from the end of the connection, a moment later than the advice; the policy alone would wait 5 ms.
+        // The delay counts from the end of the connection, which is slightly later than the advice. Without the advice,
+        // the policy would wait 5 ms.
         assert.ok(delay > 500 && delay <= 1000, `${delay}`);
         assert.equal((await server.packet("authenticate", 1)).authenticate.ticket, "dGlja2V0");
     });
@@ -1414,7 +1418,7 @@ describe("FileStore", () => {
         store.close();
         assert.equal((await stat(path)).mode & 0o077, 0);
         const lines = (await readFile(path, "utf8")).split("\n");
-        // The removal is damaged, and a killed process left half a line.
+        // The line of the removal is damaged, and a killed process has left half a line.
         await writeFile(path, `${lines[0]}\n${lines[1].replace("a", "x")}\n${lines[2]}\n${lines[0].slice(0, 20)}`);
         const again = new FileStore(path);
         assert.deepEqual([...(await again.load())], [["a", 1], ["b", { c: "d" }], ["e", 2]]);

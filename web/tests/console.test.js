@@ -9,7 +9,7 @@ import { chinese, problems } from "../console/zh.js";
 import { parts, query } from "../console/reports.js";
 import { Series, ceiling, curve, numberText, plots } from "../console/series.js";
 
-/** The texts of the page, which asks the browser for its language. */
+/** Loads the texts of the page. The page reads the language from the browser. */
 async function consoleTexts() {
     Object.assign(globalThis, { localStorage: { getItem: () => "en" } });
     return import("../console/i18n.js");
@@ -26,7 +26,7 @@ test("nothing that comes from elsewhere becomes markup or a script", () => {
             "javascript:", "srcdoc", "setHTML", "createContextualFragment", "DOMParser"]) {
             assert.ok(!text.includes(bad), `${name} has ${bad}`);
         }
-        // An address is never taken from data: only the pages of the console are linked.
+        // Addresses never come from data. All links lead to pages of the console.
         for (const [, target] of text.matchAll(/href: ([^,}\n]+)/g)) assert.match(target, /^["`]#/, `${name}: ${target}`);
     }
 });
@@ -52,7 +52,7 @@ test("every text of the page is there in Chinese, with the same places", () => {
 test("each number of an error has a text in Chinese, and a number without one has the server's", async () => {
     const { refusalText, language } = await consoleTexts();
     const listed = readFileSync(new URL("../../docs/errors.md", import.meta.url), "utf8");
-    // Those of malformed bytes are of protocols that the console does not speak.
+    // The codes for malformed bytes belong to protocols that the console does not use.
     const codes = [...listed.matchAll(/^\| (\d{4}) \|/gm)].map(([, code]) => Number(code)).filter((code) => code < 4000 || code >= 5000);
     assert.ok(codes.length > 20);
     for (const code of [...codes, 101, 105]) assert.ok(problems[code], `no Chinese for ${code}`);
@@ -109,7 +109,7 @@ test("a series is extended by what is newer, and keeps as much as fits", () => {
     assert.equal(series.from, 110);
     series.take({ interval_ms: 10, from_ms: 150, figures: { "a.x": [], "a.y": [] } });
     assert.equal(series.length, 4);
-    // The page slept: there is a gap, so everything begins anew.
+    // The page was suspended. There is a gap, so the series begins again.
     series.take({ interval_ms: 10, from_ms: 900, figures: { "a.x": [9] } });
     assert.deepEqual([series.from, series.of("a")], [900, [["x", [9]]]]);
 });
@@ -143,13 +143,13 @@ test("payloads are shown as texts, JSON or hexadecimal digits, cut, and without 
     assert.equal(payloadText({ text: '{"a":[1]}' }, "JSON"), '{\n  "a": [\n    1\n  ]\n}');
     for (const bad of ["{", "x", ""]) assert.equal(payloadText({ text: bad }, "JSON"), bad);
     assert.equal(payloadText({ text: "<é" }, "hex"), "3c c3 a9");
-    // What is no text has no other form.
+    // A payload that is not a text has no other form.
     for (const form of ["text", "JSON", "hex"]) assert.equal(payloadText({ base64: "/wA=" }, form), "ff 00");
     assert.equal(payloadText({ base64: "" }, "text"), "");
     assert.equal(payloadText({ too_large: true, bytes: 70000 }, "text"), "a message of 70000 bytes");
     assert.equal(cut("x".repeat(9), 9), "x".repeat(9));
     assert.equal(cut("x".repeat(12), 9), `${"x".repeat(9)}… (3 more)`);
-    // No character is cut in two.
+    // No character is cut in half.
     assert.equal(cut("😀".repeat(3), 2), "😀😀… (1 more)");
     assert.equal(cut("😀😀", 2), "😀😀");
     assert.equal(payloadText({ text: "ab".repeat(9) }, "hex", 6), "61 62… (16 more)");
@@ -167,11 +167,11 @@ test("scales and numbers are round", () => {
     assert.equal(new Set(plots.map(([name]) => name)).size, plots.length);
 });
 
-/** What is done without a question, by the beginning of its path: it destroys nothing. */
+/** The requests that are sent without a question, by the beginning of the path. They delete nothing. */
 const unasked = ["login", "logout", "users\"", "keys\"", "invitations\"", "rooms/${encoded(name)}/messages`", "topics/publish\""];
 
 /**
- * The requests of a source that are not GET, each with the text between it and the begin of the action that sends it.
+ * Returns the requests in a source that are not GET. Each has the text from the beginning of its action to the request.
  *
  * @param {string} text
  */
@@ -183,7 +183,7 @@ function changes(text) {
     });
 }
 
-/** Whether the action goes on only after a yes. */
+/** Whether the action continues only after the user has confirmed it. */
 const isAsked = (/** @type {string} */ before) => /if \((!\w+\.\w+ && )?!await confirmed\([^]+\)\) return;\n/.test(before);
 
 test("whatever destroys something asks before, and only what destroys nothing does not", () => {
@@ -198,7 +198,7 @@ test("whatever destroys something asks before, and only what destroys nothing do
         else assert.ok(isAsked(before), `${name}: ${method} ${path} is not asked for`);
     }
     for (const one of unasked) assert.ok(found.some(({ path }) => path.slice(1).startsWith(one)), `${one} is nowhere`);
-    // To enable an account is no loss.
+    // Enabling an account deletes nothing.
     const enable = 'page.attempt(async () => {\n if (!user.disabled && !await confirmed(a, b)) return;\n';
     assert.ok(isAsked(enable) && !isAsked("page.attempt(async () => {\n await confirmed(a);\n"));
 });

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Drives the console in headless Chromium against a real server: HERMES_BIN names its program.
+"""Tests the console in headless Chromium against a real server. HERMES_BIN names the server's program.
 
-Needs what chat_browser.py needs; screenshots go to the folder that WEB_SCREENSHOTS names, if any.
+Needs what chat_browser.py needs. If WEB_SCREENSHOTS names a folder, the screenshots are written to it.
 """
 
 import base64
@@ -37,7 +37,7 @@ from selenium.webdriver.common.keys import Keys
 PASSWORD = "correct horse battery"
 MEMBER_PASSWORD = "secret-6+"
 
-# Texts that become markup, attributes or scripts wherever a page is careless; each fits into a name.
+# Texts that become markup, attributes or scripts in a page that does not escape them. Each is short enough for a name.
 PAYLOADS = [
     f"{number}{text}"
     for number, text in enumerate(
@@ -60,7 +60,7 @@ def step(text: str) -> None:
 
 
 class Receiver:
-    """Takes webhooks, and keeps the ids of their events."""
+    """Receives webhooks, and keeps the ids of their events."""
 
     def __init__(self):
         receiver = self
@@ -81,7 +81,7 @@ class Receiver:
 
 
 class Server:
-    """A real server with nothing open but its console and MQTT."""
+    """A real server on which only the console and MQTT are open."""
 
     def __init__(self, folder: str):
         self.hooks = Receiver()
@@ -103,13 +103,13 @@ class Server:
         raise SystemExit("the server did not start")
 
     def ask(self, request: str, /, **values) -> dict:
-        """A request of the command line, over the control socket."""
+        """Sends a request over the control socket, as the command line does."""
         return control(self.folder, request, **values)
 
 
 def mqtt_client(port: int, client_id: str, topic: str, user: str = "", is_kept: bool = False) -> socket.socket:
-    """A client of MQTT 3.1.1 that subscribes to a topic and reads nothing. That of a user is a device; without one it is
-    anonymous. Its session may be kept."""
+    """Returns an MQTT 3.1.1 client that subscribes to a topic and reads nothing. A client with a user is a device; a
+    client without a user is anonymous. `is_kept` makes its session persistent."""
 
     def text(value: str) -> bytes:
         return struct.pack(">H", len(value.encode())) + value.encode()
@@ -129,7 +129,7 @@ def mqtt_client(port: int, client_id: str, topic: str, user: str = "", is_kept: 
 
 
 def is_open(connection: socket.socket) -> bool:
-    """Asks with a ping."""
+    """Sends PINGREQ, and returns whether PINGRESP arrives."""
     try:
         connection.sendall(bytes([0xC0, 0]))
         return connection.recv(2) == bytes([0xD0, 0])
@@ -138,7 +138,7 @@ def is_open(connection: socket.socket) -> bool:
 
 
 def code(secret: str) -> str:
-    """RFC 6238."""
+    """Returns the current code of a second factor (RFC 6238)."""
     digest = hmac.digest(base64.b32decode(secret), struct.pack(">Q", int(time.time()) // 30), hashlib.sha1)
     offset = digest[-1] & 15
     return str((struct.unpack(">I", digest[offset : offset + 4])[0] & 0x7FFFFFFF) % 1_000_000).zfill(6)
@@ -168,12 +168,12 @@ def check_harmless(browser: Browser, place: str) -> None:
 
 
 def told(browser: Browser) -> str:
-    """What the page told last."""
+    """Returns the page's last status message."""
     return browser.driver.find_element(By.ID, "status").get_attribute("textContent")
 
 
 def publish(browser: Browser, topic: str, text: str, retain: bool = False) -> None:
-    """Fills the form in and sends it."""
+    """Fills in the form for a publication and submits it."""
     form = browser.driver.find_element(By.CSS_SELECTOR, "input[name=retain]").find_element(By.XPATH, "ancestor::form")
     for name, value in (("topic", topic), ("text", text)):
         field = form.find_element(By.CSS_SELECTOR, f"input[name={name}]")
@@ -209,7 +209,7 @@ def check_topics(olga: Browser) -> None:
     olga.sees("filter must be a topic filter", ".lines li")
     assert "ended" not in olga.text(".lines li"), olga.text(".lines li")
     olga.press("Stop watching")
-    # The browser tells of the refusal, too.
+    # The browser logs the refusal, too.
     assert all("topics/watch" in line for line in olga.log())
     step("topics are watched; payloads are shown as texts, as JSON and in hexadecimal digits, and cut")
 
@@ -282,7 +282,7 @@ def check_search(olga: Browser) -> None:
         olga.driver.find_element(By.TAG_NAME, "body").send_keys("/")
         olga.until(lambda: olga.driver.switch_to.active_element.get_attribute("id") == "search", "the search box")
     box = olga.driver.switch_to.active_element
-    # In the box itself the key is a character.
+    # In the search box, the key types its character.
     box.send_keys("a/other" + Keys.ENTER)
     olga.sees("a/other", "td a")
     olga.sees("Retained", "td")
@@ -320,7 +320,8 @@ def labelled(browser: Browser, label: str):
 
 
 def asks(browser: Browser, press, question: str, cancelled, done) -> None:
-    """Presses a button twice: after the first question nothing may happen, after the second one something must."""
+    """Presses a button twice. The first question is cancelled, and nothing may happen. The second question is
+    confirmed, and the action must happen."""
     press()
     browser.sees(question, "dialog h2")
     browser.press("Cancel")
@@ -333,10 +334,10 @@ def asks(browser: Browser, press, question: str, cancelled, done) -> None:
 
 
 def check_account(olga: Browser, server: Server) -> None:
-    """From its creation to what ends its logins."""
+    """Tests an account, from its creation to the actions that end its logins."""
 
     def find() -> None:
-        # The form may be that of the view before.
+        # Otherwise, the form may still belong to the previous view.
         open_view(olga, "Accounts")
         olga.fill("main input[name=text]", "dora")
         olga.press("Search")
@@ -355,7 +356,7 @@ def check_account(olga: Browser, server: Server) -> None:
     find()
     labelled(olga, "Devices of dora").click()
     olga.sees("tablet", "main td")
-    # It showed the password, and nobody issued a token.
+    # The device logged in with the password, and nobody issued a token.
     olga.sees("Tokens", "main section.panel th")
     olga.sees("none", "main section.panel td")
     olga.check_access()
@@ -476,7 +477,7 @@ def check_filters(olga: Browser, server: Server) -> None:
     choose(text="createUser")
     olga.until(lambda: all_rows(4, lambda line: "createUser" in line), "the lines with a text")
     assert "erin" not in olga.text(cells.format(4))
-    # The view follows the log.
+    # The view shows lines that are logged later.
     open_view(olga, "Accounts")
     olga.fill("main input[name=name]", "erin")
     olga.fill("main input[name=password]", MEMBER_PASSWORD)
@@ -489,7 +490,7 @@ def check_filters(olga: Browser, server: Server) -> None:
 
 
 def check_kinds(olga: Browser, server: Server, browsers: contextlib.ExitStack) -> str:
-    """One thing of each kind is looked for and opened. Returns the id of a webhook's event."""
+    """Searches for one thing of each kind, and opens it. Returns the id of a webhook's event."""
     scale = mqtt_client(server.mqtt, "orchard-scale", "room/orchard", is_kept=True)
     browsers.callback(scale.close)
     server.ask("createInvitation", name="orchard-fair", uses=1, days=1)
@@ -505,7 +506,7 @@ def check_kinds(olga: Browser, server: Server, browsers: contextlib.ExitStack) -
     search = Search(olga)
 
     def rows(*texts: str) -> Callable[[], bool]:
-        """The table has one row, which has these texts."""
+        """Checks that the table has exactly one row, and that the row has these texts."""
 
         def shows() -> bool:
             found = olga.driver.find_elements(By.CSS_SELECTOR, "main tbody tr")
@@ -528,7 +529,7 @@ def check_kinds(olga: Browser, server: Server, browsers: contextlib.ExitStack) -
     search.finds("Message", "orchard-text", "", "orchard-text", "Trace", has("main section", "client id orchard-text", "committed"))
     search.finds("Webhook", event, event, "", "Webhooks", lambda: set(olga.text("main td code").split("|")) == {event})
     search.finds("Setting", "hooks.UR", "webhooks.url", "", "Configuration", has("main td", "webhooks.url"))
-    # The newest one; the view begins with it.
+    # The view begins with the newest entry.
     search.finds("Audit entry", "erin", "olga: createUser", "erin", "Audit log", has("main tbody tr:first-child", "createUser", "erin"))
     search.finds("Log line", "erin", "", "erin", "Log", has("main tbody td:nth-child(4)", "createUser", "erin"))
     search.finds("Administrator", "icto", "victor", "viewer", "Administrators", has("main td", "victor"))
@@ -553,7 +554,7 @@ def check_chinese(olga: Browser) -> None:
     statuses: list[int] = []
 
     def is_answered() -> bool:
-        """Searches and changes have a rate, and the searches of before count."""
+        """The rate limit counts searches and changes together, including the earlier searches."""
         statuses.append(olga.driver.execute_async_script(
             """const done = arguments[0];
             fetch("api/session").then((answer) => answer.json()).then(({ session }) =>
@@ -565,7 +566,8 @@ def check_chinese(olga: Browser) -> None:
 
     olga.until(is_answered, "an answer")
     assert statuses[-1] == 404, statuses
-    # The views behind the results of the search ask several questions each, of which the rate may refuse some.
+    # The views that the search results open send several requests each. The rate limit may refuse some of these
+    # requests.
     complaints = [line for line in olga.log() if "429" not in line]
     assert all("users/987654321" in line for line in complaints), complaints
     open_view(olga, "审计日志")
@@ -583,13 +585,13 @@ def check_chinese(olga: Browser) -> None:
 
 def check_narrow(olga: Browser) -> None:
     titles = olga.text("nav a").split("|")
-    # What no link leads to, and what is opened in a view.
+    # Addresses that no link has, and details that are opened in a view.
     details = {"#search/orchard": "Search", "#groups/1": "Groups", "#topics/a%2Fother": "Topics"}
     with narrow(olga):
         for title in titles:
             open_view(olga, title)
             check_fits(olga, title)
-            # The header with the search box is seen, however long the view is.
+            # A new view begins at the top, so that the header with the search box is visible.
             olga.until(lambda: olga.driver.execute_script("return scrollY") == 0, f"the beginning of {title}")
             olga.driver.execute_script("scrollTo(0, document.body.scrollHeight)")
         for address, title in details.items():
@@ -639,7 +641,7 @@ def check_viewer_search(victor: Browser, event: str) -> None:
 
 
 def check_addresses(browser: Browser, place: str) -> None:
-    """As ``check_harmless``, but the server may refuse what the address names."""
+    """As ``check_harmless``, but the server may refuse the request for the thing that the address names."""
     assert "hit" not in browser.driver.title, place
     complaints = [line for line in browser.log() if "Failed to load resource" not in line]
     assert complaints == [], (place, complaints)
@@ -670,7 +672,7 @@ def check(server: Server, browsers: contextlib.ExitStack) -> None:
     olga.fill("input[name=code]", code(secret))
     olga.press("Log in")
     olga.sees("olga, administrator", "header")
-    # The browser tells of refused requests: the password was wrong.
+    # The browser logs refused requests. Here, the password was wrong.
     assert all("/api/login" in line for line in olga.log())
     step("a wrong password is refused; a login needs its code")
 
@@ -811,7 +813,7 @@ def check(server: Server, browsers: contextlib.ExitStack) -> None:
     victor.sees("victor, operator", "header")
     step("a viewer sees no buttons that change something; a new role ends the session")
 
-    # Rates need two samples.
+    # A rate needs two samples.
     open_view(olga, "Overview")
     open_view(victor, "Overview")
     olga.sees("Connections", ".panel h2", 30)

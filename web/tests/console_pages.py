@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Opens every view of a running console in headless Chromium, and the pages of its HTTP port if there is one, and prints
-how long each took, in milliseconds, as JSON.
+"""Opens every view of a running console in headless Chromium, and prints the time that each took, in milliseconds, as
+JSON. With --http, it measures the pages of that HTTP port, too.
 
     console_pages.py --port 8090 --name vera           the password is that of Interop/python/support/console.py
-    console_pages.py --port 8090 --name vera --stay    prints "open" with the overview open, until its input has a line
+    console_pages.py --port 8090 --name vera --stay    opens the overview, prints "open", and waits for a line of input
 """
 
 import argparse
@@ -20,7 +20,7 @@ from chat_browser import Browser  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 
 PASSWORD = "correct horse battery"
-# From the click until a frame with the contents was painted.
+# Measures the time from the click until a frame with the contents is painted.
 MEASURE = """
 const [title, address, done] = arguments;
 const link = [...document.querySelectorAll("nav a")].find((one) => one.textContent === title);
@@ -38,7 +38,7 @@ requestAnimationFrame(watch);
 if (address) location.hash = address;
 else link.click();
 """
-# What no link leads to: a search for what is frequent, for what is not there, and an opened group.
+# Addresses that no link has: a search with many results, a search without results, and an opened group.
 ADDRESSES = {"Search: frequent": ("Search", "#search/person"), "Search: nothing": ("Search", "#search/nobody-like-this"),
              "An opened group": ("Groups", "#groups/1")}
 
@@ -62,7 +62,7 @@ def main() -> None:
             sys.stdin.readline()
             return
         links = [link.text for link in browser.driver.find_elements(By.CSS_SELECTOR, "nav a")]
-        # The one that is open comes last.
+        # The view that is already open comes last.
         views = {title: (title, "") for title in links[1:]} | ADDRESSES | {links[0]: (links[0], "")}
         took: dict[str, list[float]] = {}
         for _ in range(5):

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Looks for one thing of each kind in the console's search box, and opens what it leads to."""
+"""Searches for one thing of each kind in the console's search box, and opens the view to which the result links."""
 
 import pathlib
 import re
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from chat_browser import Browser
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "console/search.js"
-# Kind, name, address and the rest of each result; null until they are there.
+# Returns the kind, name, address and further text of each result, or null until the results are there.
 RESULTS = """
 const [text] = arguments;
 if (document.querySelector("main h2")?.textContent !== `Results for “${text}”`) return null;
@@ -20,13 +20,13 @@ return { rows: [...document.querySelectorAll("main tbody tr")].map(({ cells: [ki
 
 
 def kinds() -> set[str]:
-    """The titles of all kinds of results, as the page's source has them."""
+    """Returns the titles of all kinds of results, from the page's source."""
     found = re.search(r"const kinds = .*?\n\}\);", SOURCE.read_text(), re.S)
     return set(re.findall(r'^    \w+: \["([^"]+)", "\w+"\],$', found.group(), re.M))
 
 
 def wait_for_rate(browser: Browser) -> None:
-    """If a search came too early, asks for it again a second later."""
+    """If the rate limit refused a search, repeats the search one second later."""
     if "Too many requests at once" not in browser.text("main"):
         return
     assert all("429" in line for line in browser.log())
@@ -38,7 +38,7 @@ def wait_for_rate(browser: Browser) -> None:
 
 
 def results(browser: Browser, text: str) -> list[list[str]]:
-    """What the search box finds for a text. Searches have a rate, and the searches and changes of before count."""
+    """Returns the results of the search box for a text. The rate limit counts earlier searches and changes, too."""
     browser.fill("#search", text)
     browser.press("Find")
 
@@ -52,14 +52,15 @@ def results(browser: Browser, text: str) -> list[list[str]]:
 
 
 class Search:
-    """Searches of one browser."""
+    """The searches of one browser."""
 
     def __init__(self, browser: Browser):
         self.browser = browser
         self.found: set[str] = set()
 
     def finds(self, kind: str, text: str, name: str, more: str, view: str, shows: Callable[[], bool]) -> None:
-        """A text finds one thing of a kind; its link leads to the view that shows it. No name: it may be any."""
+        """Checks that a text finds exactly one thing of a kind, and that its link opens the view that shows it. An
+        empty `name` matches every name."""
         rows = results(self.browser, text)
         fitting = [row for row in rows if row[0] == kind and name in ("", row[1]) and more in row[3]]
         assert len(fitting) == 1, (kind, text, rows)

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// How entries are handed to the app.
+// The delivery of entries to the app.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Deliveries } from "../deliveries.js";
@@ -10,7 +10,7 @@ const mebibyte = 1_048_576;
 const delivery = (name, more = {}) => ({ event: { name }, bytes: 10, isRepeat: false, ...more });
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Deliveries to these handlers, and what happened to them. */
+/** Makes deliveries to these handlers, and a log of the events. */
 function make(handlers) {
     const log = [];
     const deliveries = new Deliveries({
@@ -18,7 +18,7 @@ function make(handlers) {
         taken: async ({ event }) => void log.push(`taken ${event.name}`),
         fullnessChanged: (isFull) => void log.push(isFull ? "full" : "roomy"),
     });
-    /** Without the notes that there is room. */
+    /** The log without the reports that there is room. */
     return { deliveries, log, notes: () => log.filter((note) => note !== "roomy") };
 }
 
@@ -89,7 +89,7 @@ test("a handler that fails gets the same entry again, after waits that double up
     assert.deepEqual(waits, [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]);
     assert.deepEqual(notes(), ["taken a", "taken b"]);
     assert.equal(said.mock.callCount(), 8);
-    // The next failure waits a second again.
+    // After the next failure, the wait is a second again.
     failures = 1;
     deliveries.push(delivery("c"));
     await settled();
@@ -144,6 +144,6 @@ test("above 16,384 entries no more are to be kept, however short they are", asyn
     log.length = 0;
     handlers.push(() => {});
     await deliveries.run();
-    // The 4,095 after this one are less than a quarter.
+    // The 4,095 entries after this one are less than a quarter of the limit.
     assert.equal(log.indexOf("roomy"), log.indexOf("taken 12290") - 1);
 });

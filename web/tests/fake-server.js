@@ -6,14 +6,14 @@ import { createServer } from "node:http";
 import { encodeFrame, FrameDecoder } from "../node-websocket.js";
 
 /**
- * A server of WebSockets whose answers the test writes. Listens on a free port of the loopback address.
+ * A WebSocket server whose answers the test writes. It listens on a free port of the loopback address.
  *
- * It logs everybody in by itself: `session` is the answer, or a function that gives it; null: none comes. Other packets
- * go to `handler(packet, connection)`.
+ * It accepts all logins. `session` is the answer, or a function that returns the answer. If it is null, the server does
+ * not answer. Other packets go to `handler(packet, connection)`.
  */
 export class FakeServer {
     session = { uid: 1, nickName: "ann", token: "t", epoch: "9", headSeq: "0", acknowledgedSeq: "0" };
-    /** The packets that arrived, over all connections. */
+    /** The packets that have arrived, on all connections. */
     packets = [];
     connections = [];
     handler = () => {};
@@ -37,7 +37,9 @@ export class FakeServer {
         this.http.close();
     }
 
-    /** Waits until `condition` gives something, and returns it. It is asked again at each packet. */
+    /**
+     * Waits until `condition` returns a value, and returns this value. `condition` is called again after each packet.
+     */
     until(condition) {
         return new Promise((resolve) => {
             this.#waiters.push({ condition, resolve });

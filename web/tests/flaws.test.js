@@ -10,7 +10,7 @@ import { flawOf } from "../flaws.js";
 const folder = new URL("../../Proto/hermes/v1/", import.meta.url);
 const camel = (name) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
 
-/** The fields of each message of the schemas: `{ name, type, isList, oneof }`. Nested types go by their own names. */
+/** The fields of each message of the schemas: `{ name, type, isList, oneof }`. Nested types have their simple names. */
 function schemas() {
     const messages = new Map();
     for (const file of readdirSync(folder)) {
@@ -56,7 +56,7 @@ const wrong = {
 const wrongMessage = [7, "x", true, []];
 const wrongEnum = [1.5, 2 ** 63, true, {}, []];
 
-/** The bodies that the app sends. The client itself makes the others. */
+/** The bodies that the app sends. The client makes all other bodies. */
 const bodies =
     "send markRead typing recall contact group presence room device signal ping account logOut history conversations";
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the chat of an account for which a stranger left thousands of long texts: HERMES_BIN names the server.
+"""Opens the chat of an account to which a stranger sent thousands of long texts. HERMES_BIN names the server's program.
 
 Needs what chat_browser.py needs.
 """
@@ -17,10 +17,11 @@ from selenium.webdriver.common.keys import Keys
 
 COUNT = 3000
 LENGTH = 10_000
-# No task of the page may take longer, in milliseconds, but for the time in which it waits for a processor.
+# The longest time that a task of the page may take, in milliseconds, without the time in which it waits for a
+# processor.
 LONGEST = 200
 
-# The texts have what is dear to lay out: several scripts, long words, marks on letters, many lines.
+# The texts have contents with a slow layout: several scripts, long words, combining marks, many lines.
 FLOOD = """
 const [uid, count, length, done] = arguments;
 const pieces = [
@@ -119,7 +120,7 @@ def check(ann: Browser, mal: Browser, address: str) -> None:
     assert rows <= 60, rows
     field.clear()
 
-    # What is rendered moves with the user, and stays bounded.
+    # The rendered messages follow the scroll position, and their number stays bounded.
     lines = ann.find(".lines")
     ann.driver.execute_script("window.tasks.length = 0")
     newest = numbers(ann)

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Asks for something, such as a group, as an MQTT client asks for it, for tests that have no other client."""
+"""Sends requests, such as the creation of a group, over MQTT, for tests that have no other client."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ def _packet(kind: int, body: bytes) -> bytes:
 
 
 def ask(port: int, name: str, password: str, request: dict, answered: str, device: str = "phone") -> None:
-    """A request of the native protocol. Returns once the server has answered it with this kind of answer."""
+    """Sends a request of the native protocol. Returns once the server has answered it with this kind of answer."""
     connect = _text("MQTT") + bytes([4, 0xC2, 0, 60]) + _text(device) + _text(name) + _text(password)
     subscribe = bytes([0, 1]) + _text("hermes/v1/down/json") + bytes([1])
     publish = _text("hermes/v1/up/json") + bytes([0, 2]) + json.dumps({"id": "77", **request}).encode()
@@ -40,5 +40,5 @@ def ask(port: int, name: str, password: str, request: dict, answered: str, devic
 
 
 def make_group(port: int, owner: str, password: str, name: str, members: list[int], device: str = "phone") -> None:
-    """Returns once the server has answered that it is made."""
+    """Creates a group. Returns once the server has confirmed it."""
     ask(port, owner, password, {"group": {"create": {"name": name, "memberUids": members}}}, "group", device)

@@ -6,13 +6,14 @@ import { test } from "node:test";
 import { InboxTracker } from "../inbox.js";
 import { splitMix64 } from "./support.js";
 
-/** The number of random wires, and of entries on each. */
+/** The number of random wires, and the number of entries on each wire. */
 const wires = 200;
 const count = 400;
 
 /**
- * A server, a wire that loses, repeats and delays, connections that break, and an app that takes entries now and then.
- * Each entry must reach the app once and in order, or be told as missed; and only what was taken is acknowledged.
+ * Runs a server, a wire that loses, repeats and delays entries, connections that break, and an app that takes entries
+ * at random times. Each entry must reach the app once and in order, or must be reported as missed. Only taken entries
+ * may be acknowledged.
  */
 function run(seed) {
     const random = splitMix64(seed);
@@ -76,7 +77,7 @@ function run(seed) {
         if (head < count && chance(0.5)) {
             head += 1;
             if (chance(own)) owns.add(head);
-            // The device's own message is a receipt, which is not lost, but may be late.
+            // The device's own message arrives as a receipt, which is not lost but may be late.
             if (owns.has(head)) wire.splice(Math.floor(random() * (wire.length + 1)), 0, { seq: head });
             else send({ seq: head });
         }
@@ -97,11 +98,11 @@ function run(seed) {
         if (inbox.nextDeadline !== null && inbox.nextDeadline <= now) {
             turn((output) => inbox.deadlineReached(now, output));
         }
-        // At the end nothing is cut: what is still missing must be asked for, once the last entry shows that it is.
+        // At the end, no connection is cut. When the last entry shows that entries are missing, they must be requested.
         if (head === count && chance(0.02)) send({ seq: head });
         if (head < count && chance(cut)) connect();
         if (head < count && chance(cut / 4)) {
-            // The page is closed and opened again: what was not taken comes again.
+            // The page is closed and opened again. Entries that were not taken arrive again.
             assert.ok(inbox.taken < (waiting[0] ?? Infinity));
             arrived.clear();
             inbox = new InboxTracker("9", inbox.taken);
@@ -109,7 +110,7 @@ function run(seed) {
             waiting.length = 0;
             connect();
         }
-        // Own messages at the end are delivered to nobody.
+        // Own messages at the end are not delivered.
         if (head === count && !waiting.length && inbox.received === count) break;
     }
 }

@@ -51,7 +51,7 @@ test("a login tells the state of the connection, and gives up a server that is n
     one.becomes({ is: "waiting", error: { code: 101, message: "refused" } });
     await assert.rejects(login, { code: 101 });
     assert.deepEqual(told.slice(0, 2), ["connecting", "waiting"]);
-    // Without an answer of any kind.
+    // There is no answer at all.
     await assert.rejects(loggedIn(client({ is: "connecting" }), never, () => {}, 10), { code: 103 });
 });
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from chat_browser import Browser
 
 WIDTH = 360
-# The widths of the screen and of the page, and the texts that reach beyond the screen; parts that scroll may have some.
+# Returns the widths of the screen and of the page, and the texts that reach beyond the screen. Texts in parts that
+# scroll are not returned.
 WIDER = """
 const range = document.createRange();
 const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -24,7 +25,7 @@ return [innerWidth, document.documentElement.scrollWidth, wide];
 
 @contextlib.contextmanager
 def narrow(browser: Browser) -> Iterator[None]:
-    """The window of a headless browser is at least 500 wide, whatever its size is set to; this is not."""
+    """Makes the screen 360 pixels wide. The window of a headless browser is always at least 500 pixels wide."""
     screen = {"width": WIDTH, "height": 740, "deviceScaleFactor": 1, "mobile": False}
     browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     try:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""A newcomer: starts the server as `make run` does, reads nothing but its output, and lets two people chat in two windows
-of one browser, headless Chromium. HERMES_BIN names the program. Needs what chat_browser.py needs.
+"""Does the first steps of a newcomer: starts the server as `make run` does, reads only its output, and lets two people
+chat in two windows of one headless Chromium. HERMES_BIN names the server's program. Needs what chat_browser.py needs.
 
-Fails if this takes 60 s. Building the program is not part of it.
+Fails if this takes 60 s or longer. The time does not include the build of the program.
 """
 
 import contextlib
@@ -28,28 +28,28 @@ def step(text: str) -> None:
 
 
 def started(folder: str, stack: contextlib.ExitStack) -> str:
-    """Starts the server without arguments. Returns the address that it tells people to open."""
+    """Starts the server without arguments. Returns the address that the server's output asks people to open."""
     names = ("HTTP", "CONSOLE", "IMPB", "LIVEROOM", "QSIOP", "DELIMITED", "MQTT")
     environment = {key: value for key, value in os.environ.items() if not key.startswith("HERMES_")}
-    # Free ports, for a machine on which a server runs already.
+    # The server chooses free ports, because another server may already run on this machine.
     environment |= {f"HERMES_LISTENERS_{name}_PORT": "0" for name in names}
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     server = subprocess.Popen([PROGRAM, "serve"], cwd=folder, env=environment, **output)
     stack.callback(lambda: (server.send_signal(signal.SIGTERM), server.wait(20)))
-    # A server that says nothing would be waited for without end.
+    # Without the timer, the test would wait forever for a server that prints nothing.
     end = threading.Timer(PATIENCE, server.kill)
     end.start()
     stack.callback(end.cancel)
     for line in server.stdout:
         if found := re.search(r"open (http://\S+) in a browser", line):
-            # A pipe that nobody reads would stop the server.
+            # A full pipe that nobody reads would block the server.
             threading.Thread(target=server.stdout.read, daemon=True).start()
             return found.group(1)
     raise AssertionError("the server names no page")
 
 
 def follow(browser: Browser, title: str) -> None:
-    """Clicks the link with this title, as the page shows it."""
+    """Clicks the link whose visible text begins with this title."""
     links = browser.driver.find_elements(By.CSS_SELECTOR, "a")
     next(link for link in links if link.text.startswith(title)).click()
 
@@ -68,7 +68,7 @@ def main() -> None:
             browser.driver.get(url)
             browser.sees("Open the chat in two windows")
             follow(browser, "Chat")
-            # The second window begins as the first person, of whom this browser knows.
+            # The second window starts with the first person's account, because this browser has already stored it.
             if name != "ann":
                 browser.sees("connected", ".connection")
                 browser.press("Menu")

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// What modules of the chat find in a page when they are loaded. Import it before them.
+// The globals of a page that modules of the chat need when they are loaded. Import this module before them.
 export const storage = { getItem: () => "en", setItem() {} };
 for (const [name, value] of Object.entries({
     location: { search: "", origin: "http://test" },
@@ -12,10 +12,10 @@ for (const [name, value] of Object.entries({
 }
 
 /**
- * Makes the storage keep what is written until the test ends.
+ * Makes the storage keep its values until the test ends.
  *
  * @param {import("node:test").TestContext} context
- * @returns {Map<string, string>} What it holds.
+ * @returns {Map<string, string>} The stored values.
  */
 export function keepStorage(context) {
     const kept = new Map();

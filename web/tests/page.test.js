@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// What a client learns of the page and the browser's network.
+// The states of the page and the network that a client follows.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { WebSocket } from "../node-websocket.js";
@@ -21,7 +21,7 @@ afterEach(() => {
     }
 });
 
-/** A page, with what it has of handlers. */
+/** A fake page with its handlers. */
 function page() {
     /** @type {Map<string, Set<() => void>>} */
     const handlers = new Map();
@@ -113,7 +113,7 @@ test("what is followed no more is told no more; outside a page there is nothing 
 test("a client that was closed follows the page again from the next login on", async () => {
     const { navigator, happen, count } = page();
     const server = await FakeServer.start();
-    /** Connects to the test's server, whatever the name. */
+    /** Connects to the test's server, regardless of the name. */
     class Rerouted extends WebSocket {
         constructor(/** @type {string} */ _url, /** @type {any[]} */ ...more) {
             super(`${server.url}/ws`, ...more);

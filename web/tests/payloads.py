@@ -1,10 +1,10 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Two hundred texts that become markup, attributes, addresses or scripts wherever a page is careless with them."""
+"""Two hundred texts that become markup, attributes, addresses or scripts in a page that does not escape them."""
 
 ACTIONS = ["hit()", "alert(1)", "document.title='hit'"]
 
-# What stands before the markup: ways out of a text, an attribute, an element, a comment, a script.
+# The characters before the markup. They end a text, an attribute, an element, a comment or a script.
 WAYS_OUT = ["", "\">", "'>", "</title>", "-->", "]]>", "\\\">", "</script>"]
 
 MARKUP = [
@@ -51,7 +51,7 @@ assert len(PAYLOADS) == 200, len(PAYLOADS)
 
 
 def name(number: int, text: str, characters: int = 64) -> str:
-    """The payload as a name that is unlike the others: without control characters, and cut where a name ends."""
+    """Returns the payload as a unique name, without control characters, cut to the length of a name."""
     end = f"~{number}"
     text = "".join(character for character in text if character.isprintable()).strip()
     return text[: characters - len(end)] + end

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Puts 200 hostile texts (payloads.py) wherever people fill something in, and looks at every page that shows them, in
-headless Chromium against a real server: HERMES_BIN names its program.
+"""Writes 200 hostile texts (payloads.py) into every field, and checks every page that shows them, in headless Chromium
+against a real server. HERMES_BIN names the server's program.
 
-Fails if one opens a dialog, runs, becomes an element or an attribute, leads elsewhere, or is stopped only by the page's
-policy. Needs what chat_browser.py needs.
+Fails if a text opens a dialog, runs as a script, becomes an element or an attribute, leads to another site, or is
+stopped only by the page's Content-Security-Policy. Needs what chat_browser.py needs.
 """
 
 import concurrent.futures
@@ -29,7 +29,7 @@ from security import Administrator, ask
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-# Watches a page from its first moment on: what runs, what is refused, which elements come.
+# Watches a page from its start. Records the scripts that run, the violations of the policy, and the added elements.
 GUARD = """
 (() => {
     const found = (window.injected = []);
@@ -78,7 +78,7 @@ GUARD = """
     }).observe(document, { subtree: true, childList: true, attributes: true });
 })();
 """
-# A second person in the same page's origin, who speaks to the server as any client can.
+# Opens a second person's client in a page of the same origin. It can send everything that any client can send.
 MALLORY = """
 const [server, nickName, password, device, done] = arguments;
 import("/hermes.js").then(async ({ HermesClient, MemoryStore }) => {
@@ -96,7 +96,7 @@ const work = async (value) => { %s };
     done(refused);
 })();
 """
-# Searches for one text after the other, as fast as a page can be asked; the guard sees what each of them does.
+# Searches for one text after another, as fast as the page allows. The guard sees the effect of each text.
 SEARCH = """
 const [selector, action, values, done] = arguments;
 const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
@@ -104,7 +104,7 @@ const shown = (all) => [...all].find((element) => element.checkVisibility());
 (async () => {
     for (const value of values) {
         let field, button;
-        // A view that is being drawn has none.
+        // A view that is being built has no field and no button yet.
         for (let tries = 0; tries < 500 && !(field && button); tries += 1) {
             field = shown(document.querySelectorAll(selector));
             button = shown([...document.querySelectorAll("main button")].filter((one) => one.textContent.trim() === action));
@@ -118,7 +118,7 @@ const shown = (all) => [...all].find((element) => element.checkVisibility());
     done(values.length);
 })().catch((error) => done(String(error)));
 """
-# Logs devices in one after the other, as any client can: by the password, or by the token that an earlier login yielded.
+# Logs in one device after another, as any client can: by the password, or by the token of an earlier login.
 DEVICES = """
 const [server, nickName, password, devices, tokens, done] = arguments;
 const logIn = (device, token) => new Promise((resolve, reject) => {
@@ -142,7 +142,7 @@ const logIn = (device, token) => new Promise((resolve, reject) => {
 """
 PASSWORD = "secret-6+"
 MEMBERS = "return [...document.querySelectorAll('main section td a')].map((one) => one.textContent)"
-# Gifts of one room, by somebody who is in it.
+# Gives gifts in a room, as a person who is in that room.
 GIVE = "await window.mallory.giveInRoom('%s', { name: value, count: 3, url: value })"
 
 
@@ -162,14 +162,14 @@ def browser_at(url: str) -> Browser:
 
 
 def harmless(browser: Browser, place: str) -> None:
-    """A dialog would make each of these calls fail."""
+    """Checks that the page did nothing harmful. An open dialog would make each of these calls fail."""
     found = browser.driver.execute_script("return [window.injected, document.title, location.origin]")
     assert found[0] == [] and "hit" != found[1], (place, found)
     assert browser.url.startswith(found[2]), (place, found)
 
 
 def shown(browser: Browser, texts: list[str], selector: str, place: str, least: int) -> None:
-    """At least so many of the texts stand there, character by character."""
+    """Checks that the page shows at least `least` of the texts, character by character."""
     there = browser.driver.execute_script(
         "const [texts, selector] = arguments; const all = [...document.querySelectorAll(selector)].map((e) => e.textContent)"
         ".join('\\n'); return texts.filter((text) => all.includes(text)).length", texts, selector)
@@ -191,7 +191,7 @@ def packet(kind: int, body: bytes) -> bytes:
 
 
 def mqtt(port: int, client_id: str, topics: list[str]) -> socket.socket:
-    """A client of MQTT 3.1.1 with a kept session."""
+    """Returns an MQTT 3.1.1 client with a persistent session."""
     connection = socket.create_connection(("127.0.0.1", port), source_address=(security.address(), 0))
     connection.sendall(packet(0x10, string("MQTT") + bytes([4, 0, 0, 0]) + string(client_id)))
     for topic in topics:
@@ -202,12 +202,12 @@ def mqtt(port: int, client_id: str, topics: list[str]) -> socket.socket:
 
 
 def report(port: int, user: str, version: str, labels: list[str]) -> None:
-    """What an app reports about deliveries, over MQTT; returns once it is answered."""
+    """Sends an app's statistics on deliveries over MQTT. Returns once the server has answered."""
     with socket.create_connection(("127.0.0.1", port), timeout=10, source_address=(security.address(), 0)) as connection:
         connection.sendall(packet(0x10, string("MQTT") + bytes([4, 0xC2, 0, 0]) + string("app") + string(user) + string(PASSWORD)))
         connection.sendall(packet(0x82, bytes([0, 1]) + string("hermes/v1/down/json") + bytes([1])))
         statistics = {"appVersion": version, "networks": [{"label": label, "received": "1", "within1S": "1"} for label in labels]}
-        # Nobody answers before the subscription is there.
+        # The server's answers arrive only after the subscription.
         answer = b""
         while b"\x90\x03" not in answer:
             answer += connection.recv(4_096) or b"the server closed the connection"
@@ -220,7 +220,7 @@ def report(port: int, user: str, version: str, labels: list[str]) -> None:
 
 
 def fill(server: security.Server, people: list[str]) -> str:
-    """Hostile names of everything that the API names. Returns a key with all rights."""
+    """Creates everything that has a name in the API, with hostile names. Returns an API key with all rights."""
     server.control("addAdministrator", name="olga", role="administrator", password=security.PASSWORD)
     server.control("addAdministrator", name="otto", role="operator", password=security.PASSWORD)
     key = server.control("createAPIKey", name="all", scopes="all")["apiKeyCreated"]["secret"]
@@ -236,7 +236,7 @@ def fill(server: security.Server, people: list[str]) -> str:
         }
         for what, (path, body) in tries.items():
             answer = ask(server.http, "POST", path, api, body)
-            # The answer itself is never a page.
+            # The answer is never an HTML page.
             assert answer["content-type"].split(";")[0] in ("application/json", "application/problem+json"), answer
             assert answer["x-content-type-options"] == "nosniff" or answer["content-security-policy"] == "", answer
             if answer.status >= 300:
@@ -271,7 +271,7 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
         olga.until(lambda: "…" not in olga.text("main > p.muted"), title)
 
     def pages(title: str, texts: list[str], least: int) -> None:
-        """Every page of a list."""
+        """Checks every page of a list."""
         view(title)
         seen = 0
         for _ in range(8):
@@ -358,7 +358,7 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
     step("the console: what is said, noticed and given in a watched room")
     for number, text in enumerate(PAYLOADS):
         if number % 25 == 0:
-            # The changes of a session have a rate.
+            # Each session has a rate limit for changes.
             administrator = Administrator(server, "otto")
         administrator.ask("DELETE", f"/topics/retained?topic={urllib.parse.quote(name(number, text))}")
         ask(server.console, "POST", "/console/api/login", {}, {"name": name(number, text), "password": "x"})
@@ -371,13 +371,14 @@ def check_console(server: security.Server, people: list[str], stack: contextlib.
         olga.until(lambda: len(olga.driver.find_elements(By.CSS_SELECTOR, "main tbody tr")) >= least, f"lines with {action}: {lines}")
         shown(olga, labels, "main tbody code", f"lines of {action}", least)
     step("the console: the audit log, and its targets in the log")
-    # The browser tells of refused requests: what is not found.
+    # The browser logs refused requests, such as those for things that do not exist.
     complaints = [line for line in olga.log() if "Failed to load resource" not in line]
     assert complaints == [], complaints
 
 
 def check_devices(server: security.Server, olga: Browser, view, stack: contextlib.ExitStack) -> Browser:
-    """Each text as a device's name, platform and version; returns the browser of somebody who is in the lobby."""
+    """Uses each text as the name, platform and version of a device. Returns the browser of a person who is in the
+    lobby."""
     origin = f"http://127.0.0.1:{server.http}"
     eve = browser_at(f"{origin}/chat/")
     stack.callback(eve.driver.quit)
@@ -393,7 +394,7 @@ def check_devices(server: security.Server, olga: Browser, view, stack: contextli
     kept = [0, 0, 0]
 
     def cut(text: str, most: int) -> str:
-        """As the server keeps it."""
+        """Returns the text as the server stores it."""
         text = "".join(one for one in text if unicodedata.category(one) != "Cc")
         while len(text.encode()) > most:
             text = text[:-1]
@@ -429,7 +430,8 @@ def check_devices(server: security.Server, olga: Browser, view, stack: contextli
 
 
 def check_findings(server: security.Server, olga: Browser, view, key: str) -> None:
-    """What the console shows of one thing: results, a device, traces, attempts of webhooks, watched topics."""
+    """Checks the console's views of single things: search results, a device, traces, attempts of webhooks, watched
+    topics."""
     api = {"Authorization": f"Bearer {key}"}
     found = 0
     texts = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
@@ -438,7 +440,7 @@ def check_findings(server: security.Server, olga: Browser, view, key: str) -> No
         olga.driver.execute_script("location.hash = `#${arguments[0]}/${encodeURIComponent(arguments[1])}`", address, text)
 
     for begin in range(0, 200, 25):
-        # The searches of a session have a rate.
+        # Each session has a rate limit for searches.
         olga.press("Log out")
         olga.fill("input[name=name]", "olga")
         olga.fill("input[name=password]", security.PASSWORD)
@@ -468,7 +470,7 @@ def check_findings(server: security.Server, olga: Browser, view, key: str) -> No
     view("Webhooks")
     olga.sees("online", "td")
     harmless(olga, "webhooks")
-    # As if each were typed in; the last one leaves no attempt.
+    # Sets the filter as if somebody had typed it. The last filter matches no attempt.
     for text in [*PAYLOADS, "of no attempt"]:
         olga.driver.execute_script(
             """const field = document.querySelector("main input[type=search]");
@@ -496,7 +498,7 @@ def check_findings(server: security.Server, olga: Browser, view, key: str) -> No
 
 
 def whole_list(browser: Browser, least: int) -> None:
-    """The list of conversations, which shows more of them on demand."""
+    """Extends the list of conversations until it shows at least `least` of them."""
 
     def is_long() -> bool:
         for element in browser.driver.find_elements(By.CSS_SELECTOR, "nav button"):
@@ -577,7 +579,7 @@ def check_chat(server: security.Server, people: list[str], stack: contextlib.Exi
 
     refused = each("await window.mallory.createGroup(value, [uid])", [name(number, text) for number, text in enumerate(PAYLOADS)])
     assert refused <= 4, refused
-    # One that has more members than the console shows at once.
+    # A group that has more members than one page of the console shows.
     numbers = [json.loads(ask(server.http, "GET", f"/v1/users/{urllib.parse.quote('@' + person, safe='')}", api).body).get("uid")
                for person in people[:150]]
     crowd = [uid, *(int(one) for one in numbers if one)]
@@ -594,7 +596,7 @@ def check_chat(server: security.Server, people: list[str], stack: contextlib.Exi
     asked = 0
     for text in PAYLOADS[::5]:
         if each("await window.mallory.requestContact(uid, value)", [text]):
-            continue  # longer than the words of a request may be
+            continue  # longer than the text of a request may be
         if text.isprintable():
             zoe.until(lambda: text in zoe.driver.execute_script(words), f"the request {text!r}")
             asked += 1
@@ -620,13 +622,13 @@ def check_room(server: security.Server, stack: contextlib.ExitStack, key: str) -
     for number, text in enumerate(PAYLOADS):
         answer = ask(server.http, "POST", "/v1/rooms/main.hall/messages", api, {"text": text, "name": name(number, text)})
         assert answer.status < 300 or not text.isprintable(), answer
-        # The log takes 5 lines a second; the stage takes more.
+        # The page's log shows at most 5 lines a second. The stage shows more.
         time.sleep(0.12)
         if number % 5 == 4:
             there = bob.driver.execute_script(everything)
             seen |= {one for one in PAYLOADS if one in there}
             harmless(bob, "a room")
-    # The page thins texts out; a busy machine shows fewer.
+    # The page leaves out some texts. A busy machine shows fewer.
     assert len(seen) >= 100, len(seen)
     noticed = given = 0
     answer = ask(server.http, "POST", "/v1/users", api, {"nick_name": "gina", "password": PASSWORD})
@@ -646,7 +648,7 @@ def check_room(server: security.Server, stack: contextlib.ExitStack, key: str) -
         there = bob.driver.execute_script("return [...document.querySelectorAll('.gift, .note')].map((one) => one.textContent).join()")
         given += sum(text in there for text in part)
         harmless(bob, "gifts of a room")
-        time.sleep(0.5)  # the log takes 5 lines a second
+        time.sleep(0.5)  # the page's log shows at most 5 lines a second
     assert noticed >= 190 and given >= 90, (noticed, given)
     for number, text in enumerate(PAYLOADS):
         for address in (f"/room/{urllib.parse.quote(text, safe='')}",) if number % 4 else (
@@ -657,7 +659,7 @@ def check_room(server: security.Server, stack: contextlib.ExitStack, key: str) -
 
 
 def check_frames(server: security.Server, stack: contextlib.ExitStack) -> None:
-    """A page of another origin that wants to show ours below its own."""
+    """A page of another origin tries to show the server's pages in frames."""
     folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
     quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     host = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(quiet, directory=str(folder))))
@@ -674,13 +676,13 @@ def check_frames(server: security.Server, stack: contextlib.ExitStack) -> None:
     for number in range(count):
         eve.driver.switch_to.default_content()
         eve.driver.switch_to.frame(eve.driver.find_elements(By.CSS_SELECTOR, "iframe")[number])
-        # What Chromium shows in place of a refused page.
+        # The text that Chromium shows in place of a refused page.
         text = eve.driver.execute_script("return [location.href, document.body?.innerText ?? '']")
         refused.append(text[0].startswith("chrome-error:") and "Hermes" not in text[1])
     eve.driver.switch_to.default_content()
     wrong = [target for target, is_refused in zip(targets, refused) if not is_refused and "/metrics" not in target]
     assert not wrong, wrong
-    # And one that reads or sends from another origin with the visitor's cookies.
+    # The page of another origin also tries to read the server's pages with the visitor's cookies.
     stolen = eve.driver.execute_async_script(
         "const [targets, done] = arguments; Promise.all(targets.map((one) => fetch(one, { credentials: 'include' })"
         ".then((answer) => answer.text()).then((text) => `${one} ${text.slice(0, 40)}`, () => ''))).then(done)", targets)
@@ -698,7 +700,7 @@ def main() -> None:
         stack.callback(server.stop)
         key = fill(server, people)
         check_frames(server, stack)
-        # Each has browsers of its own.
+        # Each test uses its own browsers.
         with concurrent.futures.ThreadPoolExecutor() as pool:
             room = pool.submit(check_room, server, stack, key)
             check_chat(server, people, stack, key)

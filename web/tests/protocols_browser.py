@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""People on different protocols talk to each other, against a real server: HERMES_BIN names its program. Needs what
-chat_browser.py needs, and protoc and PyPI's protobuf and selenium, which an environment of its own gets.
+"""People on different protocols talk to each other over a real server. HERMES_BIN names the server's program. Needs
+what chat_browser.py needs, protoc, and the packages protobuf and selenium of PyPI, which are installed into a separate
+environment.
 
-Two people: one on the web page, one on IMPB. Then a group of five on five protocols: the page (JSON over WebSocket), IMPB,
-Delimited, MQTT (`hermes/v1/up`, `hermes/v1/down`) and QSIOP, which gets a group's messages as pushes and writes none.
-LiveRoom takes no part: it has rooms, and no accounts' conversations. Each text of each who writes arrives once at each
-other, in order, and all of them see one order.
+First, two people talk: one on the web page, one on IMPB. Then a group of five people talks on five protocols: the page
+(JSON over WebSocket), IMPB, Delimited, MQTT (`hermes/v1/up`, `hermes/v1/down`) and QSIOP. The QSIOP device gets the
+group's messages as pushes and writes none. LiveRoom is not tested here, because it has rooms but no conversations
+between accounts. Each text arrives exactly once at each other person, and all people see the texts in the same order.
 """
 
 import contextlib
@@ -37,8 +38,8 @@ ALONE = 50
 ROUNDS = 30
 PROTOCOLS = ("impb", "qsiop", "delimited", "mqtt")
 TEXTS = "return [...document.querySelectorAll('.line:not(.note) .text')].map((line) => line.textContent)"
-# Collects every text that the page ever shows, because it renders only those near the end. A row that changes is
-# replaced: what goes and comes at once is not new.
+# Collects every text that the page shows, because the page renders only the texts near the end. When a row changes, the
+# page replaces it. A text that is removed and added in the same change is therefore not new.
 WATCH = """
 window.shown = [];
 window.watcher?.disconnect();
@@ -63,7 +64,7 @@ def step(text: str) -> None:
 
 
 class Phone(IMPB):
-    """IMPB, with texts to groups."""
+    """An IMPB client that also sends texts to groups."""
 
     def say(self, group: int, text: str) -> None:
         message = pb.Group_msg(group_id=group, type=pb.text, content=pb.msg_text_content(text=text).SerializeToString())
@@ -73,7 +74,7 @@ class Phone(IMPB):
         self.reply(seq)
 
     def hear(self, group: int) -> str:
-        """The next text in a group."""
+        """Returns the next text in the group."""
         while True:
             frame = self.expect(lambda frame: frame[1] == CHAT, "a message to the group")
             base = pb.base_msg.FromString(frame[2])
@@ -81,13 +82,13 @@ class Phone(IMPB):
                 continue
             message = pb.Group_msg.FromString(base.body)
             assert message.group_id == group, message
-            # The next frame of a client acknowledges.
+            # The next frame that the client sends acknowledges the message.
             self.ping()
             return pb.msg_text_content.FromString(message.content).text
 
 
 class Tablet(Delimited):
-    """The native protocol over TCP."""
+    """A client of the native protocol over TCP."""
 
     def say(self, group: int, text: str) -> None:
         to = message_pb2.Conversation(group_id=group)
@@ -101,7 +102,7 @@ class Tablet(Delimited):
 
 
 class Board(Link):
-    """The native protocol over MQTT 5.0. Frames are Packets."""
+    """A client of the native protocol over MQTT 5.0. The payload of each publication is a Packet."""
 
     packet_id = correlation = 0
 
@@ -113,7 +114,7 @@ class Board(Link):
         self.until(mqtt.SUBACK, -1)
 
     def until(self, kind: int, place: int) -> None:
-        """Waits for an answer whose reason code, at this place, is a success."""
+        """Waits for an answer of this kind, and checks that the reason code at this index is a success."""
         _, _, body = self.expect(lambda frame: isinstance(frame, tuple) and frame[0] == kind, f"packet {kind}")
         assert body[place] < 0x80, f"refused: {body.hex()}"
 
@@ -148,7 +149,7 @@ class Board(Link):
 
 
 class Pager(QSIOP):
-    """A small device: it reads."""
+    """A small device that only reads."""
 
     def hear(self, group: int) -> str:
         push = self.push("a push of the group")
@@ -158,7 +159,7 @@ class Pager(QSIOP):
 
 
 class Page:
-    """The chat."""
+    """The chat in a browser."""
 
     def __init__(self, browser: Browser):
         self.browser = browser
@@ -168,7 +169,7 @@ class Page:
         self.browser.say(text)
 
     def hear(self, _group: int) -> str:
-        """The next text of another that the page showed."""
+        """Returns the next text of another person that the page showed."""
         look = "return window.shown.filter(([isOwn]) => !isOwn)[arguments[0]]?.[1] ?? null"
         text = self.browser.until(lambda: self.browser.driver.execute_script(look, self.heard), f"text {self.heard}")
         self.heard += 1
@@ -176,7 +177,7 @@ class Page:
 
 
 def two(web: Browser, server: Server) -> None:
-    """One on IMPB and one on the web."""
+    """One person on IMPB and one person on the web."""
     phone = IMPB(server.impb)
     phone.register("pat", PASSWORD)
     phone.login("pat", PASSWORD)
@@ -197,7 +198,7 @@ def two(web: Browser, server: Server) -> None:
     heard = [page.hear(0) for _ in range(ALONE)]
     assert heard == [f"phone {number}" for number in range(ALONE)], heard
     took = time.monotonic() - began
-    # What comes after both directions shows that nothing came twice.
+    # The next text in each direction shows that no earlier text came twice.
     phone.send_text(to, "the end")
     assert page.hear(0) == "the end"
     web.say("the end, too")
@@ -208,7 +209,7 @@ def two(web: Browser, server: Server) -> None:
 
 
 def five(web: Browser, server: Server) -> None:
-    """A group on five protocols."""
+    """A group of five people on five protocols."""
     phone, tablet, pager = Phone(server.impb), Tablet(server.delimited), Pager(server.qsiop)
     phone.register("ida", PASSWORD)
     phone.login("ida", PASSWORD)
@@ -243,7 +244,8 @@ def five(web: Browser, server: Server) -> None:
         expected = count - (ROUNDS if name in writers else 0)
         heard[name] = [person.hear(group) for _ in range(expected)]
     took = time.monotonic() - began
-    # Each writes an end once everything arrived: what came twice would come before it.
+    # Each person writes a last text after all texts have arrived. A text that came twice would arrive before the last
+    # text.
     for name, person in writers.items():
         person.say(group, f"{name} ends")
         for other, reader in readers.items():
@@ -269,7 +271,7 @@ def five(web: Browser, server: Server) -> None:
 
 
 def registered(server: Server, name: str):
-    """Registers an account for a protocol that registers none; its session."""
+    """Registers an account for a protocol without registration, and returns its session."""
     link = Delimited(server.delimited)
     session = link.register(name, PASSWORD)
     link.close()

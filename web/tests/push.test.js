@@ -8,7 +8,10 @@ import { notificationOf, showNotifications } from "../notifications.js";
 
 const scope = "https://chat.example/chat/";
 
-/** A service worker's global object, with what it showed and opened. Its pages are in its scope unless they say. */
+/**
+ * A service worker's global object, with the notifications that it showed and the pages that it opened. Pages without a
+ * URL are in its scope.
+ */
 function fakeWorker(pages = []) {
     const handlers = {};
     const worker = {
@@ -81,7 +84,7 @@ describe("notifications", () => {
         await both.dispatch("push", { data: { text: () => text } });
         assert.deepEqual(both.shown, []);
         await both.dispatch("notificationclick", { notification });
-        // Where no page shows the account, one of them takes it.
+        // If no page shows the account, one of the pages gets the click.
         await other.dispatch("notificationclick", { notification });
         assert.deepEqual(told, ["b", "a"]);
     });
@@ -137,7 +140,7 @@ describe("subscriptions", () => {
         else delete globalThis.navigator;
     });
 
-    /** A browser whose user answers `permission`, and which may have a subscription already. */
+    /** A browser whose user answers `permission`. It may already have a subscription. */
     function browser(permission, known = null) {
         const state = { subscription: known, ended: 0 };
         const pushManager = {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""A push from the server to a notification of Chromium, with a push service of our own: HERMES_BIN names the program.
+"""Follows a push from the server to a notification in Chromium, with the test's own push service. HERMES_BIN names the
+server's program.
 
-Browsers take subscriptions from their maker's service alone, so the page gets one that the test made. All else is real:
-the server encrypts for the subscription's key (RFC 8291) and posts to the service over TLS, WebCrypto decrypts what came,
-and the browser's debugger hands it to the service worker as a push. Needs what chat_browser.py needs, and openssl.
+A browser accepts only subscriptions of its vendor's push service, so the page gets a subscription that the test made.
+Everything else is real. The server encrypts the push for the subscription's key (RFC 8291) and posts it to the service
+over TLS. WebCrypto decrypts the posted body. The browser's debugger delivers the result to the service worker as a
+push. Needs what chat_browser.py needs, and openssl.
 """
 
 import base64
@@ -22,7 +24,7 @@ import threading
 from chat_browser import Browser, Server, push_settings
 
 HOST = "push.example.org"
-# Stands in for the browser's push service when the page subscribes; the keys are the test's.
+# Replaces the browser's push service when the page subscribes. The keys are the test's.
 SUBSCRIPTION = """
 (() => {
     const keys = %s;
@@ -46,7 +48,7 @@ const text = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes))).repl
         auth: text(crypto.getRandomValues(new Uint8Array(16))), jwk: await crypto.subtle.exportKey("jwk", pair.privateKey) };
 })().then(done, (error) => done(String(error)));
 """
-# RFC 8291 and RFC 8188, written down from the standards.
+# Decryption according to RFC 8291 and RFC 8188, written from the text of the standards.
 DECRYPT = """
 const [keys, body, done] = arguments;
 const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (one) => one.charCodeAt(0));
@@ -68,7 +70,7 @@ const derive = async (secret, salt, info, length) => {
         false, ["decrypt"]);
     const iv = await derive(secret, salt, join("Content-Encoding: nonce\\0"), 12);
     const plain = new Uint8Array(await crypto.subtle.decrypt({ name: "AES-GCM", iv }, key, sealed));
-    // Behind the text is a 2 for the last record, and zeros.
+    // After the text, there is a 2, which marks the last record, and then zeros.
     return new TextDecoder().decode(plain.slice(0, plain.lastIndexOf(2)));
 })().then(done, (error) => done(`failed: ${error}`));
 """
@@ -91,7 +93,7 @@ def step(text: str) -> None:
 
 
 class Service:
-    """A push service: keeps what is posted."""
+    """A push service that keeps every posted push."""
 
     def __init__(self, folder: str):
         def openssl(*arguments: str) -> None:
@@ -170,7 +172,7 @@ def check(kim: Browser, lea: Browser, service: Service, origin: str) -> None:
     step("the server posts it encrypted; only the subscription's key opens it")
 
     kim.driver.execute_cdp_cmd("ServiceWorker.enable", {})
-    # The profile is new: the chat's registration is its first.
+    # The browser's profile is new, so the chat's registration is the first one and has the id 0.
     delivery = {"origin": origin, "registrationId": "0", "data": plain}
     kim.driver.execute_cdp_cmd("ServiceWorker.deliverPushMessage", delivery)
     kim.driver.get(f"{origin}/chat/icon.svg")

@@ -6,10 +6,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** The server's program; empty: tests with a real server are left out. */
+/** The server's program. If it is empty, tests with a real server are skipped. */
 export const program = process.env.HERMES_BIN ?? "";
 
-/** A real server with a data directory of its own. After a restart it has the same port. */
+/** A real server with its own data directory. After a restart, it has the same port. */
 export class RealServer {
     port = 0;
     #settings;

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// Clients against a real server: HERMES_BIN names its program.
+// Tests clients with a real server. HERMES_BIN is the path of the server's program.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { HermesClient, MemoryStore, standardPolicy } from "./sdk.js";
@@ -18,7 +18,7 @@ const next = (client, name, fits) =>
             resolve(event);
         });
     });
-/** Waits for an entry; the others are taken, too. */
+/** Waits for an entry. Other entries are taken, too. */
 const entry = (client, type, fits = () => true) => next(client, "entry", (event) => event.type === type && fits(event));
 
 describe("a real server", { skip: program ? false : "HERMES_BIN is not set", timeout: 180_000 }, () => {

@@ -79,7 +79,7 @@ describe("texts that nobody could read", () => {
 
     test("are told by their frames; all else is read", () => {
         assert.ok(isRoomText(frame({ text: { text: "hello" } })));
-        // Quotes within texts are escaped.
+        // Quotes inside texts are escaped.
         const odd = '","text":{"text":"';
         for (const room of [{ notice: { text: odd } }, { gift: { name: odd } }, { kicked: { reason: odd } }]) {
             assert.ok(!isRoomText(frame(room)), frame(room));
@@ -140,7 +140,7 @@ describe("watching without an account", () => {
         const chat = Buffer.concat([field(1, user), field(2, "hello 你好")]);
         const said = { room: "lobby", uid: 0, user: { name: "cat" }, text: { text: "hello 你好" } };
         assert.deepEqual(typed("2", chat), said);
-        // Behind all that a server may put before it.
+        // The type comes after all properties that a server may send before it.
         const others = [Buffer.from([1, 1]), Buffer.from([2, 0, 0, 0, 9]), Buffer.from([35, 0, 1]), Buffer.from([11, 128, 1])];
         assert.deepEqual(typed("2", chat, ...others, Buffer.concat([Buffer.from([3]), text("text/plain")])), said);
         const gift = Buffer.concat([field(1, user), field(2, "rose"), field(3, ""), field(4, 5)]);
@@ -150,12 +150,12 @@ describe("watching without an account", () => {
         const plain = (properties) => roomEvent(bodyOf(publish(properties, "hi")), "lobby");
         assert.deepEqual(plain([pair("name", "bot")]), { room: "lobby", uid: 0, user: { name: "bot" }, text: { text: "hi" } });
         assert.equal(plain([]).user.name, "MQTT");
-        // It looks like the server's, but a viewer sent it.
+        // The property looks like the server's, but a viewer sent it.
         assert.equal(plain([pair("liveroom-application-type", "4")]), null);
     });
 
     test("bytes of any kind are no reason to fail", () => {
-        // Xorshift, of 32 bits.
+        // A 32-bit xorshift generator.
         let state = 1;
         const random = (limit) => {
             for (const shift of [13, -17, 5]) state ^= shift > 0 ? state << shift : state >>> -shift;
@@ -214,7 +214,7 @@ describe("watching without an account", () => {
         isTaken = false;
         socket.get(publish([], "two").toString("hex"));
         assert.deepEqual(events, ["one"]);
-        // A viewer's text that looks like the server's is none.
+        // A viewer's text that looks like the server's notice is not a notice.
         socket.get(publish([pair("liveroom-application-type", "4")], field(1, "three")).toString("hex"));
         socket.get(publish([pair("liveroom-type", "2")], Buffer.concat([field(1, user), field(2, "four")])).toString("hex"));
         socket.get(publish([pair("liveroom-type", "4")], field(1, "the server's own words")).toString("hex"));
@@ -246,7 +246,7 @@ describe("watching without an account", () => {
             context.mock.timers.tick(100_000);
             assert.equal(Socket.all.length, 2);
         }
-        // Silence: pings, then a new connection.
+        // When the server is silent, the watcher sends pings and then makes a new connection.
         const { watcher, socket } = watching();
         for (let count = 0; count < 2; count += 1) context.mock.timers.tick(25_000);
         assert.deepEqual(socket.sent.slice(1), ["c000", "c000"]);

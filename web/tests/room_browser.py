@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Drives the page of live rooms in headless Chromium against a real server: HERMES_BIN names its program.
+"""Tests the page of live rooms in headless Chromium against a real server. HERMES_BIN names the server's program.
 
     room_browser.py         everything
-    room_browser.py page    all but the load
-    room_browser.py load    only the load, which compares times: the machine should do nothing else
+    room_browser.py page    everything except the load test
+    room_browser.py load    only the load test, which compares times; the machine must be otherwise idle
 
-Needs what chat_browser.py needs; screenshots go to the folder that WEB_SCREENSHOTS names, if any.
+Needs what chat_browser.py needs. If WEB_SCREENSHOTS names a folder, the screenshots are written to it.
 """
 
 import contextlib
@@ -27,11 +27,13 @@ from chat_browser import ACCESS, PROGRAM, Browser, Server
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-# A frame that took longer is late. The page's work is its scripts, styles and layout; less is no reason for a late frame.
+# A frame that took more than LATE milliseconds is late. The page caused a late frame only if its scripts, styles and
+# layout took more than WORK milliseconds in the frame.
 LATE, WORK = 50, 10
-# How often a busy machine may spoil the measurement, and by how many late frames the room may exceed the empty page.
+# The number of measurements, because a busy machine may disturb them, and the number of late frames by which the room
+# may exceed the empty page.
 ATTEMPTS, MORE_LATE = 3, 3
-# The time between two frames, and frames of more than 50 ms with what the page itself did in them.
+# Records the time between two frames. For frames of more than 50 ms, it also records how long the page worked in them.
 FRAMES = """
 window.frames = [];
 window.slow = [];
@@ -50,14 +52,14 @@ const next = (now) => {
     window.watching = requestAnimationFrame(next);
 };
 window.watching = requestAnimationFrame(next);
-// The entry of a frame comes only after it.
+// The observer gets the entry of a frame only after the frame.
 window.stopFrames = (done) => setTimeout(() => {
     cancelAnimationFrame(window.watching);
     observer.disconnect();
     done([window.frames, window.slow]);
 }, 500);
 """
-# An empty page in which forty words fly, as they do over the stage.
+# An empty page across which forty words fly, as texts do on the stage.
 EMPTY = """
 document.body.style = "position: relative; height: 400px; overflow: hidden; contain: strict";
 for (let count = 0; count < 40; count += 1) {
@@ -98,7 +100,7 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     bob.driver.get(bob.url)
     bob.sees("watching", ".state")
     bob.sees("Log in to talk", ".invitation")
-    # The page asks: the server counts the watcher, too.
+    # The page requests the number of viewers. The server counts the watcher, too.
     bob.sees("2 viewers", ".viewers")
     say(ann, "hello to all who watch")
     ann.find("button[data-gift=star]").click()
@@ -171,7 +173,7 @@ def check(ann: Browser, bob: Browser, server: Server) -> None:
     server.start()
     for browser in (ann, bob):
         browser.sees("connected", ".state", 60)
-    # Both are in the room again by themselves.
+    # Both pages have entered the room again by themselves.
     ann.until(lambda: spoken(ann, bob), "a text after the restart", 60)
     for browser in (ann, bob):
         browser.sees("2 viewers", ".viewers")
@@ -225,7 +227,7 @@ def spoken(ann: Browser, bob: Browser) -> bool:
 
 
 class Frames:
-    """The frames of a page while something goes on; nothing else is asked of the page meanwhile."""
+    """The frames of a page during a call of `during`. The test sends the page no other commands in that time."""
 
     def __init__(self, browser: Browser, during: Callable[[], None]):
         had = browser.processor()
@@ -234,7 +236,7 @@ class Frames:
         self.times, slow = browser.driver.execute_async_script("window.stopFrames(arguments[0])")
         self.ran, waited = (now - then for now, then in zip(browser.processor(), had))
         self.late = [time for time in self.times if time > LATE]
-        # Late with work of the page in it, and without: then the machine was busy elsewhere.
+        # Late frames in which the page worked. In the other late frames, the machine was busy with other programs.
         self.worked = [one["work"] for one in slow if one["work"] > WORK]
         self.idle = len(slow) - len(self.worked)
         self.most = max(self.worked, default=0)
@@ -247,17 +249,18 @@ class Frames:
 
 
 def field(number: int, value: bytes) -> bytes:
-    """A field of protobuf with bytes, at most 127."""
+    """Returns a protobuf field with at most 127 bytes."""
     return bytes([number << 3 | 2, len(value)]) + value
 
 
 def frame(kind: int, body: bytes) -> bytes:
-    """A frame of LiveRoom (docs/protocols.md)."""
+    """Returns a LiveRoom frame (docs/protocols.md)."""
     return struct.pack("<IH", len(body), kind) + body
 
 
 def check_load(ann: Browser, server: Server) -> None:
-    """1,000 texts a second, from LiveRoom clients: on the page, and beside an empty page with as much to move."""
+    """LiveRoom clients send 1,000 texts a second. Compares the page of the room with an empty page that moves as many
+    words."""
     sent = 0
 
     def drain(connection: socket.socket) -> None:
@@ -266,7 +269,8 @@ def check_load(ann: Browser, server: Server) -> None:
                 pass
 
     def talk(rate: int, seconds: float) -> None:
-        """A LiveRoom client that throws away what it gets, because it shares the processors with the page."""
+        """A LiveRoom client that sends texts. It discards everything that it receives, because it shares the processors
+        with the page."""
         nonlocal sent
         with socket.create_connection(("127.0.0.1", server.liveroom)) as connection:
             threading.Thread(target=drain, args=(connection,), daemon=True).start()
@@ -278,7 +282,7 @@ def check_load(ann: Browser, server: Server) -> None:
                 connection.sendall(b"".join(frame(2, field(1, b"\x08\x07" + fan + field(3, b"x")) + field(2, text)) for text in texts))
                 sent += rate // 50
                 time.sleep(max(0, began + tick / 50 - time.monotonic()))
-            time.sleep(0.5)  # a closed connection takes what is under way with it
+            time.sleep(0.5)  # closing the connection at once would lose the last texts
 
     thread = threading.Thread(target=talk, args=(1000, 4))
     thread.start()
@@ -295,7 +299,7 @@ def check_load(ann: Browser, server: Server) -> None:
 
     def measured(page: str) -> Frames:
         ann.driver.switch_to.window(page)
-        # A hidden page has no frames.
+        # A hidden page paints no frames.
         ann.driver.execute_cdp_cmd("Page.bringToFront", {})
         ann.until(lambda: not ann.driver.execute_script("return document.hidden"), "the page in front")
         return Frames(ann, lambda: talk(1000, 10))
@@ -329,7 +333,7 @@ def check_load(ann: Browser, server: Server) -> None:
     left = ann.driver.execute_script(
         "return [...document.querySelectorAll('.left-out')].reduce((sum, e) => sum + parseInt(e.textContent.slice(2)), 0)"
     )
-    # A server whose client reads too slowly drops texts, too.
+    # The server also drops texts if a client reads too slowly.
     assert left > 100, (left, sent)
     step(f"{sent} texts in all are thinned out; the log tells of {left} of them")
     say(ann, "after the crowd")
@@ -337,7 +341,7 @@ def check_load(ann: Browser, server: Server) -> None:
 
 
 def check_widget(ann: Browser, bob: Browser) -> None:
-    """A page of another host shows a room, if the operator names it."""
+    """A page of another host shows a room if the operator's settings name that host."""
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         handler = functools.partial(QuietFiles, directory=str(folder))
@@ -376,7 +380,7 @@ def check_widget(ann: Browser, bob: Browser) -> None:
         assert bob.log() == [], bob.log()
         step("a page of a host that the operator names shows the room, dark, to watch")
 
-        # Another host's page, by its name: the same files.
+        # The same files under another host name, which the settings do not name.
         bob.driver.get(f"http://localhost:{host.server_port}/")
         bob.driver.switch_to.frame(bob.find("iframe"))
         bob.until(lambda: bob.driver.execute_script("return location.href").startswith("chrome-error:"), "a refusal")

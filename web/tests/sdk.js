@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// The SDK that is tested: its modules, or the one file that the server serves, which WEB_SDK names.
+// The tested SDK: its modules, or the single file from the server that WEB_SDK names.
 const sdk = await import(process.env.WEB_SDK ?? "../hermes.js");
 
 export const { disablePush, enablePush, HermesClient, MemoryStore, SharedClient, standardPolicy } = sdk;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks the pages and the console of a real server from outside: HERMES_BIN names its program.
+"""Attacks the pages and the console of a real server from outside. HERMES_BIN names the server's program.
 
-Headers, cookies, inline scripts, caches, forged requests, roles, sessions, floods of logins, path traversal, redirects,
-methods and foreign origins, on every page, over HTTP and over TLS. Needs Python alone; the part over TLS needs openssl.
-What hostile names and texts do in a browser is in payloads_browser.py.
+Tests headers, cookies, inline scripts, caches, forged requests, roles, sessions, floods of logins, path traversal,
+redirects, methods and foreign origins, on every page, over HTTP and over TLS. Needs only Python; the part over TLS also
+needs openssl. payloads_browser.py tests hostile names and texts in a browser.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ PASSWORD = "correct horse battery"
 SECRET = "a file that nobody may read"
 _addresses = itertools.count(1)
 
-# Every request of the console that changes something: id, method, path, body, and the least role that may do it.
+# Every request of the console that changes something: id, method, path, body, and the lowest role that may send it.
 CHANGES = [
     ("removeDevice", "DELETE", "/users/ann/devices/phone", None, "operator"),
     ("revokeTokens", "DELETE", "/users/ann/tokens", None, "operator"),
@@ -58,7 +58,7 @@ CHANGES = [
     ("revokeKey", "DELETE", "/keys/shop", None, "administrator"),
     ("logOut", "POST", "/logout", None, "viewer"),
 ]
-# What only these roles may read.
+# The paths that only this role and higher roles may read.
 READS = {
     "operator": ["/configuration", "/audit", "/keys", "/log", "/clients", "/sessions", "/trace?id=x", "/webhooks",
                  "/topics/retained?topic=kept", "/rooms/lobby/watch", "/topics/watch?filter=%23",
@@ -71,7 +71,7 @@ PAGES = ["/", "/api", "/chat/", "/chat/chat.js", "/chat/chat.css", "/chat/worker
 OTHERS = ["/healthz", "/readyz", "/metrics", "/v1/openapi.json", "/v1/users", "/ws", "/mqtt", "/nothing", "/chat/nothing"]
 CONSOLE = ["/", "/console/", "/console/console.js", "/console/console.css", "/console/icon.svg", "/console/api/session",
            "/console/api/nothing", "/console/api/login", "/nothing"]
-# Files that any page may load; all others belong to the server's own pages.
+# Files that any page may load. Only the server's own pages may load the other files.
 PUBLIC = {"/hermes.js", "/service-worker.js", "/notifications.js", "/room/embed.js"}
 RANKS = ["viewer", "operator", "administrator"]
 
@@ -98,14 +98,15 @@ class Answer:
 
 
 def address() -> str:
-    """Another loopback address each time, so that limits per address do not refuse what is meant to arrive."""
+    """Returns another loopback address each time, so that the limits per address do not refuse the test's own
+    requests."""
     number = next(_addresses)
     return f"127.20.{number // 250 % 250}.{number % 250 + 1}"
 
 
 def ask(port: int, method: str, target: str, headers: dict[str, str] | None = None, body=None, *,
         tls: bool = False, source: str | None = None) -> Answer:
-    """A request whose target goes out as it is written."""
+    """Sends a request with its target unchanged."""
     source = source or address()
     if tls:
         context = ssl.create_default_context()
@@ -113,7 +114,7 @@ def ask(port: int, method: str, target: str, headers: dict[str, str] | None = No
         connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, source_address=(source, 0), context=context)
     else:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20, source_address=(source, 0))
-    connection._validate_path = lambda _: None  # hostile paths are the point
+    connection._validate_path = lambda _: None  # the test needs hostile paths
     fields = dict(headers or {})
     if isinstance(body, (dict, list)):
         body = json.dumps(body)
@@ -128,7 +129,8 @@ def ask(port: int, method: str, target: str, headers: dict[str, str] | None = No
 
 
 def raw(port: int, data: bytes) -> bytes:
-    """Whatever the server answers to bytes, until it closes or is quiet."""
+    """Sends bytes, and returns the server's answer. The answer ends when the server closes the connection, or after 3 s
+    without data."""
     with socket.socket() as connection:
         connection.settimeout(3)
         connection.bind((address(), 0))
@@ -142,7 +144,7 @@ def raw(port: int, data: bytes) -> bytes:
 
 
 class Server:
-    """A real server with its pages and its console, each on a free port."""
+    """A real server with its pages, its console and MQTT, each on a free port."""
 
     def __init__(self, folder: str, settings: tuple[str, ...] = ()):
         self.folder = folder
@@ -152,7 +154,7 @@ class Server:
         for name in ("http", "mqtt", "console"):
             arguments += [f"--listeners.{name}.port", "0"]
         log = pathlib.Path(f"{folder}.log")
-        # A pipe that nobody reads would stop the server.
+        # The output goes to a file, because a full pipe that nobody reads would block the server.
         with log.open("w") as output:
             self.process = subprocess.Popen([*arguments, *settings], stdout=output, stderr=output)
         deadline = time.monotonic() + 60
@@ -163,7 +165,7 @@ class Server:
         self.http, self.mqtt, self.console = (int(ports[name]) for name in ("http", "mqtt", "console"))
 
     def control(self, request: str, /, **values) -> dict:
-        """A request of the command line, over the control socket."""
+        """Sends a request over the control socket, as the command line does."""
         return control(self.folder, request, **values)
 
     def stop(self) -> None:
@@ -172,7 +174,7 @@ class Server:
 
 
 class Administrator:
-    """Somebody who is logged in to the console."""
+    """An administrator who is logged in to the console."""
 
     def __init__(self, server: Server, name: str, cookie: str = "", source: str | None = None):
         self.port, self.source = server.console, source
@@ -220,7 +222,7 @@ def check_headers(port: int, target: str, name: str = "localhost", tls: bool = F
     require(answer["x-content-type-options"] == "nosniff", target, answer)
     require(answer["x-frame-options"] == "DENY", target, answer)
     require(answer["referrer-policy"] == "no-referrer", target, answer)
-    # It would concern the other services under this name (docs/security.md).
+    # This header would also affect the other services under this host name (docs/security.md).
     require(not answer["strict-transport-security"], target, answer)
     require(answer["server"] in ("", "hermes") and not answer["x-powered-by"], target, answer)
     require(answer["cache-control"] in ("no-store", "no-cache"), target, answer)
@@ -239,7 +241,7 @@ def check_pages(server: Server) -> None:
             answer = check_headers(port, target)
             if target not in PAGES and target not in CONSOLE:
                 continue
-            # Of the latter there is only the POST.
+            # The address /console/api/login accepts only POST.
             require("nothing" in target or target == "/console/api/login" or answer.status != 404, target, answer)
             if answer.status == 200:
                 require(answer["cross-origin-opener-policy"] == "same-origin", target, answer)
@@ -257,7 +259,7 @@ def check_pages(server: Server) -> None:
 
 
 class Sources(html.parser.HTMLParser):
-    """What a page's HTML would run or load."""
+    """Finds everything in a page's HTML that would run a script or load a file in an unsafe way."""
 
     def __init__(self):
         super().__init__()
@@ -293,7 +295,7 @@ def check_sources(server: Server) -> None:
         for target in targets:
             answer = ask(port, "GET", target, {"Host": "localhost"})
             text = answer.body.decode()
-            # Visitors from this machine see in commands where the data are; no others.
+            # Only visitors from this machine see the path of the data in the commands of these pages.
             elsewhere = ask(port, "GET", target, {"Host": "localhost", "X-Forwarded-For": "192.0.2.7"}).body.decode()
             require(str(server.folder) not in (elsewhere if target in ("/", "/api") else text) and "/home/" not in
                     elsewhere.replace("/home/home.css", "").replace("/home/icon.svg", ""), "a path of the machine", target)
@@ -348,7 +350,7 @@ def check_paths(server: Server) -> None:
                 answer = raw(port, f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
                 status = int(answer.split(b" ", 2)[1])
                 require(b"root:" not in answer and SECRET.encode() not in answer and b"SQLite format" not in answer, path)
-                # A room may be called anything; its page is the same for all, and contains nothing of the address.
+                # A room can have any name. The page is the same for all rooms, and contains no part of the address.
                 require(status in (308, 400, 401, 404, 421) or status == 200 and path.startswith(("/room/", "/chat/")), path, answer)
                 if status == 200 and method == "GET":
                     require(b"passwd" not in answer and b"secret.txt" not in answer, path, answer)
@@ -406,7 +408,7 @@ def check_smuggling(server: Server) -> None:
 # MARK: The console
 
 def check_routes() -> None:
-    """Fails when the console gets a request that this script does not know."""
+    """Fails if the console offers a request that this script does not know."""
     found = set()
     sources = ROOT / "Sources/HermesServer"
     if not sources.is_dir():
@@ -426,7 +428,7 @@ def check_routes() -> None:
 
 
 def contents(server: Server) -> list:
-    """All that a forbidden request could have changed."""
+    """Returns all data that a forbidden request could have changed."""
     eve = Administrator(server, "eve")
     paths = ["/users", "/users/ann", "/users/ann/devices", "/rooms", "/topics/retained?topic=kept", "/topics/retained?topic=a/b",
              "/keys", "/invitations", "/groups", "/groups/1"]
@@ -481,7 +483,7 @@ def check_forgery(server: Server) -> None:
             answer = eve.ask(method, path, body, token, **fields)
             require(answer.status in (403, 421), name, what, answer)
             tried += 1
-        # What a form of another page can send without being asked.
+        # A form of another page can send these types without a preflight request.
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
             answer = eve.ask(method, path, json.dumps(body or {}), "", **{"Content-Type": kind})
             require(answer.status in (403, 415), name, kind, answer)
@@ -547,7 +549,7 @@ def check_flood(server: Server) -> None:
     Administrator(server, "eve", source="127.77.7.7")
     require(sum(answer.status == 403 for answer in
                 [ask(server.console, "POST", "/console/api/login", {}, {"name": "eve", "password": "x"}) for _ in range(10)]) == 0)
-    # Names that do not exist get the same words as wrong passwords.
+    # An unknown name gets the same answer as a wrong password.
     nobody = ask(server.console, "POST", "/console/api/login", {}, {"name": "nobody", "password": "x" * 12})
     wrong = ask(server.console, "POST", "/console/api/login", {}, {"name": "operator", "password": "x" * 12})
     require((nobody.status, nobody.body) == (wrong.status, wrong.body), nobody, wrong)
@@ -573,7 +575,8 @@ def check_origins(server: Server) -> None:
 
 
 def check_allowed(server: Server) -> None:
-    """Each change is possible for those who may; else the refusals above would mean nothing. Destroys what there is."""
+    """Each change succeeds with the role that may make it. Otherwise, the refusals above would prove nothing. This
+    function destroys the existing data."""
     for name, method, path, body, least in CHANGES:
         if name == "deleteUser":
             path = "/users/new"

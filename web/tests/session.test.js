@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// The session and the entries that wait for the app, against a server that sends what it likes.
+// The session and the entries that wait for the app, with a server that may send anything.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Deliveries } from "../deliveries.js";
@@ -11,14 +11,14 @@ import { Session } from "../session.js";
 const mebibyte = 1_048_576;
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** A client without a connection, whose app takes entries when the test says so. */
+/** A client without a connection. Its app takes entries when the test requests it. */
 class Bench {
     session = new Session({ device: { id: "d" }, isOwn: () => false, statisticsInterval: null });
-    /** The bodies of the packets that the session sent. */
+    /** The bodies of the packets that the session has sent. */
     sent = [];
-    /** The seqs that the app got. */
+    /** The seqs that the app has received. */
     handed = [];
-    /** The entries that wait for the app, and their bytes. */
+    /** The number of entries that wait for the app, and their size in bytes. */
     waiting = 0;
     bytes = 0;
     #handlers = [];
@@ -37,7 +37,7 @@ class Bench {
         this.session.logIn({ token: "t" }, true);
     }
 
-    /** Connects anew, and logs in. */
+    /** Makes a new connection, and logs in. */
     connect(epoch, head = 0) {
         this.session.lost(0);
         this.#turn((effects) => this.session.connected(0, effects));
@@ -53,7 +53,7 @@ class Bench {
         this.receive({ event: { seq: String(seq), message: { content: { text: "x" } } } }, bytes);
     }
 
-    /** The app takes everything that waits. */
+    /** Makes the app take all waiting entries. */
     async takeAll() {
         this.#handlers.push(({ seq }) => void this.handed.push(seq));
         this.#deliveries.run();
@@ -80,7 +80,8 @@ test("receipts, real and invented ones, do not make more entries wait than the b
     for (let seq = 1; seq <= 80; seq++) bench.entry(seq);
     const full = bench.bytes;
     assert.ok(full <= 65 * mebibyte);
-    // Receipts fill the hole at which the inbox pauses, those of no request excepted. What waits behind it stays.
+    // A receipt fills the hole at which the inbox pauses, but a receipt without a request does not. The entries that
+    // wait after the hole stay.
     for (let round = 0; round < 6; round++) {
         const hole = bench.session.inbox.received + 1;
         for (let seq = hole + 1; seq <= hole + 15; seq++) bench.entry(seq);
@@ -91,7 +92,7 @@ test("receipts, real and invented ones, do not make more entries wait than the b
         assert.equal(bench.session.inbox.received, isSent ? hole : hole - 1);
         assert.equal(bench.bytes, full);
     }
-    // What was not kept is asked for once there is room.
+    // Entries that were not kept are requested when there is room.
     await bench.takeAll();
     const { received } = bench.session.inbox;
     const { synchronize } = bench.sent.findLast((body) => body.synchronize);

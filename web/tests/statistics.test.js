@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// Counts over runs of the app; machines.test.js runs the cases of statistics.json.
+// Counts across runs of the app. machines.test.js runs the cases of statistics.json.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DeliveryCounter } from "../statistics.js";

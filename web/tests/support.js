@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The random numbers of the case files: SplitMix64, of each output the low 53 bits as a fraction. The Swift SDK draws
- * the same from the same seed.
+ * The random numbers of the case files. The generator is SplitMix64; the low 53 bits of each output become a fraction.
+ * The Swift SDK draws the same numbers from the same seed.
  *
  * @param {number} seed
  */

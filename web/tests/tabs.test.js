@@ -1,14 +1,14 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-// Tabs that share a client; Web Locks are the test's own, BroadcastChannel is Node's.
+// Tabs that share a client. The test has its own Web Locks, and uses Node's BroadcastChannel.
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { MemoryStore, SharedClient, standardPolicy } from "./sdk.js";
 import { WebSocket } from "../node-websocket.js";
 import { FakeServer } from "./fake-server.js";
 
-/** Exclusive locks by name, first come, first served. */
+/** Exclusive locks by name, in the order of the requests. */
 class Locks {
     #queues = new Map();
 
@@ -33,7 +33,7 @@ class Locks {
     }
 }
 
-/** Databases of a browser: a later version waits until all connections are closed. */
+/** The databases of a browser. A later version waits until all connections are closed. */
 class Databases {
     #all = new Map();
 
@@ -103,7 +103,7 @@ const reached = async (list, length) => {
     return list;
 };
 
-/** The server logs in Ann and Bob, whose inboxes have the epoch of its store. */
+/** Makes the server accept the logins of Ann and Bob. Their inboxes have the epoch of the server's store. */
 function twoAccounts() {
     server.session = ({ authenticate: { password, token } }) => {
         const nickName = password?.nickName ?? token;
@@ -112,7 +112,7 @@ function twoAccounts() {
     };
 }
 
-/** The server answers all requests, those about rooms with what `answer` gives. */
+/** Makes the server answer all requests. Requests about rooms get the result of `answer`. */
 function answerRooms(answer) {
     server.handler = (packet, connection) => {
         if (packet.id) connection.send({ id: packet.id, result: packet.room ? answer(packet) : {} });
@@ -123,7 +123,7 @@ const unwatched = () => server.packets.flatMap((packet) => packet.presence?.unwa
 
 const enters = () => server.packets.filter((packet) => packet.room?.enter).map((packet) => packet.room.enter);
 
-/** A page around the tabs, whose events the test sends. */
+/** A page for the tabs. The test sends its events. */
 class Page extends EventTarget {
     visibilityState = "visible";
     hidden = false;
@@ -209,7 +209,7 @@ describe("a page without Web Locks", () => {
         await Promise.all([open(), open(), open()]);
         const [[leader], followers] = [true, false].map((leads) => tabs.filter((tab) => tab.isLeader === leads));
         assert.equal(followers.length, 2);
-        // The store's has a name of its own.
+        // The store's database has another name.
         assert.deepEqual(indexedDB.names, [`lock/hermes/test${count}`]);
         await leader.logIn({ nickName: "ann", password: "secret" });
         await Promise.all(tabs.map((tab, index) => tab.outbox.send(`${index}`, { uid: 7 })));
@@ -219,7 +219,7 @@ describe("a page without Web Locks", () => {
             return items.map((item) => item.send.content.text).sort();
         };
         assert.deepEqual(await texts(), ["0", "1", "2"]);
-        // One that no longer waits does not become the leader.
+        // A tab that no longer waits does not become the leader.
         await followers[0].close();
         const next = new Promise((resolve) => followers[1].on("leader", resolve));
         await leader.close();
@@ -259,7 +259,7 @@ describe("a page without Web Locks", () => {
     });
 
     test("tells that its databases fail, and takes part again when they work", async () => {
-        // A full disk: the browser aborts what makes the new version.
+        // The disk is full. The browser aborts the transaction that makes the new version.
         const full = {
             open() {
                 const request = /** @type {any} */ ({});
@@ -382,7 +382,7 @@ describe("tabs", () => {
         };
         await first.logIn({ nickName: "ann", password: "secret" });
         await first.enterRoom("lobby", { name: "Ann" });
-        // A connection that is in the room may not enter it again.
+        // A connection that is in a room may not enter the room again.
         assert.equal(await second.enterRoom("lobby", { name: "Ann" }), 1);
         await first.leaveRoom("lobby");
         assert.equal(server.packets.filter((packet) => packet.room?.leave).length, 0);

@@ -98,8 +98,9 @@ final class MQTTBenchRun {
         }
     }
 
-    /// Publishes the messages that are due (an open loop). Message k of publisher i is due (k · publishers + i) / rate
-    /// seconds after the start. A message carries the time at which it was due, even if it is sent later.
+    /// Publishes the messages whose scheduled time has come (an open loop). Message k of publisher i is scheduled for
+    /// (k · publishers + i) / rate seconds after the start. A message carries its scheduled time, even if it is sent
+    /// later.
     private func publishDue() {
         guard isRunning, let rate = plan.rate else { return }
         let now = BenchStamp.now

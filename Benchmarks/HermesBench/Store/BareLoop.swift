@@ -3,7 +3,6 @@
 
 import GRDBSQLite
 import HermesCore
-import HermesSQLite
 
 /// Writes the rows of ``StoreMeasurement`` with SQLite's C interface alone, to find the least cost of a commit.
 enum BareLoop {

@@ -154,8 +154,8 @@ struct StoreMeasurement: Sendable {
     /// size handles one batch.
     private func measurePurge(of store: SQLiteStore, _ people: [Principal]) async throws -> Figures {
         for person in people {
-            let device = DeviceDescription(id: person.device)
-            _ = try await store.open(device, of: person.user, token: nil, now: Self.start)
+            let opening = DeviceOpening(user: person.user, device: DeviceDescription(id: person.device))
+            _ = try await store.open(opening, now: Self.start)
         }
         let everything = people.map { WriteOperation.acknowledge($0.user, $0.device, upTo: .max) }
         _ = try store.commit(everything, now: Self.start)

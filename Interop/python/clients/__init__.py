@@ -1,3 +1,3 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""One small client per protocol, on sockets and Google's protobuf library alone."""
+"""One small client per protocol. The clients use only sockets and Google's protobuf library."""

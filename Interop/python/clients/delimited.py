@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Delimited: a varint length and one hermes.v1.Packet."""
+"""Delimited: each frame is a varint length and one hermes.v1.Packet."""
 
 from google.protobuf.internal.encoder import _VarintBytes
 
@@ -11,7 +11,7 @@ from clients.link import Link
 
 
 class Refused(Exception):
-    """The result was an error."""
+    """The result of a request was an error."""
 
     def __init__(self, error):
         super().__init__(f"{error.code} {error.message}")
@@ -29,7 +29,7 @@ def encode(packet: Packet) -> bytes:
 
 
 def cut(buffer: bytearray):
-    """One packet's bytes from the front of the buffer, or None."""
+    """Removes one packet from the front of the buffer and returns its bytes, or None if it is not complete."""
     length = shift = index = 0
     while True:
         if index >= len(buffer):
@@ -62,7 +62,7 @@ def text_to(correlation: int, uid: int, text: str, client_id: str = "") -> Packe
 
 
 class Delimited(Link):
-    """An app. Frames are Packets."""
+    """An app. Its frames are Packets."""
 
     correlation = 0
     session = None
@@ -73,7 +73,7 @@ class Delimited(Link):
         return None if data is None else Packet.FromString(data)
 
     def put(self, wanted: bool = True, **body) -> int:
-        """Sends a packet with one body; returns its id."""
+        """Sends a packet with one body, and returns the packet's id."""
         if wanted:
             self.correlation += 1
         packet = Packet(id=self.correlation if wanted else 0, **body)
@@ -81,7 +81,7 @@ class Delimited(Link):
         return packet.id
 
     def result(self, correlation: int, timeout: float | None = None):
-        """The answer to a request, or Refused."""
+        """Waits for the answer to a request. Raises Refused if it is an error."""
         packet = self.expect(lambda p: p.id == correlation and p.WhichOneof("body") == "result",
                              f"the result of {correlation}", timeout)
         if packet.result.HasField("error"):
@@ -113,13 +113,13 @@ class Delimited(Link):
         self.expect(lambda p: p.id == correlation and p.pong.client_time_ms == 7, "a pong")
 
     def send(self, uid: int, text: str = "", client_id: str = "", content=None, expires: int = 0):
-        """Sends and returns the receipt."""
+        """Sends a message and returns its receipt."""
         return self.ask(send=message_pb2.Send(
             to=message_pb2.Conversation(uid=uid), client_id=client_id, expires_in_seconds=expires,
             content=content if content is not None else message_pb2.Content(text=text))).receipt
 
     def event(self, kind: str = "message", what: str | None = None, timeout: float | None = None):
-        """The next inbox entry of a kind."""
+        """Waits for the next inbox entry of a kind."""
         packet = self.expect(
             lambda p: p.WhichOneof("body") == "event" and p.event.WhichOneof("event") == kind,
             what or f"an inbox entry: {kind}", timeout)
@@ -135,5 +135,5 @@ class Delimited(Link):
         return self.expect(lambda p: p.WhichOneof("body") == "kicked", "a kick").kicked
 
     def acknowledge(self, seq: int) -> None:
-        """Acknowledges and waits for the answer."""
+        """Acknowledges entries and waits for the answer."""
         self.ask(acknowledge=inbox_pb2.Acknowledge(up_to_seq=seq))

@@ -1,6 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""A Delimited client on asyncio that sends at full speed, survives the server, and keeps a journal of what it saw."""
+"""A Delimited client on asyncio. It sends at full speed, reconnects after crashes of the server, and keeps a
+journal."""
 
 import asyncio
 import dataclasses
@@ -13,26 +14,27 @@ from clients import delimited
 
 @dataclasses.dataclass
 class Journal:
-    """What one device of one account saw. The checker reads nothing else."""
+    """The journal of one device of one account. The checker reads only journals."""
 
     uid: int
     peer: int
     device: str
     sends: bool
-    # Number of each message that was acknowledged -> (message id, conversation seq, inbox seq).
+    # The number of each acknowledged message -> (message id, conversation seq, inbox seq).
     acknowledged: dict[int, tuple[str, int, int]] = dataclasses.field(default_factory=dict)
-    # Entries taken, in order: (inbox seq, message id, from uid, number, conversation seq, own).
+    # The received entries, in order: (inbox seq, message id, from uid, number, conversation seq, own).
     taken: list[tuple[int, str, int, int, int, bool]] = dataclasses.field(default_factory=list)
-    # What a client must never see, as text.
+    # Descriptions of events that a client must never see.
     complaints: list[str] = dataclasses.field(default_factory=list)
     repeats: int = 0
     duplicates: int = 0
 
 
 class Duplex(asyncio.Protocol):
-    """Sends numbered messages to a peer with a window of unacknowledged ones, takes its inbox, comes back by itself.
+    """Sends numbered messages to a peer with a window of unacknowledged messages, reads its inbox, and reconnects by
+    itself.
 
-    Numbers start at 1 and are client ids, so that sending again after a crash is safe.
+    The numbers start at 1 and are the client ids, so that the client can safely send a message again after a crash.
     """
 
     def __init__(self, port: int, journal: Journal, token: str, peer: int, window: int):
@@ -54,14 +56,14 @@ class Duplex(asyncio.Protocol):
     # --- The connection -------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Connects, and connects again whenever the connection is lost, until cancelled."""
+        """Connects, and reconnects whenever the connection is lost, until the task is cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             self.lost.clear()
             try:
                 await loop.create_connection(lambda: self, "127.0.0.1", self.port)
             except OSError:
-                await asyncio.sleep(0.02)  # the server is away
+                await asyncio.sleep(0.02)  # the server is down
                 continue
             await self.lost.wait()
 
@@ -92,7 +94,7 @@ class Duplex(asyncio.Protocol):
             self._fill()
 
     def _packets(self):
-        """All complete packets, cut with one copy at the end."""
+        """Yields all complete packets, and then removes them from the buffer in one step."""
         buffer, position = self.buffer, 0
         while True:
             length = shift = 0
@@ -137,7 +139,7 @@ class Duplex(asyncio.Protocol):
             self.epoch = result.session.epoch
             self.live = True
             self.authenticated.set()
-            # What is in doubt goes out again first, in the old order; then new ones behind it.
+            # The unacknowledged messages are sent again in their old order, before any new message.
             self.transport.write(b"".join(self.unacknowledged.values()))
         elif result.HasField("error"):
             self._complain(f"message {packet.id} refused: {result.error.code} {result.error.message}")

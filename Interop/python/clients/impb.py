@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""IMPB: an 8-byte big-endian header and protobuf."""
+"""IMPB: each frame is an 8-byte big-endian header and a protobuf message."""
 
 import struct
 
@@ -13,7 +13,7 @@ MAGIC = 0x81
 
 
 class Refused(Exception):
-    """isSuc was false."""
+    """The answer's field isSuc was false."""
 
     def __init__(self, error):
         super().__init__(f"type {error.type}, code {error.code}: {error.msg}")
@@ -46,7 +46,7 @@ def chat(seq: int, message: pb.C2C_msg) -> bytes:
 
 
 class IMPB(Link):
-    """A phone. Frames are (seq, type, body)."""
+    """A phone. Its frames are (seq, type, body)."""
 
     seq = 0
     uid = 0
@@ -68,7 +68,7 @@ class IMPB(Link):
         return self.seq
 
     def reply(self, seq: int, timeout: float | None = None) -> bytes:
-        """The answer to a request: `respon`, or Refused."""
+        """Waits for the answer to a request and returns its `respon`. Raises Refused if isSuc is false."""
         _, _, body = self.expect(lambda f: f[1] == REQUEST and f[0] == seq, f"the reply to {seq}", timeout)
         answer = pb.CommonRespon.FromString(body)
         if not answer.isSuc:
@@ -101,7 +101,7 @@ class IMPB(Link):
         self.expect(lambda f: f == (self.seq, PING, b""), "the ping's echo")
 
     def send(self, to: int, kind: int, content, **more):
-        """Sends and returns the receipt."""
+        """Sends a message and returns its receipt."""
         data = content if isinstance(content, bytes) else content.SerializeToString()
         seq = self.next()
         self.write(chat(seq, c2c(to, kind, data, **more)))
@@ -111,7 +111,7 @@ class IMPB(Link):
         return self.send(to, pb.text, pb.msg_text_content(text=text), **more)
 
     def chat_message(self, what: str = "a chat message", matches=lambda message: True, timeout: float | None = None):
-        """The next C2C message, from another or from another device of one's own."""
+        """Waits for the next C2C message, from another account or from another device of the same account."""
         found = []
 
         def wanted(frame) -> bool:

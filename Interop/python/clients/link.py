@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""A blocking connection that collects frames; the protocols add how a frame is cut out of the bytes."""
+"""A blocking connection that collects frames. The protocols' subclasses cut the frames out of the bytes."""
 
 import socket
 import struct
@@ -12,7 +12,7 @@ class Closed(Exception):
 
 
 class Link:
-    """Frames that nobody asked for yet wait in `waiting`, in order of arrival."""
+    """A connection. Frames that no call has requested yet are in `waiting`, in order of arrival."""
 
     def __init__(self, port: int, source: str | None = None, timeout: float = 10, host: str = "127.0.0.1", tls=None):
         self.timeout = timeout
@@ -23,12 +23,12 @@ class Link:
         except OSError:
             if not source:
                 raise
-            self.socket = socket.create_connection((host, port), timeout)  # no 127/8 on this system
+            self.socket = socket.create_connection((host, port), timeout)  # this system cannot bind to the address
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
 
-    # What a protocol adds: cut one frame from self.bytes and return it, or None.
+    # The protocols' subclasses override this. It removes one frame from self.bytes and returns it, or None.
     def take(self):
         raise NotImplementedError
 
@@ -36,12 +36,12 @@ class Link:
         self.socket.sendall(data)
 
     def drip(self, data: bytes) -> None:
-        """One byte a segment."""
+        """Sends each byte in its own segment."""
         for byte in data:
             self.socket.sendall(bytes([byte]))
 
     def frame(self, timeout: float | None = None):
-        """The next frame, whatever it is."""
+        """Returns the next frame of any kind."""
         if self.waiting:
             return self.waiting.pop(0)
         return self._read(time.monotonic() + (self.timeout if timeout is None else timeout))
@@ -66,7 +66,7 @@ class Link:
             self.bytes += data
 
     def expect(self, matches, what: str, timeout: float | None = None):
-        """The first frame that matches; others keep waiting."""
+        """Returns the first frame that matches. The other frames stay in `waiting`."""
         for index, frame in enumerate(self.waiting):
             if matches(frame):
                 return self.waiting.pop(index)
@@ -84,7 +84,8 @@ class Link:
         return "; ".join(repr(frame).replace("\n", " ")[:160] for frame in self.waiting[-3:]) or "nothing"
 
     def closes(self, timeout: float | None = None) -> bool:
-        """Whether the server closes the connection in time; what comes before is kept in `waiting`."""
+        """Returns whether the server closes the connection in time. Frames that arrive before that are added to
+        `waiting`."""
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
         try:
             while True:
@@ -101,6 +102,6 @@ class Link:
             pass
 
     def reset(self) -> None:
-        """Closes with RST."""
+        """Closes the connection with a TCP reset."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close()

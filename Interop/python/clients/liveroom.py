@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""LiveRoom: a little-endian length and type, and proto2."""
+"""LiveRoom: each frame is a little-endian length and type, and a proto2 message."""
 
 import struct
 
@@ -21,7 +21,7 @@ def someone(name: str, level: int = 7, icon: str = "icon1") -> pb.UserInfo:
 
 
 class LiveRoom(Link):
-    """A viewer. Frames are (type, body)."""
+    """A viewer. Its frames are (type, body)."""
 
     def take(self):
         if len(self.bytes) < 6:
@@ -34,7 +34,7 @@ class LiveRoom(Link):
         return kind, body
 
     def put(self, kind: int, body=b"") -> bytes:
-        """Sends a frame and returns its body."""
+        """Sends a frame and returns the bytes of its body."""
         data = body if isinstance(body, bytes) else body.SerializeToString()
         self.write(encode(kind, data))
         return data
@@ -58,6 +58,6 @@ class LiveRoom(Link):
         return self.expect(lambda f: f == (kind, body), what)
 
     def settle(self, name: str) -> None:
-        """Waits until the server has this connection in its room: a text of one's own came back."""
+        """Waits until this connection is in its room. It is there once its own text comes back."""
         self.gets(TEXT, self.text(name, f"{name} is here"), "one's own text")
         self.waiting.clear()

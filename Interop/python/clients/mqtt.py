@@ -1,6 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""MQTT 3.1.1 and 5.0 on the wire, written down from the standards: as much as the crash test and the hostile peers need."""
+"""The wire format of MQTT 3.1.1 and 5.0, written from the text of the standards. It has only the parts that the crash
+test and the hostile peers need."""
 
 import struct
 from collections.abc import Iterator
@@ -12,11 +13,11 @@ SESSION_EXPIRY, RECEIVE_MAXIMUM = 0x11, 0x21
 
 
 class Malformed(Exception):
-    """The peer sent what is no packet."""
+    """The peer sent bytes that are not an MQTT packet."""
 
 
 def number(value: int) -> bytes:
-    """A variable byte integer."""
+    """Returns a variable byte integer."""
     made = bytearray()
     while True:
         value, low = divmod(value, 128)
@@ -41,7 +42,7 @@ def properties(version: int, raw: bytes = b"") -> bytes:
 def connect(client_id: str, version: int = FIVE, clean: bool = True, keep_alive: int = 60, expiry: int = 0,
             receive_maximum: int = 0, user: str | None = None, password: str | None = None,
             will: tuple[str, bytes] | None = None) -> bytes:
-    """`will`: its topic and its payload; it is of QoS 0 and retained."""
+    """Returns CONNECT. `will` is the topic and the payload of the will, which has QoS 0 and is retained."""
     raw = b""
     if expiry:
         raw += struct.pack(">BI", SESSION_EXPIRY, expiry)
@@ -65,7 +66,7 @@ def publish(topic: str, payload: bytes, qos: int = 0, packet_id: int = 0, dup: b
 
 
 def acknowledge(kind: int, packet_id: int) -> bytes:
-    """PUBACK, PUBREC, PUBREL or PUBCOMP without a reason code, which both versions read as success."""
+    """Returns PUBACK, PUBREC, PUBREL or PUBCOMP without a reason code. In both versions, this means success."""
     return packet(kind, struct.pack(">H", packet_id), 2 if kind == PUBREL else 0)
 
 
@@ -83,7 +84,7 @@ PING, BYE = packet(PINGREQ), packet(DISCONNECT)
 
 
 def packets(buffer: bytearray) -> Iterator[tuple[int, int, bytes]]:
-    """Takes whole packets from the buffer's beginning: kind, flags, body."""
+    """Removes complete packets from the front of the buffer, and yields their kind, flags and body."""
     at = 0
     try:
         while len(buffer) - at >= 2:
@@ -110,7 +111,7 @@ def packets(buffer: bytearray) -> Iterator[tuple[int, int, bytes]]:
 
 
 def take_number(body: bytes, at: int) -> tuple[int, int]:
-    """A variable byte integer and the place behind it."""
+    """Returns the variable byte integer at this position, and the position after it."""
     value = shift = 0
     while True:
         if at >= len(body) or shift > 21:
@@ -124,7 +125,7 @@ def take_number(body: bytes, at: int) -> tuple[int, int]:
 
 
 class Publication:
-    """A PUBLISH that came."""
+    """A received PUBLISH."""
 
     __slots__ = ("topic", "payload", "qos", "dup", "retain", "packet_id")
 
@@ -148,5 +149,5 @@ class Publication:
 
 
 def reason(kind: int, body: bytes) -> int:
-    """The reason code of an acknowledgement."""
+    """Returns the reason code of an acknowledgement."""
     return body[2] if kind in (PUBACK, PUBREC, PUBREL, PUBCOMP) and len(body) > 2 else 0

@@ -1,10 +1,10 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Clients with persistent sessions that outlive crashes of the server and keep books: a publisher and a subscriber.
+"""A publisher and a subscriber with persistent sessions. They reconnect after crashes of the server and keep journals.
 
-They hold to the standard's letter (4.3, 4.4): what is not acknowledged is sent again, once, on the next connection, in
-the order in which it was sent first, with its packet id and with DUP; QoS 2 takes an id once until it is released.
-Whatever the server does against the letter becomes a complaint.
+They follow the standard exactly (sections 4.3 and 4.4). On the next connection, the publisher sends each unacknowledged
+message again once, in the original order, with the same packet id and with DUP. With QoS 2, the subscriber accepts a
+packet id only once until its release. Every violation of the standard by the server becomes a complaint.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import struct
 
 from clients import mqtt
 
-# Writing to a connection that a kill has just cut is what these clients are for.
+# asyncio logs warnings for writes to closed connections. These clients often write to a connection that a kill has cut.
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 EXPIRY = 3600
@@ -23,7 +23,8 @@ LIMIT = 20
 
 @dataclasses.dataclass
 class PublisherBook:
-    """What one publisher sent and was promised. Numbers begin at 1 for each quality of service."""
+    """The journal of one publisher: its sent and acknowledged messages. Numbers begin at 1 for each quality of
+    service."""
 
     name: str
     acknowledged: dict[int, set[int]] = dataclasses.field(default_factory=lambda: {1: set(), 2: set()})
@@ -36,7 +37,7 @@ class PublisherBook:
 
 @dataclasses.dataclass
 class SubscriberBook:
-    """What one subscriber took: the numbers as they came, by publisher and quality of service."""
+    """The journal of one subscriber: the received numbers in order, by publisher and quality of service."""
 
     name: str
     qualities: tuple[int, ...] = (1, 2)
@@ -46,7 +47,7 @@ class SubscriberBook:
 
 
 class Client(asyncio.Protocol):
-    """One client id: connects until it is told to end, and again whenever the connection is lost."""
+    """A client with one client id. It reconnects whenever the connection is lost, until `end` is called."""
 
     def __init__(self, port: int, client_id: str, version: int, complaints: list[str]):
         self.port, self.client_id, self.version, self.complaints = port, client_id, version, complaints
@@ -65,7 +66,7 @@ class Client(asyncio.Protocol):
             try:
                 await loop.create_connection(lambda: self, "127.0.0.1", self.port)
             except OSError:
-                await asyncio.sleep(0.05)  # the server is not there: try again, bounded by the test's own patience
+                await asyncio.sleep(0.05)  # the server is down: try again, bounded by the test's time limit
                 continue
             await self.lost.wait()
 
@@ -110,12 +111,12 @@ class Client(asyncio.Protocol):
         elif not self.live:
             self.complain(f"packet {kind} before CONNACK")
         elif kind == mqtt.DISCONNECT:
-            pass  # an orderly shutdown tells so
+            pass  # the server announces an orderly shutdown
         else:
             self.received(kind, flags, body)
 
     def end(self) -> None:
-        """DISCONNECT; the session stays."""
+        """Sends DISCONNECT and closes the connection. The session remains."""
         self.ending = True
         if self.transport is not None:
             self.transport.write(mqtt.BYE)
@@ -129,18 +130,18 @@ class Client(asyncio.Protocol):
         raise NotImplementedError
 
     def after_batch(self) -> None:
-        """Called when all that was there is read."""
+        """Called when all received packets were handled."""
 
 
 class Publisher(Client):
-    """Publishes numbers at QoS 1 and 2 as fast as they are acknowledged, each quality on a topic of its own, and
-    every fiftieth of QoS 1 a retained one."""
+    """Publishes numbers with QoS 1 and 2 as fast as the server acknowledges them. Each quality has its own topic. Every
+    fiftieth number with QoS 1 is also published as a retained message."""
 
     def __init__(self, port: int, root: str, name: str, version: int, window: int, book: PublisherBook):
         super().__init__(port, f"{root}-{name}", version, book.complaints)
         self.root, self.name, self.window, self.book = root, name, window, book
         self.next = {1: 1, 2: 1}
-        self.inflight: dict[int, list] = {}  # packet id -> [quality, number, released, topic, retained], as sent
+        self.inflight: dict[int, list] = {}  # packet id -> [quality, number, released, topic, retained], oldest first
         self.last_id = 0
         self.sending = True
 
@@ -179,7 +180,7 @@ class Publisher(Client):
     def received(self, kind: int, flags: int, body: bytes) -> None:
         packet_id = struct.unpack_from(">H", body)[0]
         entry = self.inflight.get(packet_id)
-        # "Not found" answers a PUBREL that is sent again and had come before (3.7.2.1).
+        # The server answers "not found" to a repeated PUBREL that it had already received (section 3.7.2.1).
         if mqtt.reason(kind, body) >= 0x80 and (kind, mqtt.reason(kind, body)) != (mqtt.PUBCOMP, 0x92):
             return self.complain(f"packet {kind} for {packet_id} with {mqtt.reason(kind, body):#x}")
         if entry is None or kind not in (mqtt.PUBACK, mqtt.PUBREC, mqtt.PUBCOMP):
@@ -202,13 +203,13 @@ class Publisher(Client):
 
 
 class Subscriber(Client):
-    """Takes everything below the root; writes down what came."""
+    """Subscribes to everything below the root, and records the received numbers."""
 
     def __init__(self, port: int, root: str, client_id: str, version: int, book: SubscriberBook):
         super().__init__(port, client_id, version, book.complaints)
         self.root, self.book = root, book
         self.subscribed = False
-        self.unreleased: dict[int, tuple[str, bytes]] = {}  # QoS 2: over all connections
+        self.unreleased: dict[int, tuple[str, bytes]] = {}  # QoS 2, over all connections
         self.this_connection: set[int] = set()
         self.count = 0
 
@@ -264,7 +265,7 @@ class Subscriber(Client):
 
 def violations(publishers: list[PublisherBook], subscribers: list[SubscriberBook],
                retained: dict[str, int] | None = None) -> list[str]:
-    """Every broken promise, at most a few of each kind; empty if all was kept."""
+    """Returns the violations of the guarantees, at most a few of each kind."""
     found = [f"{book.name}: {text}" for book in [*publishers, *subscribers] for text in book.complaints]
     for subscriber in subscribers:
         for publisher in publishers:

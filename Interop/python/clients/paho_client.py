@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Eclipse Paho for Python, made to wait: each call returns what the server answered."""
+"""Eclipse Paho for Python with blocking calls. Each call returns the server's answer."""
 
 import itertools
 import os
@@ -24,7 +24,7 @@ V31, V311, V5 = paho.MQTTv31, paho.MQTTv311, paho.MQTTv5
 
 
 def properties(kind: int, **values) -> Properties | None:
-    """Properties of a packet by their names in Paho, such as `MessageExpiryInterval=5`."""
+    """Returns the properties of a packet, by their names in Paho, such as `MessageExpiryInterval=5`."""
     made = Properties(kind)
     for name, value in values.items():
         setattr(made, name, value)
@@ -33,12 +33,12 @@ def properties(kind: int, **values) -> Properties | None:
 
 def with_user_properties(made: Properties, pairs) -> Properties:
     for pair in pairs:
-        made.UserProperty = pair  # Paho adds to the list
+        made.UserProperty = pair  # Paho appends the pair to its list
     return made
 
 
 class Device:
-    """One client id at one address. The network loop runs in Paho's own thread."""
+    """A client with one client id at one address. The network loop runs in Paho's own thread."""
 
     _fences = itertools.count(1)
 
@@ -83,7 +83,7 @@ class Device:
         if connect:
             self.connect()
 
-    # What Paho's thread reports.
+    # The callbacks of Paho's thread.
 
     def _connected(self, client, _, flags, code, properties) -> None:
         with self.changed:
@@ -116,10 +116,11 @@ class Device:
                 raise Failed(f"{self.client_id}: no {what} within {PATIENCE:.0f} s")
             require(condition(), f"{self.client_id}: the connection ended before {what} ({self.close_reason})")
 
-    # What a check does.
+    # The calls of a check.
 
     def connect(self, accepted: bool = True):
-        """Connects; returns (flags, reason code, properties) of the CONNACK, which must accept if `accepted`."""
+        """Connects, and returns (flags, reason code, properties) of the CONNACK. If `accepted` is true, the CONNACK
+        must accept the connection."""
         more = {}
         if self.version == V5:
             more = {"clean_start": self.clean, "properties": properties(PacketTypes.CONNECT, **self.connect_properties)}
@@ -134,11 +135,12 @@ class Device:
 
     @property
     def present(self) -> bool:
-        """Whether the server had a session of this client."""
+        """Whether the server had a session for this client."""
         return self.connack[0].session_present
 
     def subscribe(self, filters, qos: int = 0, identifier: int | None = None, failing: bool = False, **options) -> list[int]:
-        """Subscribes to one filter or several; returns the reason codes, none a failure unless `failing`."""
+        """Subscribes to one or more filters, and returns the reason codes. Failures are allowed only if `failing` is
+        true."""
         filters = [filters] if isinstance(filters, str) else filters
         if self.version == V5:
             kind = SubscribeOptions(qos=qos, **options)
@@ -159,7 +161,7 @@ class Device:
 
     def publish(self, topic: str, payload="", qos: int = 0, retain: bool = False, wait: bool = True,
                 made: Properties | None = None, **values):
-        """Publishes; waits for the end of the exchange; returns its reason code."""
+        """Publishes a message, waits for the end of the exchange, and returns its reason code."""
         if self.version == V5 and made is None:
             made = properties(PacketTypes.PUBLISH, **values)
         info = self.client.publish(topic, payload, qos, retain, properties=made)
@@ -185,13 +187,15 @@ class Device:
         return [self.message().payload.decode() for _ in range(count)]
 
     def ack(self, message) -> None:
-        """Acknowledges a message of a client with `manual`."""
+        """Acknowledges a message. Only for a client with `manual`."""
         self.client.ack(message.mid, message.qos)
 
     def fence(self, publisher: "Device | None" = None) -> list[paho.MQTTMessage]:
-        """Everything that came until a message that the publisher sends now: what is not among it does not come.
+        """Lets the publisher send a mark, and returns all messages that arrived before the mark. Other earlier messages
+        will not arrive.
 
-        A publisher's messages arrive in the order in which it sent them, so nothing has to wait for silence.
+        A publisher's messages arrive in the order in which it sent them, so the check does not need to wait for
+        silence.
         """
         publisher = publisher or self
         if self.fence_topic is None:
@@ -211,7 +215,8 @@ class Device:
                 found.append(message)
 
     def disconnect(self, reason: int | None = None, **values) -> None:
-        """DISCONNECT, and waits until the server, too, has ended the connection: what is published next waits for it.
+        """Sends DISCONNECT, and waits until the server has closed the connection, too. Later messages then wait for
+        this client.
 
         Paho closes its socket as soon as the packet is written. A second descriptor keeps the connection open.
         """
@@ -240,7 +245,7 @@ class Device:
             pass
 
     def drop(self) -> None:
-        """Ends the connection without DISCONNECT, as a lost network would."""
+        """Ends the connection without DISCONNECT, like a lost network."""
         link = self.client.socket()
         self.client._thread_terminate = True
         if link is not None:
@@ -253,7 +258,7 @@ class Device:
         self.client.loop_stop()
 
     def ended(self, timeout: float = PATIENCE):
-        """Waits until the server ended the connection; returns its reason code (5.0)."""
+        """Waits until the server has closed the connection, and returns the reason code (5.0)."""
         require(self.closed.wait(timeout), f"{self.client_id}: the connection is still open after {timeout:g} s")
         return self.close_reason
 
@@ -264,7 +269,7 @@ class Device:
 
 
 class Cast:
-    """The devices of one check, on topics of its own; closed afterwards."""
+    """The devices of one check, with their own topics. They are closed after the check."""
 
     def __init__(self, broker):
         self.broker = broker
@@ -283,12 +288,12 @@ class Cast:
         return f"{stem}-{secrets.token_hex(4)}"
 
     def later(self, seconds: float) -> None:
-        """Lets time pass that a check is about: an expiry, a delay."""
+        """Waits for a time that the check needs, such as an expiry or a delay."""
         time.sleep(seconds)
 
     def close(self) -> None:
         for device in self.devices:
             try:
                 device.close()
-            except Exception:  # the check's own verdict matters
+            except Exception:  # only the result of the check matters
                 pass

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Paho clients that subscribe and stand still: paho_idle.py PORT COUNT KEEPALIVE. For Interop/idle to look at."""
+"""Paho clients that subscribe and then do nothing, for Interop/idle: paho_idle.py PORT COUNT KEEPALIVE."""
 
 import sys
 import threading

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""QSIOP: a 6-byte big-endian header and key:value lines."""
+"""QSIOP: each frame is a 6-byte big-endian header and key:value lines."""
 
 import struct
 
@@ -20,7 +20,7 @@ def decode(lines: bytes) -> dict[str, str]:
 
 
 class QSIOP(Link):
-    """A small device. Frames are (op, properties)."""
+    """A small device. Its frames are (op, properties)."""
 
     def take(self):
         if len(self.bytes) < 6:

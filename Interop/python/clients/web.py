@@ -1,7 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Delimited over WebSocket, with PyPI's websocket-client: binary messages that carry a stream of bytes, and text messages
-that carry packets as JSON, which Google's library writes and reads."""
+"""Delimited over WebSocket, with PyPI's websocket-client. Binary messages carry a stream of bytes. Text messages carry
+packets as JSON, which Google's library writes and reads."""
 
 import json
 
@@ -12,7 +12,7 @@ from clients.delimited import Delimited, Packet, cut, encode
 
 
 class Stream:
-    """A WebSocket that can be used as a socket."""
+    """A WebSocket with the interface of a socket."""
 
     def __init__(self, web: websocket.WebSocket):
         self.web = web
@@ -29,7 +29,7 @@ class Stream:
         return data
 
     def _message(self, expected: int) -> bytes | None:
-        """The next message, which must be of this kind; None: the connection is over."""
+        """Returns the next message, which must be of this kind, or None if the connection has ended."""
         try:
             opcode, data = self.web.recv_data()
         except websocket.WebSocketTimeoutException:
@@ -56,7 +56,7 @@ class Stream:
 
 
 class Texts(Stream):
-    """A WebSocket of text messages: each packet that is written is one, and each that comes is a packet."""
+    """A WebSocket with text messages. Each text message is one packet."""
 
     def __init__(self, web: websocket.WebSocket):
         super().__init__(web)
@@ -77,7 +77,7 @@ class Texts(Stream):
 
 
 class WebDelimited(Delimited):
-    """An app in a browser, as it were."""
+    """A client that behaves like an app in a browser."""
 
     SUBPROTOCOLS = ["hermes.v1"]
     STREAM = Stream
@@ -92,14 +92,14 @@ class WebDelimited(Delimited):
 
 
 class WebTexts(WebDelimited):
-    """A page that knows no protobuf, as it were."""
+    """A client that behaves like a page without protobuf."""
 
     SUBPROTOCOLS = ["hermes.v1.json", "hermes.v1"]
     STREAM = Texts
 
 
 def opens(port: int, subprotocol: str) -> int:
-    """The status of the answer to a request for a WebSocket at /ws."""
+    """Requests a WebSocket at /ws, and returns the HTTP status of the answer."""
     try:
         websocket.create_connection(f"ws://127.0.0.1:{port}/ws", timeout=10, subprotocols=[subprotocol]).shutdown()
         return 101

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Delimited: hermes.v1 from a client of the native protocol."""
+"""Checks of Delimited: hermes.v1 with a client of the native protocol."""
 
 from google.protobuf.internal.encoder import _VarintBytes
 
@@ -52,7 +52,7 @@ def accounts(world: World):
 
 
 def sending(world: World):
-    """send, receipts, idempotent repetition, conflict"""
+    """Sending, receipts, a repetition with the same client id, and a conflict."""
     ann, bob = world.person("ann"), world.person("bob")
     a, b = world.app(ann), world.app(bob)
     first = a.send(bob.uid, "one", client_id="c-1")
@@ -78,7 +78,7 @@ def sending(world: World):
 
 
 def contents(world: World):
-    """every kind of content arrives as it was sent"""
+    """Every kind of content arrives unchanged."""
     ann, bob = world.person("ann"), world.person("bob")
     a, b = world.app(ann), world.app(bob)
     content = message_pb2.Content
@@ -96,7 +96,7 @@ def contents(world: World):
 
 
 def newer_contents(world: World):
-    """a kind of content that a later version may add arrives as it was sent"""
+    """A kind of content that a later version may add arrives unchanged."""
     ann, bob = world.person("ann"), world.person("bob")
     newer = message_pb2.Content()
     newer.ParseFromString(_VarintBytes(14 << 3 | 2) + b"\x03new")
@@ -110,10 +110,10 @@ def _arrives(a, b, bob, sent):
 
 
 def cursors(world: World):
-    """acknowledge, come back, synchronize"""
+    """Acknowledging, reconnecting, and synchronizing."""
     ann, bob = world.person("ann"), world.person("bob")
     a, b = world.app(ann), world.app(bob)
-    world.app(bob, "away").close()  # a device that never acknowledges keeps all entries stored
+    world.app(bob, "away").close()  # because this device never acknowledges, the server keeps all entries
     ids = [a.send(bob.uid, f"n {n}").message_id for n in range(20)]
     events = [b.event() for _ in ids]
     start = events[0].seq
@@ -135,13 +135,13 @@ def cursors(world: World):
 
 
 def expiry(world: World):
-    """a message that expired while its receiver was away leaves no hole that cannot be explained"""
+    """A message expires while its receiver is offline. The seqs have a gap only where an entry reports the expiry."""
     ann, bob = world.person("ann"), world.person("bob")
     world.app(bob).close()
     a = world.app(ann)
     a.send(bob.uid, "short-lived", expires=1)
     last = a.send(bob.uid, "stays")
-    world.delimited().closes(1.5)  # lets the first one expire
+    world.delimited().closes(1.5)  # lets the first message expire
     b = world.app(bob)
     expected, texts = 1, []
     while "stays" not in texts:
@@ -202,7 +202,7 @@ def presence(world: World):
 
 
 def rooms(world: World):
-    """Delimited and LiveRoom are in one room"""
+    """Clients of Delimited and LiveRoom are in the same room."""
     ann = world.person("ann")
     viewer = world.liveroom()
     viewer.settle("bob")
@@ -242,7 +242,7 @@ def rooms(world: World):
 
 
 def devices(world: World):
-    """list, removal, and a device that logs in again replaces its older connection"""
+    """Listing and removing devices. A device that logs in again replaces its older connection."""
     ann = world.person("ann")
     one, two = world.app(ann, "one"), world.app(ann, "two")
 
@@ -306,7 +306,8 @@ def signals(world: World):
 
 
 def unsupported(world: World):
-    """an empty packet, an unknown body and a server's body are refused; groups and statistics are taken"""
+    """An empty packet, an unknown body and a body that only servers send are refused. Groups and statistics are
+    accepted."""
     a = world.app(world.person("ann"))
     refused(lambda: a.ask(), "an empty packet")
     a.write(delimited.prefix(6) + b"\x08\x63\xfa\x01\x01x")  # id 99, field 31
@@ -320,7 +321,7 @@ def unsupported(world: World):
 
 
 def frames(world: World):
-    """one byte a segment, a thousand in one write, empty frames, and frames that break the protocol"""
+    """One byte in each segment, a thousand frames in one write, empty frames, and frames that violate the protocol."""
     ann = world.person("ann")
     a = world.delimited()
     a.drip(delimited.encode(delimited.authenticate(7, "tablet", ann.token)))
@@ -340,7 +341,7 @@ def frames(world: World):
 
 
 def blast(world: World):
-    """a thousand messages pipelined: receipts in order, delivered in order"""
+    """A thousand messages are sent without waiting. Their receipts and their deliveries are in order."""
     ann, bob = world.person("ann"), world.person("bob")
     a, b = world.app(ann), world.app(bob)
     a.write(b"".join(delimited.encode(delimited.text_to(n, bob.uid, f"n {n}", f"c-{n}")) for n in range(1, 1001)))

@@ -9,7 +9,7 @@ from support.world import World
 
 
 class Phone:
-    """An IMPB device that collects (message id, own, text) of each message."""
+    """An IMPB device. It collects (message id, own, text) of each message."""
 
     def __init__(self, world: World, person):
         self.world, self.person = world, person
@@ -26,7 +26,7 @@ class Phone:
         return [frame for frame in self.link.waiting if frame[1] == CHAT]
 
     def go(self) -> None:
-        self.link.ping()  # the first frame after the deliveries acknowledges them
+        self.link.ping()  # the first frame after the deliveries acknowledges them all
         self.link.close()
 
     def come(self) -> None:
@@ -34,7 +34,7 @@ class Phone:
 
 
 class Tablet:
-    """A Delimited device; keeps its cursor."""
+    """A Delimited device that keeps its cursor."""
 
     def __init__(self, world: World, person):
         self.world, self.person = world, person
@@ -66,7 +66,7 @@ class Tablet:
 
 
 class Watch:
-    """A QSIOP device; confirms each push."""
+    """A QSIOP device that confirms each push."""
 
     def __init__(self, world: World, person):
         self.world, self.person = world, person
@@ -92,7 +92,8 @@ class Watch:
 
 
 def everyone(world: World):
-    """each message once per device, sent from any and received by all, own copies marked, in order after being away"""
+    """Any device can send, and every device receives each message exactly once. Copies of own messages are marked. A
+    device that was offline gets everything in order."""
     ann, bob = world.person("ann"), world.person("bob")
     phone, tablet, watch = devices = Phone(world, ann), Tablet(world, ann), Watch(world, ann)
     bob_phone, bob_app = Phone(world, bob), Tablet(world, bob)
@@ -102,19 +103,20 @@ def everyone(world: World):
         for device in devices:
             equal(device.collect(len(wanted)), wanted, f"{what}: {type(device).__name__}")
 
-    # From the friend, by either of its protocols.
+    # The friend sends over both protocols.
     wanted = []
     for n in range(10):
         sender = (bob_phone, bob_app)[n % 2]
         text = f"from bob {n}"
         wanted.append((sender.send(ann.uid, text), False, text))
     received(devices, wanted, "from bob")
-    # The friend's two devices got each other's as their own.
+    # Each of the friend's two devices gets the messages of the other device, marked as own.
     equal(bob_phone.collect(5), [(i, True, t) for i, _, t in wanted[1::2]], "bob's own at his phone")
     equal(bob_app.collect(5), [(i, True, t) for i, _, t in wanted[0::2]], "bob's own at his app")
     everything += [i for i, _, _ in wanted]
 
-    # To the friend, from each device that can send: the other devices get it as their own, the sending one does not.
+    # Each device that can send writes to the friend. The other devices get the message, marked as own. The sending
+    # device does not get it.
     for sender in (phone, tablet):
         text = f"to bob from the {type(sender).__name__}"
         sent = sender.send(bob.uid, text)
@@ -122,7 +124,8 @@ def everyone(world: World):
         received((bob_phone, bob_app), [(sent, False, text)], "at bob")
         everything.append(sent)
 
-    # Each device is away in turn and gets everything in order when it returns; the others go on meanwhile.
+    # One device after another is offline, while the other devices continue. When it returns, it gets everything in
+    # order.
     for away in devices:
         away.go()
         others = [d for d in devices if d is not away]
@@ -141,7 +144,7 @@ def everyone(world: World):
         equal(away.collect(len(wanted)), wanted, f"at the {type(away).__name__} when it returned")
         everything += [i for i, _, _ in wanted]
 
-    # Nothing twice: after a last message nothing else waits anywhere.
+    # No message comes twice: after the last message, no other message waits on any device.
     last = (bob_app.send(ann.uid, "last"), False, "last")
     received(devices, [last], "the last")
     equal(len(set(everything)), len(everything), "distinct ids")
@@ -152,7 +155,7 @@ def everyone(world: World):
 
 
 def all_at_once(world: World):
-    """a fresh device of each kind starts where the account's oldest undelivered message is"""
+    """A new device of each kind starts at the account's oldest undelivered message."""
     ann, bob = world.person("ann"), world.person("bob")
     world.phone(ann, "phone").close()
     a = world.app(bob)

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""IMPB from an old phone app."""
+"""Checks of IMPB with an old phone app."""
 
 from clients import impb
 from clients.impb import pb, sender_of, text_of
@@ -20,7 +20,7 @@ def refused(body, what: str, kind: int | None = None):
 
 
 def accounts(world: World):
-    """register, login, wrong password, unknown name, taken name, token"""
+    """Registration, login, a wrong password, an unknown name, a taken name, and the token."""
     phone = world.impb()
     name = world.name("ann")
     registered = phone.register(name, PASSWORD)
@@ -61,7 +61,7 @@ def pings(world: World):
 
 
 def drip(world: World):
-    """a login one byte a segment, then a thousand pings in one write"""
+    """A login with one byte in each segment, and then a thousand pings in one write."""
     person = world.person("ann")
     phone = world.impb()
     login = pb.login_request(nick_name=person.nick_name, pwd=PASSWORD, device_id="phone")
@@ -83,7 +83,8 @@ def not_logged_in(world: World):
 
 
 def both_ways(world: World):
-    """text, location, sound, expression, custom and an unknown content, both ways, receipts, `from` overwritten"""
+    """Text, location, sound, expression, custom and unknown contents in both directions, and receipts. The server
+    overwrites `from`."""
     ann, bob = world.person("ann"), world.person("bob")
     a, b = world.phone(ann), world.phone(bob)
     place = pb.msg_location_content(location=pb.msg_location_content.Location(lat=26.23, lon=121.47))
@@ -94,8 +95,8 @@ def both_ways(world: World):
         (pb.sound, pb.msg_sound_content(sound_duration=1.5, source_url="http://x/s", location_url="/s", fild_nme="s.amr")),
         (pb.expression, pb.msg_expression_content(eid=7, name="smile")),
         (pb.custom, pb.msg_cumstom_content(info=pb.ext_key_info(key="k", value="v"))),
-        (4, b"\x0a\x03any"),       # video: published without a body
-        (99, b"\x00\xff\xfe"),     # not known to anybody here
+        (4, b"\x0a\x03any"),       # video: the published schema has no body for it
+        (99, b"\x00\xff\xfe"),     # a type that neither side knows
     ]
     for one, other, me, you in ((a, b, ann, bob), (b, a, bob, ann)):
         for kind, content in contents:
@@ -125,7 +126,7 @@ def idempotent(world: World):
 
 
 def refusals(world: World):
-    """no such receiver, undecodable requests, unknown method, command, message type"""
+    """An unknown receiver, undecodable requests, and unknown methods, commands and message types."""
     ann = world.person("ann")
     a = world.phone(ann)
     refused(lambda: a.send_text(2**31 - 1, "hello"), "a message to nobody")
@@ -157,7 +158,8 @@ def bad_magic(world: World):
 
 
 def unknown_type(world: World):
-    """an unknown frame type is answered or closes, a ping with a body is echoed or closes"""
+    """The server answers an unknown frame type or closes the connection. It echoes a ping with a body or closes the
+    connection."""
     for data in (bytes.fromhex("8100000001090000"), bytes.fromhex("8100000001010003616263")):
         phone = world.impb()
         phone.write(data)
@@ -179,25 +181,26 @@ def info_and_presence(world: World):
 
 
 def offline(world: World):
-    """messages for an absent user wait, in order, for each of its devices; what was delivered does not come again"""
+    """Messages for an offline user wait in order for each of the user's devices. Delivered messages do not come
+    again."""
     ann, bob = world.person("ann"), world.person("bob")
     for device in ("one", "two"):
         world.phone(bob, device).close()
     a = world.phone(ann)
     ids = [a.send_text(bob.uid, f"waiting {n}").message_id for n in range(50)]
-    for device, entries in (("one", 50), ("two", 51)):  # the fence for the first waits for the second, too
+    for device, entries in (("one", 50), ("two", 51)):  # the second device also gets the fence for the first
         phone = world.phone(bob, device)
         notification = phone.notification(pb.Notification_msg.offline_msg, "that messages wait")
         equal(pb.offline_msg_notification.FromString(notification.body).count, entries, f"what waits for {device}")
-        phone.write(impb.encode(9, impb.NOTIFICATION, notification.SerializeToString()))  # its receipt
+        phone.write(impb.encode(9, impb.NOTIFICATION, notification.SerializeToString()))  # the notification's receipt
         equal([phone.chat_message().message_id for _ in ids], ids, f"what waited for device {device}")
-        phone.ping()  # the first frame after the deliveries: all of them count as delivered
+        phone.ping()  # the next frame confirms all deliveries
         phone.close()
         phone = world.phone(bob, device)
         fence = a.send_text(bob.uid, f"fence {device}").message_id
         new = phone.chat_message(matches=lambda m: m.message_id not in ids or True)
         while text_of(new).startswith("fence") and new.message_id != fence:
-            new = phone.chat_message()  # the other device's fence waited for this one
+            new = phone.chat_message()  # the fence for the other device also waited for this device
         equal(new.message_id, fence, "the first message after coming back")
         phone.ping()
 
@@ -220,7 +223,7 @@ def logout(world: World):
 
 
 def pull_and_ack(world: World):
-    """the extension: explicit acknowledgement and pulling again"""
+    """The extension for explicit acknowledgements and for pulling again."""
     ann, bob = world.person("ann"), world.person("bob")
     a, b = world.phone(ann), world.phone(bob)
     ids = [a.send_text(bob.uid, f"n {n}").message_id for n in range(5)]

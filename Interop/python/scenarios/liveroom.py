@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""LiveRoom from a stream viewer."""
+"""Checks of LiveRoom with viewers of a stream."""
 
 import time
 
@@ -11,12 +11,12 @@ from support.world import World
 
 
 def pair(world: World):
-    """Two viewers of which each is known to be in the lobby."""
+    """Returns two viewers. Both are certainly in the lobby."""
     a, b = world.liveroom(), world.liveroom()
     a.settle("ann")
     b.settle("bob")
     a.gets(TEXT, pb.ChatMessage(user=someone("bob"), text="bob is here").SerializeToString(), "the other's text")
-    # What one said before may still be on its way to the other.
+    # An earlier text of one viewer may still be on its way to the other viewer.
     both = a.text("ann", "both are here")
     for viewer in (a, b):
         viewer.gets(TEXT, both, "a text after both had settled")
@@ -25,7 +25,7 @@ def pair(world: World):
 
 
 def everything(world: World):
-    """join, text, gift reach all, the sender included, byte for byte; heartbeats reach nobody"""
+    """Joins, texts and gifts reach everybody unchanged, including the sender. Heartbeats reach nobody."""
     a, b = pair(world)
     sent = [(JOIN, a.join("ann")), (TEXT, a.text("ann", "你好 🙂"))]
     a.beat()
@@ -35,7 +35,7 @@ def everything(world: World):
 
 
 def without_join(world: World):
-    """a connection belongs to its room from the moment it is accepted"""
+    """A connection belongs to its room as soon as it is accepted."""
     a, silent = world.liveroom(), world.liveroom()
     silent.settle("bob")
     a.settle("ann")
@@ -44,7 +44,7 @@ def without_join(world: World):
 
 
 def leave(world: World):
-    """the sender does not get its own leave, the others do; its connection is closed"""
+    """The other viewers get a leave, but its sender does not. The sender's connection is closed."""
     a, b = pair(world)
     body = a.leave("ann")
     b.gets(LEAVE, body, "the leave")
@@ -54,7 +54,7 @@ def leave(world: World):
 
 
 def unparsable(world: World):
-    """bodies that do not parse are not forwarded; what follows them is"""
+    """Bodies that cannot be parsed are not forwarded. The frames after them are forwarded."""
     a, b = pair(world)
     a.put(JOIN, b"\x08\x07")                  # two required fields are missing
     a.put(TEXT, b"")
@@ -74,7 +74,8 @@ def huge(world: World):
 
 
 def application(world: World):
-    """every type but the room's, the heartbeat and enter is the application's own and forwarded as it is"""
+    """All types except those of the room, the heartbeat and enter belong to the application. They are forwarded
+    unchanged."""
     a, b = pair(world)
     sent = [(kind, a.put(kind, b"\x00\xffown" * 3)) for kind in (4, 5, 6, 7, *range(10, 17), 100, 4711, 65535)]
     sent.append((17, a.put(17, b"")))
@@ -93,7 +94,7 @@ def drip(world: World):
 
 
 def enter(world: World):
-    """the extension: another room on the same port, bound to an account; a bad token is refused"""
+    """The extension for entering another room on the same port with an account. A wrong token is refused."""
     person = world.person("ann")
     room = world.name("room")
     lobby = world.liveroom()
@@ -107,7 +108,8 @@ def enter(world: World):
     a.gets(TEXT, body, "a text of the same room")
     lobby.settle("eve again")
     require((TEXT, body) not in lobby.waiting, "a text came into another room")
-    # From now on, numbers below 16 are the server's: none is taken from a, and none that others send reaches it.
+    # After enter, types below 16 belong to the server. It does not forward them from `a`, and `a` does not get them
+    # from others.
     for kind in (4, 5, 6, 15):
         a.put(kind, b"own")
     plain = world.liveroom()
@@ -130,7 +132,8 @@ def enter(world: World):
 
 
 def silence(world: World):
-    """who does not beat for more than 10 s is removed, even if it talks; who beats stays"""
+    """A client without a heartbeat for more than 10 s is removed, even if it sends texts. A client with heartbeats
+    stays."""
     beating, talking, silent = world.liveroom(), world.liveroom(), world.liveroom()
     gone: dict[str, float] = {}
     began = time.monotonic()

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""gmqtt (an independent implementation) and aiomqtt, as in asyncio applications."""
+"""Checks with gmqtt (an independent implementation) and aiomqtt, which asyncio applications use."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ VERSIONS = {"3.1.1": (MQTTv311, aiomqtt.ProtocolVersion.V311), "5.0": (MQTTv50, 
 
 def run(body, *arguments):
     async def quietly():
-        # gmqtt leaves a task behind that wants to connect again.
+        # gmqtt leaves a task that tries to reconnect.
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         return await asyncio.wait_for(body(*arguments), 60)
 
@@ -34,7 +34,7 @@ def run(body, *arguments):
 
 
 class Gmqtt:
-    """A gmqtt client whose messages wait in a queue."""
+    """A gmqtt client that puts received messages into a queue."""
 
     def __init__(self, client_id: str, clean: bool = True, will: gmqtt.Message | None = None, **more):
         self.client = gmqtt.Client(client_id, clean_session=clean, will_message=will, **more)
@@ -75,7 +75,7 @@ class Gmqtt:
         await self.client.disconnect()
 
     async def drop(self):
-        """As a lost network."""
+        """Ends the connection like a lost network."""
         self.client.stop_reconnect()
         self.client._connection._transport.abort()
         await asyncio.wait_for(self.ended.wait(), PATIENCE)

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Both versions of MQTT, with Eclipse Paho: qualities of service, retained messages, wills, sessions."""
+"""Checks of both versions of MQTT with Eclipse Paho: qualities of service, retained messages, wills, sessions."""
 
 from clients.paho_client import V5, V31, V311, Cast
 from support.checks import equal, require
@@ -10,12 +10,12 @@ TAKEN_OVER = 0x8E
 
 
 def durable(cast: Cast, version: int, client_id: str | None = None, clean: bool = False, **more):
-    """A client whose session outlives its connection."""
+    """Returns a client whose session remains after the end of its connection."""
     return cast.device(client_id, version, clean, **({"expiry": 600} if version == V5 else {}), **more)
 
 
 def qualities(cast: Cast, version: int):
-    """every quality of publishing with every quality of subscribing arrives at the lower one"""
+    """Messages of every QoS for subscriptions of every QoS. Each message arrives with the lower QoS of the two."""
     a, b = cast.device(version=version), cast.device(version=version)
     for granted in (0, 1, 2):
         equal(b.subscribe(cast.topic(f"{granted}"), granted), [granted], "the granted quality")
@@ -28,7 +28,8 @@ def qualities(cast: Cast, version: int):
 
 
 def filters(cast: Cast, version: int):
-    """wildcards, empty levels, other scripts, and $-topics apart from them"""
+    """Wildcards, empty levels, and other scripts. Wildcards at the first level do not match topics that begin with
+    $."""
     a, b = cast.device(version=version), cast.device(version=version)
     root = cast.root
     cases = [
@@ -59,7 +60,7 @@ def filters(cast: Cast, version: int):
 
 
 def contents(cast: Cast, version: int):
-    """nothing, every byte, and 600 KiB arrive as they were"""
+    """An empty payload, a payload with every byte, and a payload of 600 KiB arrive unchanged."""
     a, b = cast.device(version=version), cast.device(version=version)
     b.subscribe(cast.topic(), 2)
     for quality in (0, 1, 2):
@@ -69,7 +70,7 @@ def contents(cast: Cast, version: int):
 
 
 def order(cast: Cast, version: int):
-    """1,000 messages of each quality arrive once and in order"""
+    """1,000 messages of each QoS arrive exactly once and in order."""
     a, b = cast.device(version=version), cast.device(version=version)
     b.subscribe(cast.topic("#"), 2)
     for quality in (0, 1, 2):
@@ -81,12 +82,13 @@ def order(cast: Cast, version: int):
 
 
 def overlapping(cast: Cast, version: int):
-    """two subscriptions that match bring at least one copy, at the highest quality; none after both are ended"""
+    """If two subscriptions match, at least one copy arrives, with the highest QoS. After both have ended, no copy
+    arrives."""
     a, b = cast.device(version=version), cast.device(version=version)
     b.subscribe(cast.topic("a"), 1)
     b.subscribe(cast.topic("+"), 2)
     a.publish(cast.topic("a"), "x", 2)
-    # Paho hands a message of quality 2 over with PUBREL, which a later one of quality 1 may overtake.
+    # Paho passes a QoS 2 message on when its PUBREL arrives. A later QoS 1 message may overtake it.
     found = [b.message(), *b.fence(a)]
     require(found and max(message.qos for message in found) == 2, f"qualities {[m.qos for m in found]}")
     b.unsubscribe(cast.topic("a"))
@@ -98,7 +100,7 @@ def overlapping(cast: Cast, version: int):
 
 
 def retained(cast: Cast, version: int):
-    """kept, replaced, cleared; the flag is set for who comes later only"""
+    """Retained messages are kept, replaced and removed. The flag is set only for clients that subscribe later."""
     a = cast.device(version=version)
     live = cast.device(version=version)
     live.subscribe(cast.topic("#"), 1)
@@ -120,7 +122,8 @@ def retained(cast: Cast, version: int):
 
 
 def will(cast: Cast, version: int):
-    """published when the connection is lost, not when it is ended; retained if asked for"""
+    """A will is published if the connection is lost, but not after DISCONNECT. It is retained if the client asks for
+    this."""
     watch = cast.device(version=version)
     watch.subscribe(cast.topic("#"), 2)
     polite = cast.device(version=version, will={"topic": cast.topic("polite"), "payload": "gone", "qos": 1})
@@ -138,7 +141,8 @@ def will(cast: Cast, version: int):
 
 
 def queued(cast: Cast, version: int):
-    """what was published for a session while its client was away waits, in order; QoS 0 need not"""
+    """Messages that are published while the session's client is offline wait in order. QoS 0 messages may be
+    dropped."""
     a, b = cast.device(version=version), durable(cast, version)
     require(not b.present, "a session was there before")
     b.subscribe(cast.topic("#"), 2)
@@ -159,7 +163,7 @@ def queued(cast: Cast, version: int):
 
 
 def clean(cast: Cast, version: int):
-    """a clean start ends the session before; a clean session leaves nothing"""
+    """A clean start ends the earlier session. A clean session leaves no session."""
     a, b = cast.device(version=version), durable(cast, version)
     b.subscribe(cast.topic(), 1)
     b.disconnect()
@@ -174,7 +178,7 @@ def clean(cast: Cast, version: int):
 
 
 def again_with_dup(cast: Cast, version: int):
-    """what was not acknowledged comes again on the next connection, marked DUP, before what is newer"""
+    """Unacknowledged messages come again on the next connection, with DUP and before newer messages."""
     a = cast.device(version=version)
     a.subscribe(cast.topic("will"), 1)
     b = durable(cast, version, manual=True, will={"topic": cast.topic("will"), "payload": "gone", "qos": 1})
@@ -185,9 +189,10 @@ def again_with_dup(cast: Cast, version: int):
     for message in found[:2]:
         b.ack(message)
     b.client.loop_misc()
-    b.fence(b)  # the acknowledgements are there
+    b.fence(b)  # the acknowledgements have arrived
     b.drop()
-    # Before the server sees the end it sends to b, and what it sent it marks.
+    # Until the server notices the end of the connection, it sends messages to `b`, which then count as sent and get
+    # DUP.
     equal(a.message().payload, b"gone", "the will of the lost connection")
     a.publish(cast.topic(), "5", 1)
     again = durable(cast, version, b.client_id)
@@ -196,7 +201,8 @@ def again_with_dup(cast: Cast, version: int):
 
 
 def take_over(cast: Cast, version: int):
-    """a second connection of a client id ends the first, keeps the session, and sends its will"""
+    """A second connection with the same client id ends the first one and continues the session. The first one's will is
+    sent."""
     a = cast.device(version=version)
     a.subscribe(cast.topic("will"), 1)
     first = durable(cast, version, cast.name(), will={"topic": cast.topic("will"), "payload": "taken", "qos": 1})
@@ -212,7 +218,7 @@ def take_over(cast: Cast, version: int):
 
 
 def restart(cast: Cast, version: int):
-    """sessions, what waits in them and retained messages outlive the server"""
+    """Sessions, their waiting messages, and retained messages remain after a restart of the server."""
     a, b = cast.device(version=version), durable(cast, version)
     b.subscribe(cast.topic("#"), 2)
     b.disconnect()
@@ -230,7 +236,7 @@ def restart(cast: Cast, version: int):
 
 
 def killed(cast: Cast, version: int):
-    """as before, with kill -9 right after the acknowledgement"""
+    """The same check with kill -9 immediately after the acknowledgement."""
     a, b = cast.device(version=version), durable(cast, version)
     b.subscribe(cast.topic("#"), 2)
     b.disconnect()
@@ -239,7 +245,7 @@ def killed(cast: Cast, version: int):
     cast.broker.kill()
     again = durable(cast, version, b.client_id)
     require(again.present, "the session is not there any more")
-    # Paho hands a QoS 2 message over with its PUBREL: the other may come first.
+    # Paho passes a QoS 2 message on when its PUBREL arrives, so the QoS 1 message may come first.
     equal(sorted(m.payload for m in again.messages(2)), [b"one", b"two"], "what waited")
     late = cast.device(version=version)
     late.subscribe(cast.topic("2"), 1)
@@ -248,7 +254,8 @@ def killed(cast: Cast, version: int):
 
 
 def pings(cast: Cast, version: int):
-    """a client that says nothing but pings stays; one that is silent for longer than 1.5 times its keep-alive goes"""
+    """A client that only sends pings stays connected. A client that is silent for more than 1.5 times its keep-alive is
+    disconnected."""
     watch = cast.device(version=version)
     watch.subscribe(cast.topic("will"), 1)
     quiet = cast.device(version=version, keep_alive=1)
@@ -259,7 +266,7 @@ def pings(cast: Cast, version: int):
 
 
 def older(cast: Cast):
-    """3.1 is refused with its own return code"""
+    """MQTT 3.1 is refused with the return code for an unsupported version."""
     a = cast.device(version=V31, connect=False)
     _, code, _ = a.connect(accepted=False)
     require(code.is_failure and "version" in str(code).lower(), f"answered {code}")

@@ -1,6 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The additions of MQTT 5.0, with Eclipse Paho: properties, reason codes, shared subscriptions, flow control."""
+"""Checks of the additions of MQTT 5.0 with Eclipse Paho: properties, reason codes, shared subscriptions, flow
+control."""
 
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
@@ -12,7 +13,7 @@ NO_MATCHING_SUBSCRIBERS, NO_SUBSCRIPTION_EXISTED, DISCONNECT_WITH_WILL = 0x10, 0
 
 
 def all_properties(cast: Cast):
-    """user properties in their order, content type, response topic, correlation data, payload format"""
+    """User properties in their order, content type, response topic, correlation data, and payload format."""
     a, b = cast.device(), cast.device()
     b.subscribe(cast.topic(), 2)
     pairs = [("a", "1"), ("b", "2"), ("a", "3"), ("", ""), ("温", "度")]
@@ -40,7 +41,8 @@ def request_and_response(cast: Cast):
 
 
 def expiry(cast: Cast):
-    """counted down while a message waits; one that expired does not come; retained messages expire as well"""
+    """The expiry interval decreases while a message waits. Expired messages do not arrive. Retained messages expire,
+    too."""
     a, b = cast.device(), cast.device(expiry=600, clean=False)
     b.subscribe(cast.topic("#"), 1)
     b.disconnect()
@@ -64,7 +66,8 @@ def expiry(cast: Cast):
 
 
 def subscription_identifiers(cast: Cast):
-    """each message says by which subscription it came, by all of them where several match"""
+    """Each message has the identifier of the subscription that matched. If several match, it has all their
+    identifiers."""
     a, b = cast.device(), cast.device()
     b.subscribe(cast.topic("a"), 1, identifier=1)
     b.subscribe(cast.topic("+"), 1, identifier=268_435_455)
@@ -84,7 +87,7 @@ def subscription_identifiers(cast: Cast):
 
 
 def aliases(cast: Cast):
-    """a client's aliases, set and set anew; the server's own ones within what the client allows"""
+    """The client sets topic aliases and changes them. The server's aliases stay within the client's maximum."""
     a, b = cast.device(), cast.device(TopicAliasMaximum=3)
     allowed = getattr(a.connack[2], "TopicAliasMaximum", 0)
     require(allowed > 1, f"the server takes {allowed} aliases")
@@ -105,7 +108,7 @@ def aliases(cast: Cast):
 
 
 def shared(cast: Cast):
-    """each message goes to one member of the group, and to everybody else"""
+    """Each message goes to one member of the group, and to all other subscribers."""
     a, every = cast.device(), cast.device()
     members = [cast.device() for _ in range(3)]
     every.subscribe(cast.topic("+"), 1)
@@ -128,7 +131,7 @@ def shared(cast: Cast):
 
 
 def shared_hand_over(cast: Cast):
-    """what a member did not acknowledge when it left for good goes to another"""
+    """When a member's session ends, its unacknowledged messages go to another member."""
     a = cast.device()
     leaving = cast.device(manual=True)
     leaving.subscribe(f"$share/group/{cast.topic()}", 1)
@@ -160,7 +163,8 @@ def retain_as_published(cast: Cast):
 
 
 def retain_handling(cast: Cast):
-    """0: always, 1: for a new subscription, 2: never"""
+    """Retain handling: with 0, retained messages are always sent; with 1, only for a new subscription; with 2,
+    never."""
     a, b = cast.device(), cast.device()
     a.publish(cast.topic(), "kept", 1, retain=True)
     for handling, first, second in ((0, 1, 1), (1, 1, 0), (2, 0, 0)):
@@ -176,7 +180,7 @@ def retain_handling(cast: Cast):
 
 
 def receive_maximum(cast: Cast):
-    """no more unacknowledged messages than the client takes; QoS 0 is not held up"""
+    """The number of unacknowledged messages stays within the client's receive maximum. QoS 0 messages do not wait."""
     a, b = cast.device(), cast.device(ReceiveMaximum=3, manual=True)
     b.subscribe(cast.topic("#"), 1)
     for n in range(10):
@@ -196,7 +200,7 @@ def receive_maximum(cast: Cast):
 
 
 def big_packets(cast: Cast):
-    """a message that is too large for a client is not sent to it, and holds up nothing"""
+    """A message that is too large for a client is not sent to it, and does not delay other messages."""
     a, b = cast.device(), cast.device(MaximumPacketSize=300)
     b.subscribe(cast.topic(), 2)
     for quality in (0, 1, 2):
@@ -206,7 +210,7 @@ def big_packets(cast: Cast):
 
 
 def connecting(cast: Cast):
-    """the properties of CONNACK, and a client id from the server"""
+    """The properties of CONNACK, and a client id that the server assigns."""
     a = cast.device("", connect=False)
     _, _, found = a.connect()
     assigned = getattr(found, "AssignedClientIdentifier", "")
@@ -223,7 +227,7 @@ def connecting(cast: Cast):
 
 
 def reason_codes(cast: Cast):
-    """nobody was there, nothing was subscribed"""
+    """The reason codes for a message without subscribers and for an unknown subscription."""
     a, b = cast.device(), cast.device()
     equal(a.publish(cast.topic(), "x", 1), NO_MATCHING_SUBSCRIBERS, "to nobody")
     b.subscribe([cast.topic(), cast.topic("+")], 1)
@@ -234,7 +238,7 @@ def reason_codes(cast: Cast):
 
 
 def session_expiry(cast: Cast):
-    """a session ends when its expiry has passed; DISCONNECT can change it"""
+    """A session ends after its expiry interval. DISCONNECT can change the interval."""
     a = cast.device()
     short, changed = cast.device(expiry=1, clean=False), cast.device(expiry=600, clean=False)
     kept = cast.device(expiry=1, clean=False)
@@ -250,7 +254,8 @@ def session_expiry(cast: Cast):
 
 
 def will_delay(cast: Cast):
-    """waits, is dropped when the client comes back, has its properties, goes with DISCONNECT if that asks for it"""
+    """A will waits for its delay, and is dropped if the client reconnects. It has its properties. It is sent after a
+    DISCONNECT that asks for it."""
     watch = cast.device()
     watch.subscribe(cast.topic("#"), 1)
 
@@ -281,14 +286,14 @@ def will_delay(cast: Cast):
 
 
 def response_information(cast: Cast):
-    """asked for, it is given or not; not asked for, it is not"""
+    """The server may send response information only if the client requests it."""
     a, b = cast.device(RequestResponseInformation=1), cast.device()
     require(not hasattr(b.connack[2], "ResponseInformation"), "response information that nobody asked for")
     return getattr(a.connack[2], "ResponseInformation", "none")
 
 
 def statistics(cast: Cast):
-    """$SYS for who subscribes to it"""
+    """A client that subscribes to $SYS gets statistics."""
     a = cast.device()
     a.subscribe("$SYS/#")
     message = a.message(15)
@@ -297,7 +302,7 @@ def statistics(cast: Cast):
 
 
 def account(cast: Cast):
-    """a name and a password; a wrong one, and a stranger's"""
+    """A login with the right password, with a wrong password, and with an unknown name."""
     if cast.broker.name != "hermes":
         raise Skipped(f"{cast.broker.name} has no accounts")
     from support.broker import ACCOUNT, PASSWORD

@@ -1,6 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Programs in other languages: mosquitto_pub, _sub and _rr, Eclipse Paho C, mqtt.js; all from Debian packages."""
+"""Checks with programs in other languages: mosquitto_pub, _sub and _rr, Eclipse Paho C, mqtt.js. All are from Debian
+packages."""
 
 import hashlib
 import json
@@ -22,7 +23,7 @@ _tried: set[str] = set()
 
 
 def needed(package: str, there) -> None:
-    """Installs a Debian package once, if that is allowed; skips the check where it is missing."""
+    """Tries once to install a Debian package. Skips the check if the package is still missing."""
     if not there() and package not in _tried:
         _tried.add(package)
         apt(package)
@@ -47,8 +48,8 @@ class Tools:
             done = subprocess.run(["mosquitto_pub", *self.common, *words], input=text, capture_output=True, text=True,
                                   timeout=PATIENCE if text is None else PATIENCE / 3)
         except subprocess.TimeoutExpired:
-            # With -l it sometimes hangs once its input has ended (eclipse-mosquitto/mosquitto#1448). Whether all lines
-            # were published is for the subscriber to say.
+            # With -l, the program sometimes hangs after the end of its input (eclipse-mosquitto/mosquitto#1448). The
+            # subscriber checks that all lines were published.
             require(text is not None, "mosquitto_pub does not end")
             return
         require(done.returncode == 0, f"mosquitto_pub ended with {done.returncode}: {done.stderr.strip()}")
@@ -64,7 +65,7 @@ class Tools:
 
 
 class Listener:
-    """A running mosquitto_sub; `-d` tells when it has subscribed."""
+    """A running mosquitto_sub. The output of `-d` shows when it has subscribed."""
 
     def __init__(self, command: list[str]):
         line_by_line = ["stdbuf", "-oL"] if shutil.which("stdbuf") else []
@@ -78,7 +79,7 @@ class Listener:
             require(line, f"mosquitto_sub ended: {''.join(self.said[-3:])}")
 
     def end(self, code: int = 0) -> list[str]:
-        """Waits for the end; returns the lines that are messages."""
+        """Waits for the end of the program, and returns the output lines that are messages."""
         timer = threading.Timer(PATIENCE + 5, self.process.kill)
         timer.start()
         lines = [line.rstrip("\n") for line in self.said + self.process.stdout.readlines()]
@@ -89,7 +90,7 @@ class Listener:
 
 
 def tools(cast: Cast, version: str, address: str = "tcp"):
-    """every quality from lines of standard input, retained, cleared"""
+    """Messages of every QoS from lines of standard input, and a retained message that is replaced and removed."""
     t = Tools(cast, version, getattr(cast.broker, address))
     for qos in "012":
         listener = t.sub("-t", cast.topic("#"), "-q", "2", "-C", "200", "-F", "m:%t %q %r %p")
@@ -105,7 +106,7 @@ def tools(cast: Cast, version: str, address: str = "tcp"):
 
 
 def tools_session(cast: Cast, version: str):
-    """mosquitto_sub -c: what was published meanwhile comes at the next start"""
+    """With mosquitto_sub -c, messages that are published between two runs arrive in the second run."""
     t = Tools(cast, version)
     name = cast.name()
     listener = t.sub("-i", name, "-c", "-t", cast.topic(), "-q", "2", "-C", "1", "-F", "m:%p")
@@ -126,7 +127,7 @@ def tools_will(cast: Cast, version: str):
 
 
 def tools_properties(cast: Cast):
-    """-D for every property of PUBLISH, printed as JSON; a shared subscription; mosquitto_rr"""
+    """Every property of PUBLISH with -D, printed as JSON; a shared subscription; and mosquitto_rr."""
     t = Tools(cast, "5.0")
     listener = t.sub("-t", cast.topic(), "-q", "1", "-C", "1", "-F", "m:%j")
     t.pub("-t", cast.topic(), "-q", "1", "-m", "x", "-D", "publish", "content-type", "a/b",
@@ -149,7 +150,7 @@ def tools_properties(cast: Cast):
 
 
 def tools_older(cast: Cast):
-    """-V mqttv31 is refused, and says so"""
+    """A connection with -V mqttv31 is refused, and the output names the version as the reason."""
     t = Tools(cast, "5.0")
     t.common[t.common.index("-V") + 1] = "mqttv31"
     done = subprocess.run(["mosquitto_pub", *t.common, "-t", cast.topic(), "-m", "x"], capture_output=True, text=True,
@@ -162,7 +163,7 @@ def tools_older(cast: Cast):
 
 
 def paho_c() -> str:
-    """The compiled program; made once per content of its source."""
+    """Returns the path of the compiled program. It is compiled again only if its source has changed."""
     needed("libpaho-mqtt-dev", lambda: os.path.exists("/usr/include/MQTTClient.h"))
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if not compiler:
@@ -214,7 +215,7 @@ for kind, program in (("Paho C", paho_c), ("mqtt.js", node)):
             PLAIN.append((f"{kind} {version}: {words}", external, program, scenario, version, "tcp"))
         PLAIN.append((f"{kind} {version}: WebSocket", external, program, "qualities", version, "websocket"))
         SECURE.append((f"{kind} {version}: TLS", external, program, "qualities", version, "tcp"))
-        # Paho C 1.3.11 does not get large payloads right over WebSocket in TLS, which the other clients do.
+        # Over WebSocket in TLS, Paho C 1.3.11 damages large payloads. The other clients do not.
         secure = "retained" if program is paho_c else "qualities"
         SECURE.append((f"{kind} {version}: WebSocket in TLS", external, program, secure, version, "websocket"))
     PLAIN.append((f"{kind} 5.0: properties", external, program, "properties", "5.0", "tcp"))

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""MQTT over TLS and WebSocket, with Eclipse Paho."""
+"""Checks of MQTT over TLS and WebSocket with Eclipse Paho."""
 
 import socket
 import ssl
@@ -27,7 +27,7 @@ def exchange(cast: Cast, version: int, address: Address):
 
 
 def websocket(cast: Cast, version: int):
-    """every quality of service both ways, to and from a client on TCP, and a will"""
+    """Messages of every QoS to and from a client on TCP, and a will."""
     exchange(cast, version, cast.broker.websocket)
 
 
@@ -36,7 +36,8 @@ def tls(cast: Cast, version: int):
 
 
 def stranger(cast: Cast):
-    """a client that does not trust the authority goes, plain text on the TLS port is refused, others are served"""
+    """A client that does not trust the authority disconnects. Plain text on the TLS port is refused. Other clients are
+    served."""
     context = ssl.create_default_context()
     with socket.create_connection(("127.0.0.1", cast.broker.tcp.port), timeout=5) as raw:
         try:

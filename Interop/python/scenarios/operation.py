@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP port, and a restart and a shutdown as seen by clients."""
+"""Checks of the HTTP port, and of a restart and a shutdown from the view of clients."""
 
 import urllib.error
 import urllib.request
@@ -28,7 +28,8 @@ def http(world: World):
 
 
 def restart(world: World, server):
-    """SIGTERM tells the connected, ends with 0, and keeps accounts, tokens and what waits"""
+    """After SIGTERM, the server informs connected clients and exits with 0. It keeps accounts, tokens and waiting
+    messages."""
     ann, bob = world.person("ann"), world.person("bob")
     b = world.app(bob)
     session, token = b.session, b.token

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""QSIOP from a small device."""
+"""Checks of QSIOP with a small device."""
 
 from clients import qsiop
 from clients.link import Closed
@@ -36,7 +36,7 @@ def report(world: World):
 
 
 def pushes(world: World):
-    """a message to the account comes as a push; once confirmed it does not come again"""
+    """A message to the account arrives as a push. A confirmed push does not come again."""
     ann, bob = world.person("ann"), world.person("bob")
     watch = world.watch(bob)
     a = world.phone(ann)
@@ -73,7 +73,7 @@ def before_report(world: World):
 
 
 def bad(world: World):
-    """bad UTF-8 and another version: an error or a close, and the neighbours live"""
+    """Invalid UTF-8 and another version cause an error or a closed connection. Other connections are not affected."""
     neighbour = world.watch(world.person("ann"))
     for data in (bytes.fromhex("000100020004fffe3ac0"), bytes.fromhex("000000000000"), b"GET / HTTP/1.1\r\n\r\n"):
         device = world.qsiop()
@@ -87,7 +87,8 @@ def bad(world: World):
 
 
 def operations(world: World):
-    """ops from 16 on: without subscribers 404, before a report an error, from 6 to 15 unknown"""
+    """Unknown ops from 6 to 15, and ops from 16 on without subscribers, are answered with 404. An op before a report is
+    an error."""
     watch = world.watch(world.person("ann"))
     for op in (6, 15, 16, 65535):
         watch.put(op, t="21")

@@ -1,6 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Servers with other settings: small limits, each against a client that exceeds it beside another, and history."""
+"""Checks of servers with other settings: history, and small limits. For each limit, one client exceeds it while another
+client does not."""
 
 import time
 
@@ -30,7 +31,7 @@ def connections_per_address():
         other.delimited().ping()
         links.pop().close()
         deadline = time.monotonic() + 5
-        while True:  # the server sees the close when it sees it
+        while True:  # the server notices the close at an unknown time
             try:
                 world.delimited().ping()
                 break
@@ -39,7 +40,7 @@ def connections_per_address():
 
 
 def requests_per_second():
-    """what comes faster waits (or ends the connection); another is served meanwhile"""
+    """Requests above the rate wait or end their connection. Another client is served at the same time."""
     with Server({"HERMES_LIMITS_REQUESTS_PER_SECOND": "50"}) as server:
         world, other = World(server.ports), World(server.ports)
         quiet = other.app(other.person("ann"))
@@ -102,7 +103,7 @@ def frame_size():
 
 
 def login_failures():
-    """guessing is slowed down per address; others log in meanwhile"""
+    """Password guesses are delayed per address. Other clients can log in at the same time."""
     with Server({"HERMES_LIMITS_LOGIN_FAILURES_PER_ADDRESS": "5"}) as server:
         world, other = World(server.ports), World(server.ports)
         ann, bob = other.person("ann"), other.person("bob")
@@ -117,7 +118,7 @@ def login_failures():
         require(delayed, "30 wrong guesses from one address were all answered at once")
         require(delayed.error.retry_after_ms > 0, "the delay is not told")
         other.app(bob)
-        # Guessing one account's password delays that account, too, wherever the guesses come from.
+        # Guesses of one account's password also delay that account, from any address.
         delayed = None
         for n in range(150):
             stranger = World(server.ports)
@@ -130,11 +131,11 @@ def login_failures():
             finally:
                 stranger.close()
         require(delayed, "150 wrong guesses for one account from 150 addresses were all answered at once")
-        other.delimited().login(token=ann.token)  # the owner's devices come in by token
+        other.delimited().login(token=ann.token)  # the owner's devices can log in with their tokens
 
 
 def slow_reader():
-    """one that does not read what it asked for is dealt with; the server's memory stays bounded"""
+    """A client does not read its messages. The server's memory stays bounded."""
     with Server({"HERMES_LIMITS_OUTBOUND_QUEUE": "64KiB"}) as server:
         world = World(server.ports)
         ann, bob = world.person("ann"), world.person("bob")
@@ -142,12 +143,12 @@ def slow_reader():
         before = server.resident_bytes()
         text = "x" * 10_000
         ids = []
-        for n in range(1000):  # 10 MB, of which the slow one reads nothing
+        for n in range(1000):  # 10 MB, of which the slow client reads nothing
             ids.append(a.send(bob.uid, text).message_id)
         grown = server.resident_bytes() - before
         require(grown < 200 << 20, f"memory grew by {grown >> 20} MiB")
         found = []
-        try:  # what was not read in time is not lost, whether the server waited or sent it away
+        try:  # unread messages are not lost, even if the server has closed the connection
             while len(found) < len(ids):
                 event = slow.event(timeout=5)
                 found.append(event.message.id)
@@ -165,7 +166,7 @@ def slow_reader():
 
 
 def history():
-    """with history on, what was said can be read page by page, delivered or not"""
+    """With the history on, all messages can be read page by page, including delivered ones."""
     with Server({"HERMES_STORE_HISTORY_DAYS": "7"}) as server:
         world = World(server.ports)
         ann, bob = world.person("ann"), world.person("bob")

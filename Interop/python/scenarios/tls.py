@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""TLS on every listener, with OpenSSL as the client; the check has its own server."""
+"""Checks of TLS on every listener, with OpenSSL as the client and with a separate server."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ from support.world import PASSWORD
 
 
 def certificate(directory: str, name: str) -> str:
-    """Makes a self-signed certificate for localhost; returns its serial number as Python's ssl tells it."""
+    """Makes a self-signed certificate for localhost. Returns its serial number in the form of Python's ssl."""
     made = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
          "-addext", "subjectAltName=DNS:localhost", "-keyout", f"{directory}/{name}.key", "-out", f"{directory}/{name}.crt"],
@@ -34,7 +34,8 @@ def trusting(path: str) -> ssl.SSLContext:
 
 
 def everywhere():
-    """all four protocols inside TLS; plain text on a TLS port harms nobody; SIGHUP brings a new certificate"""
+    """All four protocols work in TLS. Plain text on a TLS port affects no other client. After SIGHUP, the server uses
+    the new certificate."""
     if not shutil.which("openssl"):
         raise Skipped("openssl is missing")
     server = Server()
@@ -58,7 +59,7 @@ def everywhere():
         watch = QSIOP(ports["qsiop"], tls=context)
         equal(watch.report(answer.uid, device="watch", token=phone.token).get("code"), "0", "the report's code")
         LiveRoom(ports["liveroom"], tls=context).settle("ann")
-        sent = phone.send_text(answer.uid, "x" * 40_000)  # to oneself, in several TLS records
+        sent = phone.send_text(answer.uid, "x" * 40_000)  # to the same account, in several TLS records
         equal(app.event().message.id, sent.message_id, "the message")
         plain = Delimited(ports["delimited"])
         try:
@@ -73,7 +74,7 @@ def everywhere():
         server.process.send_signal(signal.SIGHUP)
         renewed = trusting(f"{place}/second.crt")
         deadline = time.monotonic() + 5
-        while True:  # a signal is taken when it is taken
+        while True:  # the server handles the signal at an unknown time
             try:
                 link = Delimited(ports["delimited"], tls=renewed)
                 break
@@ -86,7 +87,7 @@ def everywhere():
         with open(f"{place}/live.crt", "w") as file:
             file.write("nonsense")
         server.process.send_signal(signal.SIGHUP)
-        time.sleep(0.5)  # nothing visible is to happen
+        time.sleep(0.5)  # the invalid certificate must have no visible effect
         Delimited(ports["delimited"], tls=renewed).ping()
         require(os.path.exists(f"/proc/{server.process.pid}"), "the server ended on a bad certificate")
         equal(server.stop(), 0, "exit code")

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The clients themselves, against the vectors: they write the published bytes."""
+"""Checks the clients themselves against the vectors. They must write the published bytes."""
 
 import json
 import os

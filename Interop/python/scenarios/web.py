@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Delimited over WebSocket: the checks of TCP again, and those of WebSocket alone."""
+"""Checks of Delimited over WebSocket: the checks over TCP again, and checks for WebSocket only."""
 
 import json
 
@@ -14,7 +14,8 @@ from support.world import World
 
 
 def carrier(world: World):
-    """the subprotocol, a message for each frame whatever shape they were sent in, pings, a close frame"""
+    """The subprotocol, one message for each frame even if frames were sent in pieces or together, pings, and a close
+    frame."""
     equal(web.opens(world.ports["http"], "mqtt"), 426, "another subprotocol")
     app = world.delimited()
     app.drip(encode(Packet(id=1, ping=packet_pb2.Ping())))
@@ -28,7 +29,8 @@ def carrier(world: World):
 
 
 def texts(world: World):
-    """by hand: log in, send, receive as JSON; pieces, an empty message, both forms on a connection; what is no packet"""
+    """Login, sending and receiving with JSON that the check writes itself. Also fragments, an empty message, text and
+    binary messages on one connection, and texts that are not packets."""
     ann, bob = world.person("ann"), world.person("bob")
     app = world.app(bob)
     page = world.delimited()
@@ -52,7 +54,7 @@ def texts(world: World):
     equal(app.event().message.content.text, "你好 \0", "the text")
     app.send(ann.uid, "back")
     while json.loads(socket.recv()).get("event", {}).get("message", {}).get("content") != {"text": "back"}:
-        pass  # her own message comes first
+        pass  # the copy of her own message comes first
     socket.send("")
     socket.send_binary(encode(Packet(id=3, ping=packet_pb2.Ping())))
     opcode, data = socket.recv_data()
@@ -68,18 +70,19 @@ def texts(world: World):
     app.ping()
 
 
-# What sends bytes that are no packets, or fields without a name.
+# The ends of the names of checks that cannot run with JSON. These checks send bytes that are no packets, or fields
+# without a name.
 _NOT_AS_TEXT = ("frames, whole and broken", "refused with a code", "that nobody here knows")
 
 
 def checks(over_tcp):
-    """Those of TCP, and the carrier's own."""
+    """Returns the checks over TCP, and the checks of the carrier."""
     renamed = [(name.replace("Delimited", "WebSocket", 1), check) for name, check in over_tcp]
     return renamed + [("WebSocket: handshake, messages, ping, close", carrier)]
 
 
 def text_checks(over_tcp):
-    """Those of TCP that send packets, as JSON, and those of JSON alone."""
+    """Returns the checks over TCP that send only packets, to be run with JSON, and the checks for JSON only."""
     renamed = [(name.replace("Delimited", "WebSocket JSON", 1), check) for name, check in over_tcp
                if not name.endswith(_NOT_AS_TEXT)]
     return renamed + [("WebSocket JSON: by hand", texts)]

@@ -1,3 +1,3 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The common parts of all interop programs: an environment, a server process, checks."""
+"""The common parts of all interop programs: the environment, the server process, the checks."""

@@ -1,7 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Attackers of every kind. Each is a coroutine in a process of its own that runs until its time is over, from a few
-addresses or from many, and returns its counts. The server's reaction is never an error here."""
+"""Attackers of every kind. Each is a coroutine in its own process. It attacks from a few addresses or from many until
+its time is over, and returns its counts. No reaction of the server counts as an error here."""
 
 import asyncio
 import itertools
@@ -19,7 +19,7 @@ REFUSED = (OSError, asyncio.IncompleteReadError, EOFError, asyncio.TimeoutError)
 
 
 class Sources:
-    """Loopback addresses, each taken in turn."""
+    """Loopback addresses, which are used in turn."""
 
     def __init__(self, many: bool, block: int):
         self.addresses = itertools.cycle(
@@ -56,7 +56,7 @@ async def gather(count: int, body) -> None:
 
 
 async def drain(reader, end: float) -> None:
-    """Reads and forgets."""
+    """Reads and discards data."""
     try:
         while time.monotonic() < end and await asyncio.wait_for(reader.read(65536), max(0.01, end - time.monotonic())):
             pass
@@ -65,7 +65,7 @@ async def drain(reader, end: float) -> None:
 
 
 async def silent(ports, end, sources, scale, _) -> str:
-    """5,000 connections that say nothing"""
+    """5,000 connections that send nothing."""
     count, held, opened = int(5_000 * scale), [], 0
     names = ("delimited", "impb", "qsiop", "mqtt", "liveroom", "http")
     while time.monotonic() < end:
@@ -76,12 +76,12 @@ async def silent(ports, end, sources, scale, _) -> str:
                 opened += 1
             except REFUSED:
                 await asyncio.sleep(0.01)
-        await asyncio.sleep(0.2)  # holding is the attack
+        await asyncio.sleep(0.2)  # the attack is to hold the connections
     return f"{opened} opened, {len(held)} held"
 
 
 async def garbage(ports, end, sources, scale, _) -> str:
-    """1,000 connections a second that send garbage"""
+    """1,000 connections a second that send random bytes."""
     chance, rate, sent = random.Random(1), 1_000 * scale, 0
     names = ("delimited", "impb", "qsiop", "mqtt", "liveroom", "http")
 
@@ -103,7 +103,7 @@ async def garbage(ports, end, sources, scale, _) -> str:
 
 
 async def slow_readers(ports, end, sources, scale, _) -> str:
-    """200 slow readers in rooms, of LiveRoom and MQTT, and two who talk to them"""
+    """200 slow readers of LiveRoom and MQTT, and two clients that send to them."""
     held, frames = [], 0
     for n in range(int(200 * scale)):
         try:
@@ -134,7 +134,7 @@ async def slow_readers(ports, end, sources, scale, _) -> str:
 
 
 async def wildcards(ports, end, sources, scale, _) -> str:
-    """# and +/+ a hundred times, and a publisher on thousands of topics"""
+    """A hundred clients that subscribe to # and + filters, and a publisher on thousands of topics."""
     for n in range(int(100 * scale)):
         try:
             reader, writer = await connect(ports["mqtt"], sources.next())
@@ -159,7 +159,7 @@ async def wildcards(ports, end, sources, scale, _) -> str:
 
 
 async def retained(ports, end, sources, scale, _) -> str:
-    """Anonymous clients that retain messages of QoS 0 on a thousand topics, without a pause"""
+    """Anonymous clients that retain QoS 0 messages on a thousand topics each, without a pause."""
     sent = 0
 
     async def flood(n: int) -> None:
@@ -178,7 +178,7 @@ async def retained(ports, end, sources, scale, _) -> str:
 
 
 async def logins(ports, end, sources, scale, _) -> str:
-    """Logins with wrong passwords, over MQTT and the native protocol"""
+    """Logins with wrong passwords, over MQTT and the native protocol."""
     tried = 0
 
     async def one(n: int) -> None:
@@ -202,7 +202,7 @@ async def logins(ports, end, sources, scale, _) -> str:
 
 
 async def registrations(ports, end, sources, scale, _) -> str:
-    """Accounts, as many as go"""
+    """Registers as many accounts as the server allows."""
     asked = 0
 
     async def one(_) -> None:
@@ -220,7 +220,8 @@ async def registrations(ports, end, sources, scale, _) -> str:
 
 
 async def storm(ports, end, sources, scale, kind: str, qos: int, **connecting) -> str:
-    """SUBSCRIBE and UNSUBSCRIBE of 10,000 filters, again and again, by clients that connect in this way"""
+    """Clients that subscribe to 10,000 filters and unsubscribe again, in a loop. `connecting` has the arguments of
+    CONNECT."""
     count, rounds = 10_000, 0
     more = mqtt.subscribe(1, [(f"attack/{kind}/{n}", qos) for n in range(count)])
     less = mqtt.unsubscribe(2, [f"attack/{kind}/{n}" for n in range(count)])
@@ -240,17 +241,17 @@ async def storm(ports, end, sources, scale, kind: str, qos: int, **connecting) -
 
 
 async def subscriptions(ports, end, sources, scale, _) -> str:
-    """SUBSCRIBE and UNSUBSCRIBE of 10,000 filters, again and again"""
+    """Clean sessions that subscribe to 10,000 filters and unsubscribe again, in a loop."""
     return await storm(ports, end, sources, scale, "storm", 0)
 
 
 async def kept_filters(ports, end, sources, scale, _) -> str:
-    """The same by kept sessions"""
+    """Kept sessions that subscribe to 10,000 filters and unsubscribe again, in a loop."""
     return await storm(ports, end, sources, scale, "kept", 1, clean=False, expiry=600)
 
 
 async def absent(ports, end, sources, scale, _) -> str:
-    """5,000 kept sessions that are away, and a flood of publications of QoS 1 for all of them"""
+    """5,000 kept sessions without a connection, and a flood of QoS 1 publications for all of them."""
     count, kept, sent = int(5_000 * scale), 0, 0
 
     async def leave(n: int) -> None:
@@ -288,10 +289,10 @@ async def absent(ports, end, sources, scale, _) -> str:
 
 
 async def members(ports, count: int, world: str):
-    """Accounts that are logged in, before the attack begins."""
+    """Registers accounts and logs them in before the attack begins."""
     made = []
     for n in range(count):
-        # An address each: that these exist is no part of the attack.
+        # Each account has its own address, because the registrations are not part of the attack.
         reader, writer = await connect(ports["delimited"], f"127.77.{n // 200}.{n % 200 + 1}")
         request = account_pb2.Register(nick_name=f"{world}{os.getpid()}x{n}", password="correct horse",
                                        device=delimited.device("x"))
@@ -309,7 +310,7 @@ async def members(ports, count: int, world: str):
 
 
 async def synchronizing(ports, end, sources, scale, people) -> str:
-    """synchronize without a pause, over an inbox that is full"""
+    """Clients that synchronize a full inbox without a pause."""
     asked = 0
 
     async def one(n: int) -> None:
@@ -330,7 +331,7 @@ async def synchronizing(ports, end, sources, scale, people) -> str:
 
 
 async def typing(ports, end, sources, scale, people) -> str:
-    """A group of 150 in which everybody types without a pause"""
+    """A group of 150 members who all send typing indicators without a pause."""
     uids = [uid for uid, _, _ in people]
     people[0][2].write(delimited.encode(Packet(id=7, group=group_pb2.GroupRequest(
         create=group_pb2.CreateGroup(name="all", member_uids=uids[1:])))))
@@ -359,7 +360,7 @@ async def typing(ports, end, sources, scale, people) -> str:
 
 
 async def unread(ports, end, sources, scale, people) -> str:
-    """Clean sessions of QoS 1 that never acknowledge, and messages to an inbox that nobody reads"""
+    """Clean sessions with QoS 1 that never acknowledge, and messages to an inbox that nobody reads."""
     held, sent = [], 0
     for n in range(int(50 * scale) + 1):
         try:
@@ -404,13 +405,14 @@ async def guarded(body) -> None:
 
 ALL = (silent, garbage, slow_readers, wildcards, retained, logins, registrations, subscriptions, synchronizing, typing, unread,
        kept_filters, absent)
-# How many accounts an attack begins with.
+# The number of accounts that an attack needs.
 PEOPLE = {synchronizing: lambda _: 4, typing: lambda scale: max(10, int(150 * scale)), unread: lambda _: 2}
 
 
 def run(body, ports, seconds: float, many: bool, scale: float, link) -> None:
-    """In a process of its own that runs when a processor is free: an attacker brings processors of its own, so that its work
-    must not look like the server's. Says when it is ready, begins when it is told."""
+    """Runs an attacker in its own process, which runs only when a processor is free. A real attacker has its own
+    processors, so its work must not slow the server down. The process reports when it is ready, and begins after an
+    answer."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

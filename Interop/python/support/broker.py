@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The broker of the MQTT checks: `hermes serve`, or Debian's mosquitto, to check the checks themselves."""
+"""The broker of the MQTT checks: `hermes serve`, or Debian's mosquitto to test the checks themselves."""
 
 import dataclasses
 import os
@@ -19,7 +19,8 @@ ACCOUNT, PASSWORD = "interop", "correct horse"
 
 
 def certificates(directory: str) -> None:
-    """An authority, a certificate for localhost and 127.0.0.1 and one of a client, all for two days."""
+    """Makes an authority, a certificate for localhost and 127.0.0.1, and a client certificate. All are valid for two
+    days."""
     if not shutil.which("openssl"):
         raise Skipped("openssl is missing")
 
@@ -41,24 +42,24 @@ def certificates(directory: str) -> None:
 
 @dataclasses.dataclass
 class Address:
-    """Where a client connects to."""
+    """The address to which a client connects."""
 
     port: int
     authority: str | None = None
-    """The file of the authority that the client trusts; None without TLS."""
+    """The file of the authority that the client trusts, or None without TLS."""
     websocket: bool = False
     host: str = "127.0.0.1"
 
     @property
     def url(self) -> str:
-        """As Paho C and mqtt.js write it."""
+        """The URL in the form of Paho C and mqtt.js."""
         if self.websocket:
             return f"{'wss' if self.authority else 'ws'}://{self.host}:{self.port}/mqtt"
         return f"{'mqtts' if self.authority else 'mqtt'}://{self.host}:{self.port}"
 
 
 class HermesBroker:
-    """`hermes serve` with MQTT on TCP and WebSocket; anonymous, and one account."""
+    """`hermes serve` with MQTT over TCP and WebSocket. Clients may be anonymous or use one account."""
 
     name = "hermes"
 
@@ -80,7 +81,7 @@ class HermesBroker:
         return self
 
     def add_account(self) -> None:
-        """Creates `ACCOUNT` with the server's own command line, while it runs."""
+        """Creates `ACCOUNT` with the server's command line while the server runs."""
         place = f"{self.server.own_directory}/password"
         with open(place, "w") as file:
             file.write(PASSWORD + "\n")
@@ -89,12 +90,12 @@ class HermesBroker:
         require(made.returncode == 0, f"hermes user add: {made.stdout}{made.stderr}")
 
     def restart(self) -> None:
-        """An orderly restart: SIGTERM."""
+        """Stops the server with SIGTERM and starts it again."""
         require(self.server.stop() == 0, "the exit code after SIGTERM is not 0")
         self.server.start()
 
     def kill(self) -> None:
-        """As a crash would, and a new start."""
+        """Kills the server, like a crash, and starts it again."""
         self.server.kill()
         self.server.start()
 
@@ -122,7 +123,7 @@ class HermesBroker:
 
 
 class MosquittoBroker(HermesBroker):
-    """Debian's mosquitto in the place of the server under test."""
+    """Debian's mosquitto in place of the server."""
 
     name = "mosquitto"
 
@@ -131,7 +132,7 @@ class MosquittoBroker(HermesBroker):
         if not os.access(program, os.X_OK):
             raise Skipped("mosquitto is missing (Debian: apt-get install mosquitto)")
         self.place = tempfile.mkdtemp(prefix="hermes-interop-mosquitto-")
-        os.chmod(self.place, 0o777)  # mosquitto gives up root
+        os.chmod(self.place, 0o777)  # mosquitto drops its root rights
         self.authority = None
         tls = ""
         if secure:

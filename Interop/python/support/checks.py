@@ -1,17 +1,17 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Named checks, run one after the other, each reported, and a closing line."""
+"""Runs named checks one after another, reports each of them, and prints a closing line."""
 
 import time
 import traceback
 
 
 class Failed(AssertionError):
-    """A check found something else than it expected."""
+    """A check found a value that it did not expect."""
 
 
 class Skipped(Exception):
-    """A check cannot run here; the text says why."""
+    """A check cannot run on this machine. The text has the reason."""
 
 
 def require(condition, message) -> None:
@@ -25,7 +25,7 @@ def equal(found, wanted, what: str) -> None:
 
 
 class Report:
-    """Counts, prints each check, prints the closing line that Interop/run adds up."""
+    """Counts the checks, prints each result, and prints the closing line, whose numbers Interop/run adds up."""
 
     def __init__(self) -> None:
         self.passed = self.failed = self.skipped = 0
@@ -38,7 +38,7 @@ class Report:
             self.skipped += 1
             print(f"skip  {name}: {reason}", flush=True)
             return True
-        except Exception as error:  # whatever it was, the other checks still run
+        except Exception as error:  # the other checks run after any error
             self.failed += 1
             print(f"FAIL  {name}: {type(error).__name__}: {error}", flush=True)
             if not isinstance(error, Failed):

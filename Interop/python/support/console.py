@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The console of a server, as its page uses it, and the metrics beside it."""
+"""The requests of a server's console, as its page sends them, and the server's metrics."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ PASSWORD = "correct horse battery"
 
 
 class Console:
-    """An administrator's connection. Not thread-safe."""
+    """An administrator's connection to the console. It is not thread-safe."""
 
     def __init__(self, port: int, directory: str, name: str = "olga", role: str = "administrator"):
         control(directory, "addAdministrator", name=name, role=role, password=PASSWORD)
@@ -27,7 +27,7 @@ class Console:
         self.token = answer["csrf_token"]
 
     def ask(self, method: str, path: str, body=None):
-        """Status, document, header fields."""
+        """Sends a request. Returns the status, the document and the header fields of the answer."""
         headers = {"Content-Type": "application/json", "Cookie": self.cookie, "X-CSRF-Token": self.token}
         self.refresh()
         self.connection.request(method, f"/console/api{path}", json.dumps(body) if body is not None else None, headers)
@@ -36,7 +36,8 @@ class Console:
         return answer.status, json.loads(data) if data else None, answer.headers
 
     def refresh(self) -> None:
-        """Opens a new connection if this one has been idle for long: the console closes idle ones after 15 s."""
+        """Opens a new connection if this one has been idle for more than 8 s. The console closes idle connections after
+        15 s."""
         if time.monotonic() - self.asked > 8:
             self.connection.close()
         self.asked = time.monotonic()
@@ -47,7 +48,8 @@ class Console:
         return document
 
     def timed(self, path: str) -> tuple[float, int]:
-        """The time from the request to the end of the answer, in seconds, and the answer's bytes."""
+        """Returns the time from the request to the end of the answer, in seconds, and the number of bytes of the
+        answer."""
         headers = {"Cookie": self.cookie}
         for _ in range(10):
             self.refresh()
@@ -58,19 +60,20 @@ class Console:
             took = time.perf_counter() - began
             if answer.status != 429:
                 break
-            # An address and a session have rates, which this exceeds: what the answer says to wait is no part of it.
+            # The requests exceed the rate limits of an address and a session. The returned time does not include the
+            # wait for the limit.
             time.sleep(float(answer.getheader("Retry-After") or 1))
         assert answer.status == 200, (path, answer.status, data[:300])
         return took, len(data)
 
     def figures(self, after: int | None = None) -> tuple[int, int, dict[str, list]]:
-        """The time of the first row and the time between rows, in milliseconds, and the rows of each figure."""
+        """Returns the time of the first row and the time between rows, in milliseconds, and the rows of each figure."""
         document = self.get("/figures?span=hour" + (f"&after_ms={after}" if after else ""))
         return document["from_ms"], document["interval_ms"], document["figures"]
 
 
 def metrics(port: int) -> dict[str, dict[str, float]]:
-    """`/metrics`: the values of each name, by their labels."""
+    """Reads `/metrics`. Returns the values of each metric, by their labels."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The console beside a large server: how long its requests and pages take, and what an open page costs."""
+"""The console of a large server: the time of its requests and pages, and the cost of an open page."""
 
 import json
 import os
@@ -22,23 +22,23 @@ from support.environment import ROOT
 from support.server import Server
 
 MOST = 0.3
-"""Seconds that a request or a page may take."""
+"""The longest time of a request or a page, in seconds."""
 SHARE = 3.0
-"""Percent of a core that the server may use with the page open, all its idle clients included."""
+"""The percentage of a core that the server may use with the page open, including the cost of all idle clients."""
 PER_ADDRESS = 4_000
 SPARE = 200
-"""Files besides the connections."""
+"""The number of files that this process may need in addition to the connections."""
 PAGES = ROOT / "web" / "tests" / "console_pages.py"
 SOURCES = ROOT / "Sources" / "HermesServer" / "Console"
 STREAMS = {"/rooms/{room}/watch", "/topics/watch"}
-"""These answers have no end."""
+"""The routes whose answers never end."""
 GROUPS = 10_000
 MEMBERS = 500
-"""Of the first group, as many as one may have; the others have ten."""
+"""The number of members of the first group, and the maximum for a group. Each other group has ten members."""
 
 
 def most_files(wanted: int) -> int:
-    """How many files this process may open, at most as many as are wanted."""
+    """Raises the number of files that this process may open, up to `wanted`, and returns it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, max(hard, wanted)))
@@ -49,7 +49,7 @@ def most_files(wanted: int) -> int:
 
 
 def add_accounts(server: Server, count: int) -> None:
-    """Copies one account, since hashing so many passwords takes an hour. The server must not run."""
+    """Makes copies of one account, because hashing so many passwords would take an hour. The server must not run."""
     with sqlite3.connect(f"{server.data}/hermes.db") as store:
         (password,) = store.execute("SELECT password FROM account LIMIT 1").fetchone()
         now = int(time.time() * 1000)
@@ -59,7 +59,7 @@ def add_accounts(server: Server, count: int) -> None:
 
 
 def add_groups(server: Server, count: int) -> None:
-    """Groups of ten accounts each, but for the first one. The server must not run."""
+    """Makes groups. The first group has `MEMBERS` accounts; each other group has ten. The server must not run."""
     with sqlite3.connect(f"{server.data}/hermes.db") as store:
         now = int(time.time() * 1000)
         store.executemany("INSERT INTO chat_group (name, avatar_url, is_muted, created_at) VALUES (?, '', 0, ?)",
@@ -72,8 +72,8 @@ def add_groups(server: Server, count: int) -> None:
 
 
 def get_routes(openapi: dict) -> set[str]:
-    """The paths of all GET requests of the console, as the sources declare them; those that it takes from the HTTP API by
-    their ids, as the API's document names them."""
+    """Returns the paths of all GET requests of the console, from the declarations in the sources. The requests that the
+    console shares with the HTTP API are found by their ids in the API's document."""
     source = "\n".join(file.read_text() for file in sorted(SOURCES.glob("*.swift")))
     views = re.findall(r'\bview\(\s*"(/[^"]*)",\s*"\w+"', source)
     require(len(views) == len(re.findall(r"\bview\(", source)) - 1, "a view is declared in a way that cannot be read here")
@@ -88,16 +88,16 @@ def get_routes(openapi: dict) -> set[str]:
 
 
 def missing(routes: set[str], asked: list[str]) -> list[str]:
-    """The routes that none of the requests reaches."""
+    """Returns the routes that no request uses."""
     plain = {path.partition("?")[0] for path in asked}
-    # A route without parameters is meant before one with some.
+    # If a path matches several routes, the route without parameters applies.
     fixed = plain & routes
     return sorted(route for route in routes - STREAMS - fixed if not any(
         re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", route), path) for path in plain - fixed))
 
 
 class Crowd:
-    """Idle MQTT clients from several addresses; the first ones are each in a room of their own."""
+    """Idle MQTT clients from several addresses. Each of the first `rooms` clients is in its own room."""
 
     def __init__(self, port: int, connections: int, rooms: int):
         self.sockets: list[socket.socket] = []
@@ -110,7 +110,7 @@ class Crowd:
                 one.connect(("127.0.0.1", port))
                 one.sendall(mqtt.connect(f"client-{opened}", keep_alive=0)
                             + (mqtt.subscribe(1, [(f"room/room-{opened:05}", 0)]) if opened < rooms else b""))
-                # A CONNACK, and with a room a SUBACK.
+                # The expected packets: a CONNACK, and also a SUBACK for a client in a room.
                 waiting.register(one, selectors.EVENT_READ, [bytearray(), 2 if opened < rooms else 1])
                 self.sockets.append(one)
                 opened += 1
@@ -136,13 +136,13 @@ class Crowd:
 
 
 def processor(server: Server) -> float:
-    """Seconds of a core that the server used."""
+    """Returns the processor time that the server has used, in seconds of one core."""
     fields = open(f"/proc/{server.process.pid}/stat").read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def paths(accounts: int) -> list[str]:
-    """Every request of the console that reads; searches for what is frequent, rare, and not there."""
+    """Returns the paths of all requests of the console that read, with searches that have many, few and no results."""
     last = accounts - 10
     found = ["/session", "/overview", "/figures", "/figures?span=hour", "/figures?span=month", "/configuration",
              "/administrators", "/audit?limit=200", "/keys", "/invitations", "/log?limit=500", "/log?text=nothing-like-it&limit=500",
@@ -152,7 +152,7 @@ def paths(accounts: int) -> list[str]:
              f"/users/{last}/groups", "/topics/retained?topic=news"]
     for text in ("person", "999", "son 12345", "nobody-like-this"):
         found += [f"/search/users?text={quoted(text)}&limit=50"]
-    # A session may search 30 times at once.
+    # A session may send a burst of only 30 searches.
     for text in ("person", "client-1", "room-0", "nobody-like-this"):
         found += [f"/search?text={quoted(text)}"]
     found += ["/groups?after=0&limit=50", f"/groups?after={GROUPS - 20}&limit=50", "/groups/1", f"/groups/{GROUPS}",
@@ -202,7 +202,7 @@ def run(report: Report, connections: int, accounts: int, rooms: int) -> None:
 
 
 def retain(server: Server, count: int = 200) -> None:
-    """Retained publications, of one MQTT client."""
+    """Makes retained publications with one MQTT client."""
     with socket.create_connection(("127.0.0.1", server.ports["mqtt"]), 20) as client:
         client.sendall(mqtt.connect("sensors", keep_alive=0))
         buffer = bytearray()
@@ -218,7 +218,7 @@ def complete(server: Server, accounts: int) -> str:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.ports['http']}/v1/openapi.json") as answer:
         routes = get_routes(json.load(answer))
     require(not (left := missing(routes, paths(accounts))), f"not timed: {left}")
-    # A check that finds nothing missing must be able to.
+    # This proves that `missing` finds a missing route.
     without = [path for path in paths(accounts) if not path.startswith("/groups/")]
     require(missing(routes, without) == ["/groups/{group}"], missing(routes, without))
     return f"{len(routes)} routes, of which {len(STREAMS)} are streams"
@@ -263,14 +263,14 @@ def pages(server: Server) -> str:
 def cost(server: Server, seconds: float = 40) -> str:
     def share() -> float:
         before, began = processor(server), time.monotonic()
-        time.sleep(seconds)  # the time over which it is measured
+        time.sleep(seconds)  # the time of the measurement
         return 100 * (processor(server) - before) / (time.monotonic() - began)
 
     idle = share()
     process = browser(server, "--name", "vera", "--stay")
     try:
         require(process.stdout.readline().strip() == "open", "the page did not open")
-        time.sleep(2)  # what its opening costs is none of the page's running
+        time.sleep(2)  # the cost of opening the page is not part of the measurement
         open_ = share()
     finally:
         process.communicate("\n", timeout=60)

@@ -1,6 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong at known rates while the console is compared: refused connections, dropped messages, full queues."""
+"""Causes errors at known rates during the comparison of the console's figures: refused connections, dropped messages,
+full queues."""
 
 import socket
 import sqlite3
@@ -31,7 +32,7 @@ SETTINGS = {
 
 
 def quantile(share: float, now: dict[str, float], before: dict[str, float]) -> float:
-    """As Prometheus reckons it from two scrapes of a histogram, in seconds."""
+    """Returns a quantile in seconds from two scrapes of a histogram, with the same formula as Prometheus."""
     bounds = sorted((float(labels.split('"')[1]), now[labels] - before.get(labels, 0)) for labels in now)
     rank = share * bounds[-1][1]
     low, below = 0.0, 0.0
@@ -43,7 +44,8 @@ def quantile(share: float, now: dict[str, float], before: dict[str, float]) -> f
 
 
 class Waiting:
-    """A subscriber that takes one message at a time, one a second; what is older than that has expired."""
+    """A subscriber that accepts one message at a time and acknowledges it after one second. Messages that wait longer
+    expire."""
 
     def __init__(self, port: int, counts: dict[str, int]):
         link = Link(port)
@@ -84,7 +86,7 @@ class Waiting:
 
 
 def deaf(port: int) -> socket.socket:
-    """A connection whose end takes next to nothing."""
+    """Opens a connection whose client end buffers almost nothing."""
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     made.connect(("127.0.0.1", port))
@@ -92,19 +94,20 @@ def deaf(port: int) -> socket.socket:
 
 
 class Troubles:
-    """Clients that are refused, read nothing, are away, or may not. All of them are ready before the load begins."""
+    """Clients that are refused, that read nothing, that are offline, or that lack a right. All of them are ready before
+    the load begins."""
 
     ONLINE, AWAY = 4, 7
 
     def __init__(self, server: Server, counts: dict[str, int], publisher, scrape):
-        """`publisher` is a counted MQTT connection; `scrape()` reads the metrics."""
+        """`publisher` is an MQTT connection whose bytes are counted. `scrape()` reads the metrics."""
         self.server, self.counts, self.publisher = server, counts, publisher
         for name in ("opened.refused", "dropped.slow_reader", "dropped.queue_full", "dropped.expired", "dropped.forbidden",
                      "dropped.events"):
             counts[name] = 0
         port = server.ports["mqtt"]
         self.packet = 0
-        # Kept sessions: some are there, some are away; the last one's queue is full.
+        # Kept sessions: some are connected and some are offline. The queue of the last session is full.
         self.kept = []
         for number in range(self.ONLINE + self.AWAY):
             link = Link(port)
@@ -134,7 +137,7 @@ class Troubles:
         self.stream.sendall((f"GET /v1/events?topic=flood HTTP/1.1\r\nHost: 127.0.0.1:{server.ports['http']}\r\n"
                              f"Authorization: Bearer {secret}\r\n\r\n").encode())
         self._fill(scrape)
-        self.held = self.ONLINE + PER_ADDRESS + 2  # the waiting and the slow one
+        self.held = self.ONLINE + PER_ADDRESS + 2  # two more: `waiting` and `slow`
 
     @staticmethod
     def gets(link: Link, wanted: int) -> None:
@@ -147,7 +150,7 @@ class Troubles:
                 return
 
     def _fill(self, scrape) -> None:
-        """Fills what must be full: the kept session's queue, and the system's buffers of those that read nothing."""
+        """Fills the kept session's queue, and the system's buffers for the clients that read nothing."""
         for _ in range(QUEUE + 1):
             self._publish("full", b"x", 1)
         deadline = time.monotonic() + 120
@@ -166,7 +169,7 @@ class Troubles:
         self.publisher.send(mqtt.publish(topic, payload, qos, self.packet, raw=raw), 1)
 
     def tick(self, number: int) -> None:
-        """What happens fifty times a second."""
+        """The errors of one tick. There are fifty ticks in a second."""
         if number % 5 == 0:
             Link(self.server.ports["mqtt"], source=CROWDED).close()
             self.counts["opened.refused"] += 1
@@ -178,18 +181,18 @@ class Troubles:
             self.counts["messages.in"] += 1
             self.counts["messages.out"] += 1
         if number % 10 == 0:
-            # Stored for the kept session, in place of the oldest one.
+            # The message is stored for the kept session and replaces the oldest message.
             self._publish("full", b"x", 1)
             self.counts["commits.operations"] += 1
             self.counts["dropped.queue_full"] += 1
             self._publish("soon", b"x", 1, struct.pack(">BI", EXPIRY, 1))
-            # Unless it comes in time.
+            # The message counts as expired. If it arrives in time, `Waiting` corrects the count.
             self.counts["dropped.expired"] += 1
             self.counts["messages.in"] += 2
 
 
 def following(console: Console, newest: int) -> tuple[dict[str, float], int, float]:
-    """The next row of the console, its time, and when it came."""
+    """Waits for the next row of the console. Returns the row, its time, and the time at which it arrived."""
     deadline = time.monotonic() + 30
     while True:
         first, interval, values = console.figures(newest)
@@ -202,7 +205,8 @@ def following(console: Console, newest: int) -> tuple[dict[str, float], int, flo
 
 
 class Rows(threading.Thread):
-    """Collects the console's rows from now on, and when each came: a row has rates, over the time since the one before."""
+    """Collects the console's rows from now on, and the times at which they arrived. A row has rates over the time since
+    the previous row."""
 
     def __init__(self, console: Console):
         super().__init__(daemon=True)
@@ -220,11 +224,11 @@ class Rows(threading.Thread):
                 row, self.newest, at = following(self.console, self.newest)
                 self.rows.append(row)
                 self.times.append(at)
-        except BaseException as problem:  # told by the check
+        except BaseException as problem:  # the check reports it
             self.problem = problem
 
     def until(self, moment: float) -> None:
-        """Until all that happened before a moment is in a row."""
+        """Waits until the rows include everything that happened before a moment."""
         deadline = time.monotonic() + 60
         while self.problem is None and self.times[-2:][0] < moment:
             require(time.monotonic() < deadline, "the console has no new rows")
@@ -237,9 +241,10 @@ class Rows(threading.Thread):
 
 
 def stall(server: Server, console: Console, operation, count: int) -> str:
-    """Another process holds the database for a moment, in which the figures are sampled: so many operations wait. Then it
-    holds it for longer than the server waits, and commits fail: one of the inboxes, and the wills of clients that vanish
-    meanwhile, which nobody sends again. `operation(n)` sends one to the inboxes, and one of MQTT.
+    """Another process locks the database for a moment, and the figures are sampled in this time. `count` operations
+    must wait. Then the process locks the database for longer than the server waits, so commits fail. One failed commit
+    is for the inboxes. The other failed commits are for the wills of clients that vanish in this time; these wills are
+    lost. `operation(n)` sends one operation for the inboxes and one operation of MQTT.
     """
     vanishing = []
     for number in range(WILLS):
@@ -251,7 +256,7 @@ def stall(server: Server, console: Console, operation, count: int) -> str:
     _, newest, _ = following(console, 0)
     interval = console.figures()[1] / 1_000
     begins = ((time.time() + 0.5) // interval + 1) * interval
-    # A row is sampled within a second after it begins, and the server waits for 2 s for the database.
+    # A row is sampled within one second after it begins, and the server waits 2 s for the database.
     time.sleep(max(0.0, begins - 0.5 - time.time()))
     store.execute("BEGIN IMMEDIATE")
     try:
@@ -280,8 +285,8 @@ def stall(server: Server, console: Console, operation, count: int) -> str:
         for link in vanishing:
             link.reset()
         deadline = time.monotonic() + 60
-        # The server waits for 2 s for the database in each commit, of which there are several, one after the other, also
-        # those of /metrics itself, which asks whether the store can write.
+        # In each commit, the server waits 2 s for the database. There are several commits, one after another. Each
+        # request for /metrics makes a commit, too, because it checks whether the store can write.
         while grown()["dropped.not_stored"] < WILLS or grown()["commits.failed"] == 0:
             require(time.monotonic() < deadline, f"not all of it has failed: {grown()}")
             time.sleep(0.2)  # polling another process, bounded by the deadline

@@ -1,13 +1,13 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The control socket of a server, which the command line uses."""
+"""The control socket of a server. The command line uses it, too."""
 
 import json
 import socket
 
 
 def control(directory: str, request: str, /, **values) -> dict:
-    """A request of the command line; returns the server's answer."""
+    """Sends a request, as the command line does, and returns the server's answer."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(f"{directory}/control.sock")
         connection.sendall(json.dumps({request: values}).encode() + b"\n")

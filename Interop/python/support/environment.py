@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a Python environment with Google's protobuf and the generated messages, outside the repository.
 
-`enter()` (or `enter_with(…)`) comes first in the programs that need more than Python: it prepares the environment once
-and runs the program again inside it.
+Programs that need more than Python call `enter()` or `enter_with(…)` first. The call prepares the environment once, and
+runs the program again inside the environment.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ MARK = "HERMES_INTEROP_READY"
 
 
 def cache() -> pathlib.Path:
-    """Where the environment lives: HERMES_INTEROP_CACHE, else the user's cache directory."""
+    """Returns the folder of the environment: HERMES_INTEROP_CACHE, or a folder in the user's cache directory."""
     chosen = os.environ.get("HERMES_INTEROP_CACHE")
     if chosen:
         return pathlib.Path(chosen)
@@ -28,7 +28,7 @@ def cache() -> pathlib.Path:
 
 
 def apt(*packages: str) -> bool:
-    """Installs Debian packages when that is allowed."""
+    """Installs Debian packages if this program has the rights. Returns whether they are installed."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return False
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
@@ -40,9 +40,9 @@ def apt(*packages: str) -> bool:
 
 
 def protobuf_requirement(protoc_version: str) -> str:
-    """The range of PyPI's protobuf that loads what this protoc generates."""
+    """Returns the versions of PyPI's protobuf that can load the output of this protoc."""
     major = int(re.search(r"(\d+)\.\d+", protoc_version).group(1))
-    if major <= 3 or major < 26:  # 3.21 is the protoc of protobuf 4.21, 22 to 25 those of 4.22 to 4.25.
+    if major <= 3 or major < 26:  # protoc 3.21 is of protobuf 4.21; protoc 22 to 25 are of protobuf 4.22 to 4.25
         return "protobuf>=4.21,<5" if major <= 3 else f"protobuf>=4.{major},<5"
     if major < 30:
         return f"protobuf>=5.{major},<6"
@@ -57,7 +57,7 @@ def protoc() -> str:
 
 
 def python_with(*requirements: str) -> pathlib.Path:
-    """A virtual environment with the requirements installed; made once."""
+    """Returns the Python program of a virtual environment with the requirements. The environment is made only once."""
     place = cache() / ("venv-" + re.sub(r"[^0-9a-z.]+", "-", "-".join(requirements).removeprefix("protobuf")).strip("-"))
     python = place / "bin" / "python3"
     if not (place / "ready").exists():
@@ -74,7 +74,8 @@ def python_with(*requirements: str) -> pathlib.Path:
 
 
 def generated(compiler: str) -> pathlib.Path:
-    """The Python messages of Proto/, generated once per content of the schemas."""
+    """Returns the folder of the Python messages of Proto/. They are generated again only if the schemas have
+    changed."""
     files = sorted(PROTO.rglob("*.proto"))
     digest = hashlib.sha256()
     for file in files:
@@ -92,7 +93,7 @@ def generated(compiler: str) -> pathlib.Path:
 
 
 def enter() -> None:
-    """Runs this program again inside the environment; returns when it is inside."""
+    """Runs this program again inside the environment. Returns if the program is already inside."""
     if os.environ.get(MARK):
         return
     compiler = protoc()
@@ -101,13 +102,13 @@ def enter() -> None:
 
 
 def enter_with(*requirements: str) -> None:
-    """As `enter()`, with packages of PyPI in place of protobuf and the messages."""
+    """As `enter()`, but with packages of PyPI instead of protobuf and the messages."""
     if not os.environ.get(MARK):
         _again(python_with(*requirements))
 
 
 def enter_with_messages(*requirements: str) -> None:
-    """As `enter()`, with packages of PyPI beside protobuf and the messages."""
+    """As `enter()`, but with packages of PyPI in addition to protobuf and the messages."""
     if not os.environ.get(MARK):
         compiler = protoc()
         version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout

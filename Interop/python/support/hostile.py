@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Malicious or broken peers. Each runs in a process of its own until told to stop."""
+"""Malicious or broken peers. Each runs in its own process until `stop` is set."""
 
 import os
 import random
@@ -23,22 +23,22 @@ def connect(port: int, source: str, receive_buffer: int = 0) -> socket.socket:
     try:
         link.bind((source, 0))
     except OSError:
-        pass  # no 127/8 on this system
+        pass  # this system cannot bind to the address
     link.connect(("127.0.0.1", port))
     return link
 
 
 def until(stop, body) -> None:
-    """Repeats; what the server does to a hostile peer is never an error here."""
+    """Repeats `body` until `stop` is set. No reaction of the server counts as an error here."""
     while not stop.is_set():
         try:
             body()
         except OSError:
-            time.sleep(0.005)  # refused or reset: not a busy loop
+            time.sleep(0.005)  # refused or reset: the pause prevents a busy loop
 
 
 def random_bytes(ports, stop, _):
-    """Random bytes on every port."""
+    """Sends random bytes to every port."""
     chance = random.Random(1)
 
     def body():
@@ -56,7 +56,7 @@ def random_bytes(ports, stop, _):
 
 
 def plausible_bytes(ports, stop, _):
-    """Good headers around random bodies, so that the inner decoders get their share."""
+    """Sends valid headers with random bodies, so that the inner decoders are tested, too."""
     chance = random.Random(2)
 
     def body():
@@ -78,7 +78,7 @@ def plausible_bytes(ports, stop, _):
 
 
 def half_headers(ports, stop, _):
-    """Half a header on 60 connections, held open; opened again when the server ends them."""
+    """Sends half a header on 60 connections and holds them open. Opens new connections when the server closes them."""
     halves = {"impb": b"\x81\x00\x00", "liveroom": b"\x17\x00\x00", "qsiop": b"\x00\x01\x00", "delimited": b"\x80",
               "http": b"GET /hea"}
     held: list[tuple[str, socket.socket]] = []
@@ -90,7 +90,7 @@ def half_headers(ports, stop, _):
             link.sendall(halves[name])
             link.setblocking(False)
             held.append((name, link))
-        time.sleep(0.1)  # holding is the attack
+        time.sleep(0.1)  # the attack is to hold the connections
         for name, link in list(held):
             try:
                 ended = not link.recv(4096)
@@ -106,7 +106,7 @@ def half_headers(ports, stop, _):
 
 
 def huge_lengths(ports, stop, _):
-    """Lengths of up to 4 GiB, followed by as much as the server takes."""
+    """Sends lengths of up to 4 GiB, and then as many bytes as the server accepts."""
     frames = {"impb": b"\x81\x00\x00\x00\x01\x03\xff\xff", "liveroom": b"\xff\xff\xff\xff\x02\x00",
               "qsiop": b"\x00\x01\x00\x02\xff\xff", "delimited": b"\xff\xff\xff\xff\x0f",
               "http": b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n"}
@@ -125,7 +125,8 @@ def huge_lengths(ports, stop, _):
 
 
 def never_authenticate(ports, stop, results):
-    """100 connections that never authenticate; reports how long the last of them lived."""
+    """Opens 100 connections that never authenticate. Reports how long the last connection of each protocol stayed
+    open."""
     links = []
     began = time.monotonic()
     for n in range(100):
@@ -140,7 +141,7 @@ def never_authenticate(ports, stop, results):
     while open_links and not stop.is_set():
         for name, link in list(open_links):
             try:
-                link.send(frames[name])  # pings are no authentication
+                link.send(frames[name])  # pings do not authenticate
                 while True:
                     if not link.recv(4096):
                         raise ConnectionError
@@ -155,14 +156,16 @@ def never_authenticate(ports, stop, results):
 
 
 def slow_readers(ports, stop, tokens):
-    """Ask for much and read nothing: pings on Delimited and IMPB, a room viewer, all with small windows."""
+    """Clients that cause many answers and read nothing: pings on Delimited and IMPB, and viewers of a room. All have
+    small receive buffers."""
     text = liveroom.encode(liveroom.TEXT, liveroom.pb.ChatMessage(
         user=liveroom.someone("loud"), text="x" * 1000).SerializeToString()) * 10
     beat = liveroom.encode(liveroom.HEARTBEAT, liveroom.BEAT)
     ping = delimited.encode(packet_pb2.Packet(id=1, ping=packet_pb2.Ping(client_time_ms=1 << 40))) * 20
     echo = impb.encode(1, impb.PING) * 20
     hello = delimited.encode(delimited.authenticate(1, "slow", tokens[0]))
-    # What each says on connecting, and every 10 ms: up to 2,000 frames a second, below the limit of a server's own.
+    # The bytes that each client sends after connecting, and then every 10 ms. This is at most 2,000 frames a second,
+    # which is below the server's default limit.
     roles = [("delimited", hello, ping), ("impb", b"", echo)] + [("liveroom", b"", beat)] * 5 + [("liveroom", beat, text)]
     links: list[socket.socket | None] = [None] * len(roles)
     rounds = 0
@@ -180,7 +183,7 @@ def slow_readers(ports, stop, tokens):
                 if again is not beat or rounds % 100 == 0:
                     link.send(again)
                 if again is text:
-                    link.recv(1 << 20)  # the talker alone reads
+                    link.recv(1 << 20)  # only the sender of texts reads
             except BlockingIOError:
                 pass
             except OSError:
@@ -193,7 +196,7 @@ def slow_readers(ports, stop, tokens):
 
 
 def storm(ports, stop, _):
-    """Connects and resets as fast as it can."""
+    """Connects and resets the connection, as fast as possible."""
     linger = struct.pack("ii", 1, 0)
     chance = random.Random(4)
 
@@ -206,7 +209,7 @@ def storm(ports, stop, _):
 
 
 def tls_garbage(ports, stop, _):
-    """TLS where none is spoken, and something like TLS."""
+    """Sends TLS, and bytes that look like TLS, to ports without TLS."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     chance = random.Random(5)
@@ -241,13 +244,13 @@ def wrong_passwords(ports, stop, _):
             except OSError:
                 pass
             link.close()
-        time.sleep(0.2)  # a guesser that is not stopped at once for its rate
+        time.sleep(0.2)  # slow enough that the rate limit does not stop the guesses at once
 
     until(stop, body)
 
 
 def trickle(ports, stop, tokens):
-    """Authenticated, then a frame of 1 MB at one byte in 10 ms, on ten connections."""
+    """Authenticates on ten connections, and then sends a frame of 1 MB on each, one byte every 10 ms."""
     links = []
     for token in tokens[1:]:
         link = connect(ports["delimited"], "127.2.0.9")

@@ -1,7 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""A server over TLS of HTTP/2 (PyPI's `h2`) for who asks for it, and else of HTTP/1.1 (Python's own), which records
-requests and answers by a function."""
+"""A server over TLS. It speaks HTTP/2 (PyPI's `h2`) with clients that ask for it, and otherwise HTTP/1.1 (Python's
+own). It records the requests, and a function makes the answers."""
 
 import dataclasses
 import datetime
@@ -30,7 +30,7 @@ class Request:
 
 
 def certificate(directory: str) -> tuple[str, str]:
-    """A certificate for 127.0.0.1 that is its own authority; the paths of it and of its key."""
+    """Makes a self-signed certificate for 127.0.0.1. Returns the paths of the certificate and of its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hermes interop")])
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -52,7 +52,7 @@ def certificate(directory: str) -> tuple[str, str]:
 
 
 class _Old(http.server.BaseHTTPRequestHandler):
-    """One HTTP/1.1 connection of a ``Fake``, which is the ``server`` here."""
+    """One HTTP/1.1 connection of a ``Fake``. The ``Fake`` is the property ``server``."""
 
     protocol_version = "HTTP/1.1"
 
@@ -73,7 +73,7 @@ class _Old(http.server.BaseHTTPRequestHandler):
 
 
 class Fake:
-    """The server. `answer(request)` gives (status, headers, body)."""
+    """The server. `answer(request)` returns (status, headers, body)."""
 
     def __init__(self, directory: str, answer):
         self.authority, key = certificate(directory)
@@ -88,7 +88,7 @@ class Fake:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def wait(self, matches, count: int = 1, timeout: float = 20) -> list[Request]:
-        """The requests that match, once there are so many."""
+        """Waits until `count` requests match, and returns the matching requests."""
         deadline = time.monotonic() + timeout
         with self.condition:
             while True:
@@ -117,7 +117,7 @@ class Fake:
                 else:
                     _Old(connection, connection.getpeername(), self)
         except OSError:
-            pass  # the other end has gone, or does not trust us
+            pass  # the other end has closed, or does not trust the certificate
 
     def _speak(self, connection: ssl.SSLSocket) -> None:
         link = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))

@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Decides from the journals of all devices whether anything was lost, doubled, reordered or invented."""
+"""Decides from the journals of all devices whether any message was lost, duplicated, reordered or invented."""
 
 from clients.duplex import Journal
 
@@ -8,7 +8,7 @@ LIMIT = 10
 
 
 def violations(journals: list[Journal]) -> list[str]:
-    """Every broken promise, at most a few of each kind; empty if all was kept."""
+    """Returns the violations of the guarantees, at most a few of each kind."""
     found: list[str] = []
     senders = {journal.uid: journal for journal in journals if journal.sends}
     for journal in journals:
@@ -21,7 +21,7 @@ def violations(journals: list[Journal]) -> list[str]:
 
 
 def _inbox(journal: Journal, who: str) -> list[str]:
-    """Seqs from 1 without holes; each seq one message, each message one seq."""
+    """Checks that the seqs begin at 1 and have no holes. Each seq has one message, and each message has one seq."""
     found: list[str] = []
     by_seq: dict[int, str] = {}
     for seq, message_id, *_ in journal.taken:
@@ -40,7 +40,8 @@ def _inbox(journal: Journal, who: str) -> list[str]:
 
 
 def _messages(journal: Journal, senders: dict[int, Journal], who: str) -> list[str]:
-    """Every acknowledged message of every author that writes to this account, exactly once, in order, with its id."""
+    """Checks that every acknowledged message to this account arrived exactly once, in its author's order, and with its
+    id."""
     found: list[str] = []
     authors: dict[int, list[tuple[int, str]]] = {}
     for _, message_id, author, number, _, own in journal.taken:
@@ -72,12 +73,14 @@ def _messages(journal: Journal, senders: dict[int, Journal], who: str) -> list[s
 
 
 def _reads(journal: Journal, sender: Journal) -> bool:
-    """Whether this device gets what that one sends: it belongs to the peer, or is another device of the author."""
+    """Whether this device gets the messages of `sender`: it belongs to the sender's peer, or to the sender's own
+    account."""
     return journal.uid in (sender.peer, sender.uid)
 
 
 def _conversation(journal: Journal, who: str) -> list[str]:
-    """Conversation seqs grow with the inbox seqs, and are contiguous with what the receipts say."""
+    """Checks that conversation seqs increase with the inbox seqs, and that they have no holes together with the
+    receipts."""
     seqs = {conversation_seq for *_, conversation_seq, _ in journal.taken}
     if journal.sends:
         seqs |= {conversation_seq for _, conversation_seq, _ in journal.acknowledged.values()}

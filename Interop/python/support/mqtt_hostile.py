@@ -1,7 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""MQTT clients that are too many, too fast, too slow or too large. Each attack is a coroutine in a process of its own;
-it ends by itself and returns its counts. `seconds` limits the attacks that would not end."""
+"""MQTT clients that are too many, too fast, too slow or too large. Each attack is a coroutine in its own process. It
+ends by itself and returns its counts. `seconds` limits the attacks that would otherwise not end."""
 
 import asyncio
 import itertools
@@ -16,7 +16,8 @@ _sources = itertools.count(1)
 
 
 class Peer(asyncio.Protocol):
-    """A connection that counts what comes and keeps nothing of it, unless told to parse."""
+    """A connection that counts the received bytes and discards them. With `parse`, it also counts the packets of each
+    kind."""
 
     def __init__(self, hello: bytes, parse: bool = False):
         self.hello, self.parse = hello, parse
@@ -57,7 +58,7 @@ class Peer(asyncio.Protocol):
         self.writable.set()
 
     async def write(self, data: bytes) -> bool:
-        """Writes when there is room; False when the connection is gone."""
+        """Writes once the buffer has space. Returns False if the connection has ended."""
         await self.writable.wait()
         if self.ended.is_set():
             return False
@@ -65,17 +66,18 @@ class Peer(asyncio.Protocol):
         return True
 
     async def gets(self, kind: int, count: int, patience: float = 30) -> bool:
-        """Whether so many packets of a kind come, as long as something comes."""
+        """Waits until `count` packets of a kind have arrived. Returns False if nothing arrives for `patience`
+        seconds."""
         self.last = time.monotonic()
         while self.counts.get(kind, 0) < count:
             if self.ended.is_set() or time.monotonic() - self.last > patience:
                 return False
-            await asyncio.sleep(0.01)  # polling what this loop's protocol collects
+            await asyncio.sleep(0.01)  # polling the data that this loop's protocol collects
         return True
 
 
 async def peer(port: int, client_id: str, parse: bool = False, receive_buffer: int = 0, **more) -> Peer:
-    """Connects from one of many loopback addresses, so that no limit per address is met."""
+    """Connects from one of many loopback addresses, so that the client reaches no limit per address."""
     link = socket.socket()
     if receive_buffer:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -90,7 +92,7 @@ async def peer(port: int, client_id: str, parse: bool = False, receive_buffer: i
 
 
 async def slow_consumers(port: int, seconds: float) -> str:
-    """20 subscribers, of QoS 0 and 1, that read nothing, while 8 KiB messages are published to them"""
+    """20 subscribers with QoS 0 and 1 that read nothing while messages of 8 KiB are published to them."""
     slow = []
     for n in range(20):
         one = await peer(port, f"slow-{n}", receive_buffer=4096)
@@ -108,13 +110,13 @@ async def slow_consumers(port: int, seconds: float) -> str:
             raise ConnectionError(f"the publisher was put out after {sent} messages")
         sent += 1
         if sent % 20 == 0:
-            await asyncio.sleep(0.005)  # 4,000 a second; the point is who does not read
+            await asyncio.sleep(0.005)  # 4,000 messages a second; the attack is the subscribers that do not read
     gone = sum(one.ended.is_set() for one in slow)
     return f"{sent} messages of 8 KiB, {gone} of 20 were put out"
 
 
 async def publisher_flood(port: int, seconds: float) -> str:
-    """4 publishers of QoS 0 that never pause, and one reader"""
+    """4 publishers with QoS 0 that never pause, and one reader."""
     reader = await peer(port, "flood-reader")
     reader.transport.write(mqtt.subscribe(1, [("hostile/flood/#", 0)]))
     sent = [0] * 4
@@ -135,7 +137,7 @@ async def publisher_flood(port: int, seconds: float) -> str:
 
 
 async def retained_topics(port: int, seconds: float, count: int = 100_000) -> str:
-    """100,000 retained topics, a subscriber to all of them, and their clearing"""
+    """100,000 retained topics, a subscriber to all of them, and the removal of all retained messages."""
     publisher = await peer(port, "retained-publisher", parse=True)
 
     async def publish_all(payload: bytes) -> float:
@@ -144,7 +146,7 @@ async def retained_topics(port: int, seconds: float, count: int = 100_000) -> st
             await publisher.write(b"".join(
                 mqtt.publish(f"hostile/retained/{n // 100}/{n % 100}", payload, 1, n % 65535 + 1, retain=True)
                 for n in range(at, min(at + 500, count))))
-            # within the receive maximum that every server has to allow for at least this
+            # The publisher waits, so that it stays within the server's receive maximum.
             if not await publisher.gets(mqtt.PUBACK, before + at + 500 - 200):
                 raise ConnectionError(f"no acknowledgements after {publisher.counts}")
         if not await publisher.gets(mqtt.PUBACK, before + count):
@@ -166,7 +168,8 @@ async def retained_topics(port: int, seconds: float, count: int = 100_000) -> st
 
 
 async def deep_topics(port: int, seconds: float) -> str:
-    """a topic of 65,535 bytes and 32,768 levels: published, retained, subscribed to with wildcards at every level"""
+    """A topic of 65,535 bytes and 32,768 levels, with publications, retained messages, and subscriptions with wildcards
+    at every level."""
     filters = [DEEP, "/".join(["+"] * 32768), "/".join(["+", "a"] * 16384), "/".join(["a"] * 16000) + "/#", "a/#",
                "/".join(["+"] * 30000) + "/#"]
     reader = await peer(port, "deep-reader", parse=True)
@@ -191,7 +194,7 @@ async def deep_topics(port: int, seconds: float) -> str:
 
 
 async def everybody(port: int, seconds: float, count: int = 1000) -> str:
-    """1,000 clients subscribe to # and get everything, the pair's messages too"""
+    """1,000 clients that subscribe to # and get everything, including the pair's messages."""
     peers = []
     for at in range(0, count, 50):
         peers += await asyncio.gather(*(peer(port, f"all-{n}") for n in range(at, at + 50)))
@@ -213,7 +216,8 @@ async def everybody(port: int, seconds: float, count: int = 1000) -> str:
 
 
 async def many_subscriptions(port: int, seconds: float, count: int = 10_000) -> str:
-    """10,000 subscriptions in one connection, a third with wildcards, again and again"""
+    """One connection that makes and removes 10,000 subscriptions, in a loop. Two thirds of the filters have
+    wildcards."""
     rounds, end = 0, time.monotonic() + seconds
     names = [f"hostile/many/{n // 3}/" + ("x", "+", "#")[n % 3] for n in range(count)]
     took = 0.0
@@ -240,7 +244,7 @@ async def many_subscriptions(port: int, seconds: float, count: int = 10_000) -> 
 
 
 async def reconnect_storm(port: int, seconds: float, count: int = 10_000) -> str:
-    """10,000 clients connect, subscribe, are cut off all at once, and come back"""
+    """10,000 clients that connect, subscribe, lose their connections at the same moment, and connect again."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     count = min(count, limit - 200)

@@ -1,6 +1,7 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""Well-behaved pairs, one process for each protocol: a message and its answer, in turn; nothing lost, doubled or changed."""
+"""Well-behaved pairs, with one process for each protocol. The ends of a pair exchange a message and its answer, again
+and again. No message may be lost, duplicated or changed."""
 
 import contextlib
 import multiprocessing
@@ -21,7 +22,7 @@ PATIENCE = 60
 
 
 class Patient(World):
-    """Under attack, answers may be slow; the caller measures them."""
+    """A world with a long time-out. Under attack, answers may be slow, and the caller measures them."""
 
     def _open(self, kind, listener: str, **more):
         return super()._open(kind, listener, timeout=PATIENCE, **more)
@@ -56,7 +57,7 @@ class IMPBPair:
 
 
 class QSIOPPair:
-    """The native protocol to a small device, which confirms."""
+    """An app with the native protocol that sends to a small QSIOP device. The device confirms each message."""
 
     def __init__(self, ports, number):
         world = Patient(ports)
@@ -90,7 +91,7 @@ class LiveRoomPair:
             for end in self.ends:
                 end.expect(lambda f: f[0] == TEXT and liveroom_pb2.ChatMessage.FromString(f[1]).text == text_here,
                            "the text", PATIENCE)
-                # What the other pairs say in the same room.
+                # Discards the texts of the other pairs in the same room.
                 end.waiting.clear()
 
 
@@ -138,8 +139,8 @@ KINDS = {"delimited": DelimitedPair, "impb": IMPBPair, "qsiop": QSIOPPair, "live
 
 
 def _serve(kind, ports, count, pause, link) -> None:
-    """In a process of its own, which need not wait for a processor where that can be had: clients bring processors of their
-    own, and what is measured is the server."""
+    """Runs the pairs of a protocol in their own process. If possible, it has the highest priority and does not wait for
+    a processor, because real clients have their own processors and only the server is measured."""
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, -20)
     try:
@@ -166,7 +167,7 @@ def _serve(kind, ports, count, pause, link) -> None:
 
 
 class Pairs:
-    """Of every protocol so many."""
+    """`count` pairs of every protocol."""
 
     def __init__(self, ports, count: int, pause: float = 0.02):
         self.links = {}
@@ -179,7 +180,7 @@ class Pairs:
             equal(link.recv(), "ready", f"the pairs of {kind}")
 
     def take(self) -> dict[str, list[float]]:
-        """The round trips since the last time, ascending, in seconds."""
+        """Returns the durations of the round trips since the last call, in seconds and in ascending order."""
         for kind, link in self.links.items():
             require(not link.poll(), lambda: f"a pair of {kind}: {link.recv()}")
             link.send("report")
@@ -196,7 +197,7 @@ class Pairs:
             try:
                 link.send("end")
             except OSError:
-                pass  # what it said was reported
+                pass  # its error was already reported
 
 
 def p99(times: list[float]) -> float:

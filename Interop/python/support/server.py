@@ -18,13 +18,13 @@ from support.environment import ROOT
 
 LISTENERS = ("impb", "liveroom", "qsiop", "delimited", "http")
 
-# The interop programs are faster and more than one phone; the limits themselves have checks of their own.
+# The interop programs send more than one phone does, so their limits are higher. Separate checks test the limits.
 GENEROUS = {
     "HERMES_LIMITS_CONNECTIONS_PER_ADDRESS": "5000",
     "HERMES_LIMITS_REQUESTS_PER_SECOND": "1000000",
     "HERMES_LIMITS_REGISTRATIONS_PER_ADDRESS": "0",
     "HERMES_LIMITS_REGISTRATIONS_PER_HOUR": "0",
-    # A fast machine writes more to a device that is away than an inbox takes by default.
+    # A fast machine writes more messages to an offline device than an inbox stores by default.
     "HERMES_LIMITS_INBOX": "1024 GiB",
     "HERMES_LIMITS_INBOX_ENTRIES": "100000000",
     "HERMES_LIMITS_UNREAD_PER_ACCOUNT": "1024 GiB",
@@ -33,7 +33,7 @@ GENEROUS = {
 
 
 def binary() -> str:
-    """HERMES_BIN, else the release build, else the debug build."""
+    """Returns the path of the server's program: HERMES_BIN, or the release build, or the debug build."""
     chosen = os.environ.get("HERMES_BIN")
     candidates = [chosen] if chosen else [str(ROOT / ".build" / kind / "hermes") for kind in ("release", "debug")]
     for candidate in candidates:
@@ -44,13 +44,13 @@ def binary() -> str:
 
 @functools.cache
 def bench() -> str:
-    """The program `hermes-bench`, after a release build."""
+    """Makes a release build of `hermes-bench`, and returns the program's path."""
     built = subprocess.run([ROOT / "scripts" / "bench", "--compile"], stdout=subprocess.PIPE, text=True, check=True)
     return built.stdout.strip()
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now, all different."""
+    """Returns different ports that are free now."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -62,7 +62,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class Server:
-    """Starts, kills, stops and watches one server. Ports and data stay the same over restarts."""
+    """Starts, kills, stops and watches one server. After a restart, the server has the same ports and data."""
 
     def __init__(self, settings: dict[str, str] | None = None, data: str | None = None,
                  arguments: list[str] | None = None, listeners: tuple[str, ...] = LISTENERS):
@@ -93,7 +93,8 @@ class Server:
         return self.process
 
     def start(self, timeout: float = 30) -> "Server":
-        """Starts the process and waits until all its ports accept, and it no longer says that it is starting."""
+        """Starts the process, and waits until all its ports accept connections and /readyz no longer reports
+        “starting”."""
         self.launch()
         deadline = time.monotonic() + timeout
         for port in self.ports.values():
@@ -114,7 +115,8 @@ class Server:
         return self
 
     def is_starting(self) -> bool:
-        """Whether /readyz says so; the HTTP port opens before everything else. False over TLS."""
+        """Whether /readyz reports “starting”. The HTTP port opens before all other ports. The result is False if the
+        port uses TLS."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports["http"], timeout=5)
         try:
             connection.request("GET", "/readyz")
@@ -126,13 +128,13 @@ class Server:
             connection.close()
 
     def kill(self) -> None:
-        """As a crash would: SIGKILL."""
+        """Kills the process with SIGKILL, like a crash."""
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
 
     def stop(self, timeout: float = 20) -> int:
-        """SIGTERM; returns the exit code."""
+        """Stops the process with SIGTERM, and returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -158,14 +160,14 @@ class Server:
         raise RuntimeError("no VmRSS")
 
     def sockets(self) -> int:
-        """Open sockets; files are not counted, since a store opens some when it has more to read."""
+        """Returns the number of open sockets. It does not include files, because a busy store opens more files."""
         place = f"/proc/{self.process.pid}/fd"
         count = 0
         for name in os.listdir(place):
             try:
                 count += os.readlink(os.path.join(place, name)).startswith("socket:")
             except OSError:
-                pass  # closed meanwhile
+                pass  # the descriptor was closed in the meantime
         return count
 
     def descriptors(self) -> int:

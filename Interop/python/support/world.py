@@ -1,6 +1,6 @@
 # Hermes
 # SPDX-License-Identifier: Apache-2.0
-"""The world of a check: accounts and connections to one server, from an address of its own, closed afterwards."""
+"""The world of a check: its accounts, and its connections to one server. The connections are closed after the check."""
 
 import dataclasses
 import itertools
@@ -24,7 +24,8 @@ class Person:
 
 
 class World:
-    """Each check comes from an address of its own, so that limits per address concern it alone."""
+    """The world of one check. It has its own source address, so that other checks do not use up its limits per
+    address."""
 
     def __init__(self, ports: dict[str, int]):
         self.ports = ports
@@ -53,7 +54,7 @@ class World:
         return f"{stem}-{secrets.token_hex(4)}"
 
     def person(self, stem: str) -> Person:
-        """A new account with no device left behind."""
+        """Creates a new account without a connected device."""
         link = self.impb()
         nick_name = self.name(stem)
         answer = link.register(nick_name, PASSWORD)
@@ -82,16 +83,16 @@ class World:
 
 
 class WebWorld(World):
-    """Its apps come over WebSocket."""
+    """A world whose apps connect over WebSocket."""
 
     def delimited(self) -> Delimited:
-        from clients.web import WebDelimited  # of a package that not every program has
+        from clients.web import WebDelimited  # needs a package that not every program has
 
         return self._open(WebDelimited, "http")
 
 
 class TextWorld(World):
-    """Its apps come over WebSocket and speak JSON."""
+    """A world whose apps connect over WebSocket and use JSON."""
 
     def delimited(self) -> Delimited:
         from clients.web import WebTexts

@@ -36,8 +36,8 @@ public struct ConversationSummary: Hashable, Sendable {
     /// The conversation seq up to which the account has read, on any of its devices.
     package var readUpToSeq: UInt64
     /// The number of unread messages. A message counts if another account sent it, if it was not recalled, and if this
-    /// account has not marked it as read on any device. In a group, only messages that were sent after the account
-    /// joined count.
+    /// account has not marked it as read on any device. In a group, `unread` counts only messages that were sent after
+    /// the account joined.
     ///
     /// The number is exact if the account's read mark is among the last 64 messages. Otherwise it can be too high:
     /// among the messages before the last 64, it also counts recalled messages and the account's own messages.

@@ -62,7 +62,7 @@ extension DelimitedLink {
         return event.incarnation >= carried.since && event.seq <= carried.upTo
     }
 
-    /// The seq up to which the app has taken the present inbox once it has taken the event; 0 if the event says
+    /// Returns the seq up to which the app has taken the present inbox when it has taken the event; 0 if the event says
     /// nothing about this inbox. If the server has lost the event's own entry, the server still has the entries up to
     /// `carried.upTo`.
     private func lastSeq(takenWith event: Event) -> UInt64 {

@@ -4,39 +4,10 @@
 import HermesWire
 import NIOCore
 
-/// The inbox.
+/// Handles the entries of the account's inbox.
 extension DelimitedLink {
-    /// Handles the beginning of a session: the server continues the inbox, has a new inbox, or has lost entries.
-    mutating func inboxBegan(_ session: Hermes_V1_Session, now: NIODeadline, effects: inout Effects) {
-        if let owner, owner != session.uid { changeOwner(&effects) }
-        owner = session.uid
-        isOwnerCertain = true
-        let resumption = inbox.resumed(
-            epoch: session.epoch,
-            serverAcknowledged: session.acknowledgedSeq,
-            head: session.headSeq,
-            now: now
-        )
-        let place = place
-        keptPlace = place
-        switch resumption {
-        case .goesOn:
-            // If an earlier run of the app ended before it took `inboxReset`, the app gets that event again.
-            guard owesReset else { return }
-        case .newInbox: carried = nil
-        case .rewound(let head):
-            // Waiting events with seqs up to the new head stay valid.
-            carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
-        }
-        owesReset = false
-        incarnation &+= 1
-        keepPlace?(place, session.uid, true)
-        let reset = InboxEvent(.inboxReset)
-        effects.append(.event(Event(epoch: inbox.epoch, seq: 0, incarnation: incarnation, event: reset)))
-    }
-
     /// The cursor up to which the app has nothing left to take.
-    private var place: Cursor { Cursor(epoch: inbox.epoch, seq: inbox.taken) }
+    var place: Cursor { Cursor(epoch: inbox.epoch, seq: inbox.taken) }
 
     /// Begins to record the place in the store if the place has changed. The store already records the entries that
     /// the app has taken. The device's own messages and skipped entries also advance the place, and the server may
@@ -47,21 +18,6 @@ extension DelimitedLink {
         guard let owner, let keptPlace, keptPlace != place else { return }
         self.keptPlace = place
         keepPlace?(place, owner, false)
-    }
-
-    /// Drops the data of the previous account, because another account logged in.
-    private mutating func changeOwner(_ effects: inout Effects) {
-        inbox = InboxTracker()
-        owesReset = false
-        incarnation &+= 1
-        carried = nil
-        seen = SeenEntries()
-        rooms = [:]
-        forgetRoomScopes()
-        watched = WatchedUsers()
-        topics.forgetAll()
-        ephemeral.clear()
-        effects.append(.forgetEvents)
     }
 
     private mutating func event(_ entry: Entry, seq: UInt64) -> Event {

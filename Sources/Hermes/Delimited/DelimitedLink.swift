@@ -424,7 +424,54 @@ extension DelimitedLink {
         )
     }
 
+    /// Handles the beginning of a session: the server continues the inbox, has a new inbox, or has lost entries.
+    private mutating func inboxBegan(_ session: Hermes_V1_Session, now: NIODeadline, effects: inout Effects) {
+        if let owner, owner != session.uid { changeOwner(&effects) }
+        owner = session.uid
+        isOwnerCertain = true
+        let resumption = inbox.resumed(
+            epoch: session.epoch,
+            serverAcknowledged: session.acknowledgedSeq,
+            head: session.headSeq,
+            now: now
+        )
+        let place = place
+        keptPlace = place
+        switch resumption {
+        case .goesOn:
+            // If an earlier run of the app ended before it took `inboxReset`, the app gets that event again.
+            guard owesReset else { return }
+        case .newInbox: carried = nil
+        case .rewound(let head):
+            // Waiting events with seqs up to the new head stay valid.
+            carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
+        }
+        owesReset = false
+        incarnation &+= 1
+        keepPlace?(place, session.uid, true)
+        let reset = InboxEvent(.inboxReset)
+        effects.append(.event(Event(epoch: inbox.epoch, seq: 0, incarnation: incarnation, event: reset)))
+    }
+
+    /// Drops the data of the previous account, because another account logged in.
+    private mutating func changeOwner(_ effects: inout Effects) {
+        inbox = InboxTracker()
+        owesReset = false
+        incarnation &+= 1
+        carried = nil
+        seen = SeenEntries()
+        rooms = [:]
+        forgetRoomScopes()
+        watched = WatchedUsers()
+        topics.forgetAll()
+        ephemeral.clear()
+        effects.append(.forgetEvents)
+    }
+
     private mutating func authenticationRefused(_ error: HermesClientError, effects: inout Effects) {
+        // Over MQTT, the server refuses a login if it has read another CONNECT of the same device meanwhile.
+        let isOvertaken = error.code.rawValue == HermesClientError.replacedOnServer
+        if isOvertaken, strayLogins.blame() { return effects.append(.refused(error.retried(after: .zero))) }
         guard case .register(let nickName, let password, _) = credential else {
             return effects.append(.refused(error))
         }

@@ -142,8 +142,8 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         repairAt = nil
     }
 
-    /// Handles the entries from `seq` to `to`, which arrived in one frame of `bytes` bytes. A nil entry is not for the
-    /// app.
+    /// Handles the entries from `seq` to `to`, which arrived in one frame of `bytes` bytes. `entry` is the entry that
+    /// the app gets for them; nil if it gets nothing.
     package mutating func arrived(
         _ entry: Entry?,
         seq: UInt64,

@@ -564,7 +564,7 @@ extension ConnectionEngine {
             return max(now, failures > 1 ? max(own, slot.moment) : slot.moment)
         }
 
-        /// Draws this client's slot from the advice.
+        /// Chooses a random moment for this client in the window that the server advises.
         mutating func slot(_ advice: Advice, now: NIODeadline) -> Slot {
             let earliest = now + TimeAmount(min(advice.notBefore, Self.longestAdvice))
             let window = min(advice.window, policy.maxAdvisedWindow)

@@ -23,7 +23,7 @@ package final class FileHeartbeatStore: HeartbeatStore {
     private let file: URL
     private let memory: MemoryHeartbeatStore
     /// The queue that writes one change after another, away from the event loops.
-    private let queue = DispatchQueue(label: "hermes.heartbeats")
+    let queue = DispatchQueue(label: "hermes.heartbeats")
 
     /// Creates a store and reads its file, if there is one.
     ///
@@ -53,9 +53,6 @@ package final class FileHeartbeatStore: HeartbeatStore {
         memory.remember(learned, of: network)
         queue.async { self.write() }
     }
-
-    /// Waits until everything is in the file.
-    package func flush() { queue.sync {} }
 
     private func write() {
         let records = memory.all.mapValues { learned in

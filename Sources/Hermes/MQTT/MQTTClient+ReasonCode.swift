@@ -46,8 +46,8 @@ extension MQTTClient {
         /// The remedy; nil if none is known.
         var remedy: String? { entry?.remedy }
 
-        /// Whether the client tries again after the server refused or ended a connection for this reason, or did not
-        /// renew a subscription for it.
+        /// Whether the client tries again after the server gave this reason for refusing or ending a connection, or for
+        /// refusing the renewal of a subscription.
         var mayRetry: Bool {
             switch rawValue {
             // In this order: success, unspecified error, implementation specific error, server unavailable, server

@@ -51,11 +51,14 @@ extension MQTTLink {
         strayLogins.answered()
         let reason = MQTTClient.ReasonCode(packet.reason)
         guard packet.reason == .success else {
+            // An abandoned CONNECT that the server has read late may have overtaken this one. CONNACK has no code for
+            // this (table 3-1), so a Hermes server refuses the connection as not authorized.
+            let isOvertaken = reason == .notAuthorized && strayLogins.blame()
             let error = HermesClientError(
                 "the server refused the connection",
                 reason,
                 packet.properties,
-                retryAfter: reason.mayRetry ? .seconds(5) : nil
+                retryAfter: isOvertaken ? .zero : reason.mayRetry ? .seconds(5) : nil
             )
             if let advice = references.advice(packet.reason, packet.properties) {
                 return effects.append(.kicked(error, mayReturn: true, advice: advice))

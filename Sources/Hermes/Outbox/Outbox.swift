@@ -36,7 +36,7 @@ public actor Outbox {
     private var timer: Scheduled<Void>?
     /// The keys of sent messages whose removal from the store has not succeeded yet.
     private var owed: Set<String> = []
-    /// The repeated calls of ``send(_:)`` that wait for the first write of their message, by the message's number.
+    /// The repeated calls to ``send(_:)`` that wait for the first write of their message, by the message's number.
     private var writes: [UInt64: [CheckedContinuation<Void, any Error>]] = [:]
 
     /// The number of unread changes that a stream buffers. Beyond this number, the stream drops the oldest changes,

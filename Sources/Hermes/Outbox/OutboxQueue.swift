@@ -16,7 +16,7 @@ import NIOCore
 ///     failed -> storing                           the app tries again
 ///     storing -> failed                           this retry could not be stored
 ///
-/// A new message that cannot be stored is removed, and so is a message that the app discards.
+/// A message is removed if the app discards it, or if it is new and cannot be stored.
 struct OutboxQueue: Sendable {
     enum Phase: Hashable, Sendable {
         /// The message is not in the store yet.
@@ -168,7 +168,7 @@ struct OutboxQueue: Sendable {
         return entry
     }
 
-    /// Lets the message wait until the client starts again, because the client stopped before the answer.
+    /// Makes the message wait until the client starts again, because the client stopped before the answer.
     mutating func interrupted(_ number: UInt64) { entries[number]?.phase = .queued }
 
     /// Notes that the message was refused.

@@ -32,7 +32,7 @@ extension Unicode.Scalar {
         if (0x20..<0x7F).contains(value) { return 1 }
         switch properties.generalCategory {
         case .nonspacingMark, .enclosingMark, .control: return 0
-        // Of the format characters, only the soft hyphen is shown.
+        // The soft hyphen is the only format character that is shown.
         case .format: return value == 0xAD ? 1 : 0
         default: break
         }

@@ -99,8 +99,8 @@ actor Console {
 }
 
 extension String {
-    /// The text without harmful control characters. These are characters that could move the cursor, or change the
-    /// terminal's colours or the direction of writing. Each of them is replaced.
+    /// The text, with each harmful control character replaced. A control character is harmful if it could move the
+    /// cursor, or change the terminal's colours or the direction of writing.
     var printable: String {
         var result = ""
         for scalar in unicodeScalars {

@@ -40,8 +40,8 @@ struct MQTTPrinter: Sendable {
 }
 
 extension MQTTPrinter {
-    /// Returns UTF-8 without harmful control characters. These are characters that could move the cursor, or change
-    /// colours or the direction of writing. Each of them is replaced. Line ends and tabs stay.
+    /// Returns UTF-8 in which each harmful control character is replaced. A control character is harmful if it could
+    /// move the cursor, or change colours or the direction of writing. Line ends and tabs stay.
     static func harmless(_ bytes: [UInt8]) -> [UInt8] {
         var result = ""
         for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {

@@ -54,32 +54,6 @@ package struct ClientAuthenticator: Sendable {
         self.isAnonymousAllowed = isAnonymousAllowed
     }
 
-    /// Identifies a client.
-    ///
-    /// - Parameters:
-    ///   - userName: the user name from CONNECT. It is ignored if the password is another issuer's token.
-    ///   - password: the password field of CONNECT, which contains a password, an access token, or a JWT.
-    ///   - clientID: the client id from CONNECT, or the client id that the server assigned.
-    ///   - certificateIdentity: the name in the client's certificate, if the certificate is trusted; otherwise nil.
-    ///   - address: the peer's address without a port, for limits; nil for local callers.
-    /// - Throws: `.wrongCredentials`, `.invalidToken`, `.notAuthenticated`, `.accountDisabled`, `.loginDelayed`,
-    ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
-    package func identify(
-        userName: String?,
-        password: ByteBuffer?,
-        clientID: String,
-        certificateIdentity: String?,
-        address: String?
-    ) async throws(HermesError) -> ClientIdentity {
-        try await logIn(
-            userName: userName,
-            password: password,
-            clientID: clientID,
-            certificateIdentity: certificateIdentity,
-            address: address
-        ).identity
-    }
-
     /// Identifies a client that shows no credentials. Returns at once.
     package func anonymous(clientID: String) -> Result<Outcome, HermesError> {
         guard isAnonymousAllowed else {
@@ -103,8 +77,17 @@ package struct ClientAuthenticator: Sendable {
         return secret.utf8.count == AccessToken.bytes ? .unlessToken : .always
     }
 
-    /// Identifies a client like ``identify(userName:password:clientID:certificateIdentity:address:)``. Also returns the
-    /// data for opening the client's inbox. Does not register a device.
+    /// Identifies a client. Does not register a device.
+    ///
+    /// - Parameters:
+    ///   - userName: the user name from CONNECT. It is ignored if the password is another issuer's token.
+    ///   - password: the password field of CONNECT, which contains a password, an access token, or a JWT.
+    ///   - clientID: the client id from CONNECT, or the client id that the server assigned.
+    ///   - certificateIdentity: the name in the client's certificate, if the certificate is trusted; otherwise nil.
+    ///   - address: the peer's address without a port, for limits; nil for local callers.
+    /// - Returns: the identity, and the data for opening the client's inbox.
+    /// - Throws: `.wrongCredentials`, `.invalidToken`, `.notAuthenticated`, `.accountDisabled`, `.loginDelayed`,
+    ///   `.forbidden`, `.overloaded`, `.storageUnavailable`.
     package func logIn(
         userName: String?,
         password: ByteBuffer?,

@@ -20,14 +20,6 @@ extension BoundTopicRules {
     }
 }
 
-extension TopicAccess {
-    /// Whether an identity may perform an action in a room, according to the current rules. Use this for a single
-    /// check. A connection keeps a ``ClientAccess`` instead.
-    package func may(_ identity: ClientIdentity, _ action: TopicAction, _ room: RoomName) -> Bool {
-        current.bound(to: identity).may(action, room)
-    }
-}
-
 extension ClientIdentity {
     /// Creates the identity of a client whose protocol has no client ids: the device's id replaces the client id.
     package init(_ principal: Principal) {

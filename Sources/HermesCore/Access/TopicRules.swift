@@ -88,14 +88,9 @@ package struct TopicRules: Sendable, Equatable {
     ///   - topicOrFilter: the topic name to publish to, or the name or filter to subscribe to. The filter may be a
     ///     shared subscription (`$share/…`).
     ///   - identity: the client.
-    /// - Returns: for a filter, whether every matching topic may be read; see ``access(toSubscribe:for:)``.
+    /// - Returns: for a filter, whether every matching topic may be read; see ``BoundTopicRules/access(toSubscribe:)``.
     package func allows(_ action: TopicAction, _ topicOrFilter: String, for identity: ClientIdentity) -> Bool {
         bound(to: identity).allows(action, topicOrFilter)
-    }
-
-    /// Returns the part of a filter's topics that a client may read.
-    package func access(toSubscribe filter: String, for identity: ClientIdentity) -> SubscriptionAccess {
-        bound(to: identity).access(toSubscribe: filter)
     }
 
     /// The rules that every server has. Topics that begin with `$` are allowed only by the rule for `$SYS/#`, because

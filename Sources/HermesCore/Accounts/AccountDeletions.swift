@@ -14,7 +14,7 @@ final class AccountDeletions: Sendable {
         /// The waiters for each running deletion.
         var running: [UserID: [Waiter]] = [:]
         var stalled: Set<UserID> = []
-        /// Whether a deletion has finished since the last call of ``takeFinished()``.
+        /// Whether a deletion has finished since the last call to ``takeFinished()``.
         var haveFinished = false
     }
 
@@ -41,7 +41,7 @@ final class AccountDeletions: Sendable {
         try result.get()
     }
 
-    /// Continues the deletions of an earlier process. This is called once, at the start.
+    /// Continues the deletions of an earlier process. This is called once, when the server starts.
     ///
     /// - Returns: the number of these deletions.
     @discardableResult
@@ -68,7 +68,7 @@ final class AccountDeletions: Sendable {
         }
     }
 
-    /// Makes the next call of ``takeFinished()`` return true.
+    /// Makes the next call to ``takeFinished()`` return true.
     func noteFinished() { state.withLock { $0.haveFinished = true } }
 
     private func start(_ user: UserID, _ waiter: @escaping Waiter) {

@@ -59,7 +59,7 @@ struct LoginLedger: Sendable {
 
     mutating func written() { leaving = [:] }
 
-    /// Lets the traces wait again, because they could not be written. Newer traces replace them.
+    /// Makes the traces wait again, because they could not be written. Newer traces replace them.
     mutating func putBack() {
         waiting.merge(leaving) { newer, _ in newer }
         leaving = [:]

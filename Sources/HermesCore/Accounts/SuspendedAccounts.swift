@@ -15,8 +15,8 @@ struct SuspendedAccounts: Sendable {
     }
 
     /// The time for which a deleted account is remembered. The account's kept sessions have ended with the deletion.
-    /// After that, a will of the account's last connections may still be published, and also a will for which the store
-    /// had no room. This takes a few minutes at most.
+    /// After that, for a few minutes at most, a will of the account's last connections may still be published, and also
+    /// a will for which the store had no room.
     static let memory = Duration.seconds(3600)
 
     private(set) var users: Set<UserID> = []

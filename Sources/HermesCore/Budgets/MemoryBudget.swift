@@ -52,7 +52,7 @@ package final class MemoryBudget: Sendable {
 package enum MemoryReclaim {
     /// Chooses the holdings to free, so that the largest consumers are the first to free memory.
     ///
-    /// All consumers have the same limit, called the level. This is the highest level above which there are enough
+    /// All consumers have the same limit, called the level. The level is the highest limit above which there are enough
     /// bytes to free. A consumer above the level frees its largest holdings until it is no longer above the level.
     /// Other consumers free nothing.
     ///

@@ -69,7 +69,7 @@ extension ClusterMember {
         let end: AccountService.EndOfTopicClients
         /// Ends all connections, because this process has left the cluster.
         let endAll: @Sendable () -> Void
-        /// Ends those connections of an account for which the client showed one of these proofs.
+        /// Ends the connections of an account for which the client showed one of the given proofs.
         let endHaving: @Sendable (UserID, Set<ShownProof>) -> Void
         /// The accounts with connections.
         let logins: @Sendable () -> [UserID: DurableSessions.Logins]

@@ -5,7 +5,7 @@ import Synchronization
 
 /// Keeps the wills of clients in the record. One process holds each will.
 extension ClusterMember {
-    /// The largest number of transactions in one call of ``recordWills()``. After them, the caller does its other work.
+    /// The largest number of transactions in one call to ``recordWills()``. After them, the caller does its other work.
     private static let batchesPerCall = 16
     /// A process that leaves the cluster checks whether the wills of its last connections are done. This is the number
     /// of the checks; ``lookInterval`` is the time between two checks.

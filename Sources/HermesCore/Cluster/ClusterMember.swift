@@ -266,7 +266,8 @@ package final class ClusterMember: BusReceiver {
         roster.forget()
     }
 
-    /// Clears the places of a process that is gone, or the places of its node's earlier processes.
+    /// Clears the places of `node`, a process that is gone or is leaving. If `kind` is `.no`, the process stays, and
+    /// only the places that remain from earlier processes of its node are cleared.
     ///
     /// - Parameter end: the uptime at which the lease must be renewed.
     /// - Returns: false if some places remain, because it is time to renew this node's lease. A later call, by this

@@ -28,7 +28,7 @@ package enum ChangedNames<Name: ReplicaName>: Sendable, Hashable {
 struct PendingChanges<Name: ReplicaName>: Sendable {
     static var limit: Int { 65_536 }
     static var maxBytes: Int { 4 << 20 }
-    /// The limits for the result of one call of ``take()``.
+    /// The limits for the result of one call to ``take()``.
     static var partLimit: Int { 256 }
     static var maxPartBytes: Int { 256 << 10 }
 

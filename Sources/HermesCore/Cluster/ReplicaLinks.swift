@@ -53,7 +53,7 @@ final class ReplicaLinks<Copy: Replica>: Sendable {
         var changed = PendingChanges<Name>()
         /// The names that must be read from the record.
         var due = PendingChanges<Name>()
-        /// The names that the next call of ``read()`` must read.
+        /// The names that the next call to ``read()`` must read.
         var later: Set<Name> = []
         /// The names that callers of ``readNow(_:)`` wait for.
         var urgent: Set<Name> = []

@@ -22,7 +22,7 @@ package final class ContactService: Sendable {
     /// The maximum number of accounts that an account may block within an hour. The number is limited because each
     /// blocked account stays in the contact list.
     package static let blocksPerHour = 600
-    /// The maximum number of rows of a contact list that one call of ``accepted(of:skipped:limit:)`` looks at.
+    /// The maximum number of rows of a contact list that one call to ``accepted(of:skipped:limit:)`` looks at.
     package static let maxLookedAt = 10_000
 
     init(

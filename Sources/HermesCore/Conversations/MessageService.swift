@@ -13,7 +13,6 @@ package final class MessageService: Sendable {
     /// The maximum length of a client id, in bytes.
     package static let maxClientIDBytes = 64
 
-    private let store: any MessageStore
     private let time: any TimeSource
     private let settings: MessageSettings
     /// The committer. The services for contacts and groups share it, so that all changes have one order.
@@ -30,7 +29,6 @@ package final class MessageService: Sendable {
         time: any TimeSource,
         settings: MessageSettings = MessageSettings()
     ) {
-        self.store = store
         self.time = time
         self.settings = settings
         stored = Mutex(StoredAllowance(bytes: settings.maxStoredBytes, each: MessageSettings.storedPeriod))
@@ -115,11 +113,6 @@ package final class MessageService: Sendable {
     /// - Parameter proof: the device's strongest proof.
     func acknowledged(_ user: UserID, _ device: DeviceID, by proof: DeviceProof) -> UInt64 {
         committer.acknowledged(user, device, by: proof) ?? 0
-    }
-
-    /// Returns the position of a user's inbox.
-    package func position(of user: UserID) async throws(HermesError) -> InboxPosition {
-        try await reads.turn(of: .account(user)) { () async throws(HermesError) in try await store.position(of: user) }
     }
 
     // MARK: Rules

@@ -12,8 +12,8 @@ import Synchronization
 package final class DeviceRegistry: Sendable {
     /// The largest number of users that one attachment can watch.
     package static let maxWatchedUsers = 1000
-    /// The largest number of changes of one user's presence of which watchers are told within a second. If there are
-    /// more changes, watchers are told only of the last change.
+    /// The largest number of changes of one user's presence of which watchers are notified within a second. If there
+    /// are more changes, watchers are notified only of the last change.
     package static let maxToldPerSecond = 4
     /// Waiting notices of presence are sent in parts. This is the time between two parts. Sending a part keeps the
     /// event loops busy for some milliseconds.
@@ -60,7 +60,7 @@ package final class DeviceRegistry: Sendable {
     /// for the same reason instead.
     ///
     /// - Parameter source: the source that is charged for the notices that watchers get at once.
-    /// - Returns: the number of watchers that are told, at once or later; 0 if there are several nodes.
+    /// - Returns: the number of watchers that are notified, at once or later; 0 if there are several nodes.
     @discardableResult
     package func attach(_ attachment: any Attachment, by source: @autoclosure () -> CommitSource = .server) -> Int {
         let principal = attachment.principal
@@ -83,7 +83,7 @@ package final class DeviceRegistry: Sendable {
 
     /// Removes an attachment. Does nothing if the attachment was replaced.
     ///
-    /// - Returns: the number of watchers that are told, at once or later.
+    /// - Returns: the number of watchers that are notified, at once or later.
     @discardableResult
     package func detach(_ attachment: any Attachment, by source: @autoclosure () -> CommitSource = .server) -> Int {
         let (told, watched) = leave(attachment, by: source())
@@ -94,7 +94,8 @@ package final class DeviceRegistry: Sendable {
     /// Removes an attachment like ``detach(_:by:)``, but does not remove the attachment from the users that it watched.
     /// The caller must pass these users to ``unwatch(_:by:)``, all at once or in parts.
     ///
-    /// - Returns: the number of watchers that are told, at once or later, and the users that the attachment watched.
+    /// - Returns: the number of watchers that are notified, at once or later, and the users that the attachment
+    ///   watched.
     package func leave(
         _ attachment: any Attachment,
         by source: @autoclosure () -> CommitSource = .server
@@ -239,7 +240,7 @@ package final class DeviceRegistry: Sendable {
     ///
     /// Further users are left out. The present states are not sent. To get them, call ``isOnline(_:)`` afterwards.
     ///
-    /// - Returns: those of the users that the attachment did not watch before.
+    /// - Returns: the users that the attachment did not watch before.
     @discardableResult
     package func watch(_ users: [UserID], by attachment: any Attachment) -> [UserID] {
         let own = attachment.principal.user
@@ -302,8 +303,8 @@ package final class DeviceRegistry: Sendable {
         }
         tellSome(of: &crowd)
         while let user = budget.next(.fewestWatchers) { tellLate(user, .fewestWatchers, &crowd) }
-        // If a user has very many watchers, these watchers are a crowd. Crowds are told one after the other: a crowd
-        // keeps the turn until all its watchers are told.
+        // If a user has very many watchers, these watchers are a crowd. Crowds are notified one after the other: a
+        // crowd keeps the turn until all its watchers are notified.
         while crowd == nil, let user = budget.next(.turns) { tellLate(user, .turns, &crowd) }
         return late.withLock { late in
             late.crowd = crowd
@@ -324,7 +325,7 @@ package final class DeviceRegistry: Sendable {
         var forgotAt: Duration?
     }
 
-    /// A user with very many watchers, and the watchers that are still to be told. Each part of the notices goes to
+    /// A user with very many watchers, and the watchers that are still to be notified. Each part of the notices goes to
     /// some of them.
     private struct Crowd: Sendable {
         let user: UserID
@@ -357,8 +358,8 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// Tells the next watchers of a crowd, if the rate allows it. If the event loops of some watchers are behind, the
-    /// whole crowd is told again later.
+    /// Notifies the next watchers of a crowd, if the rate allows it. If the event loops of some watchers are behind,
+    /// the whole crowd is notified again later.
     private func tellSome(of crowd: inout Crowd?) {
         guard var begun = crowd, budget.mayTell(.turns) else { return }
         let next = begun.watchers.prefix(PresenceBudget.maxAtOnce)
@@ -373,7 +374,7 @@ package final class DeviceRegistry: Sendable {
         }
     }
 
-    /// Tells the user's watchers the user's presence again, a second later at the earliest.
+    /// Notifies the user's watchers again of the user's presence, a second later at the earliest.
     private func tellAgain(_ user: UserID, _ watchers: Int) {
         budget.tellLater(of: user, watchers: watchers, isReported: false, by: .server)
     }
@@ -382,7 +383,7 @@ package final class DeviceRegistry: Sendable {
     /// there are several nodes, this does nothing. Then the record of all nodes decides, and
     /// ``presenceTurned(of:isTold:isReported:)`` is called.
     ///
-    /// - Returns: the number of watchers that are told, at once or later.
+    /// - Returns: the number of watchers that are notified, at once or later.
     private func tellOwnPresence(of user: UserID, by source: @autoclosure () -> CommitSource) -> Int {
         roster == nil ? tellPresence(of: user, by: source()) : 0
     }
@@ -390,8 +391,8 @@ package final class DeviceRegistry: Sendable {
     /// Tells watchers and observers that the user came online or went offline according to the record of all nodes.
     ///
     /// - Parameters:
-    ///   - isTold: whether the watchers on this node are told.
-    ///   - isReported: whether observers are told, because this node made the transition.
+    ///   - isTold: whether the watchers on this node are notified.
+    ///   - isReported: whether observers are notified, because this node made the transition.
     func presenceTurned(of user: UserID, isTold: Bool = true, isReported: Bool = false) {
         _ = tellPresence(of: user, by: .server, isTold: isTold, isReported: isReported)
     }
@@ -410,10 +411,10 @@ package final class DeviceRegistry: Sendable {
         )
     }
 
-    /// Tells watchers and observers of a change, at once if the rates allow it.
+    /// Notifies watchers and observers of a change, at once if the rates allow it.
     ///
     /// - Parameter source: the source that causes the notices. It is evaluated only if there are notices.
-    /// - Returns: the number of watchers that are told, at once or later.
+    /// - Returns: the number of watchers that are notified, at once or later.
     private func tellPresence(
         of user: UserID,
         by source: @autoclosure () -> CommitSource,
@@ -423,7 +424,7 @@ package final class DeviceRegistry: Sendable {
         let change = shard(of: user).countChange(of: user, now: time.uptime())
         let watchers = isTold ? change.watchers : 0
         // A change may cause notices to many watchers and an event in a queue. So if there are too many changes within
-        // a second, only the last state is told.
+        // a second, only the last state is reported.
         guard change.mayTell else {
             let source = watchers > 0 ? source() : .server
             budget.tellLater(of: user, watchers: watchers, isReported: isReported, by: source)
@@ -435,8 +436,8 @@ package final class DeviceRegistry: Sendable {
             return 0
         }
         let source = source()
-        // Either all watchers are told at once or none of them, because the registry does not remember which of them
-        // were told.
+        // Either all watchers are notified at once or none of them, because the registry does not remember which of
+        // them were notified.
         let isNow =
             watchers <= PresenceBudget.maxAtOnce
             && !shard(of: user).presence(of: user).watchers.contains(where: \.isBehind)
@@ -453,10 +454,10 @@ package final class DeviceRegistry: Sendable {
         return .presence(user, isOnline: presence.isOnline, lastSeen: lastSeen)
     }
 
-    /// Tells watchers and observers the user's state. If the state changed meanwhile, tells them again, so that their
-    /// last notice is right.
+    /// Notifies watchers and observers of the user's state. If the state changed meanwhile, notifies them again, so
+    /// that their last notice is right.
     ///
-    /// - Parameter some: the watchers to be told; nil if all are to be told.
+    /// - Parameter some: the watchers to be notified; nil if all are to be notified.
     private func tell(
         _ user: UserID,
         _ some: ArraySlice<any Attachment>? = nil,

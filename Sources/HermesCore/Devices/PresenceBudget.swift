@@ -20,8 +20,8 @@ final class PresenceBudget: Sendable {
     static let burst = 100_000
     /// One source can use at most ``rate`` and ``burst`` divided by this number.
     static let sourceParts = 8
-    /// The largest number of watchers that are told at once: by the event loop on which the change happened, or in one
-    /// part of the later notices.
+    /// The largest number of watchers that are notified at once: by the event loop on which the change happened, or in
+    /// one part of the later notices.
     static let maxAtOnce = 1_000
     /// The rate of later notices in each ``Order``, per second.
     static let lateRate = 12_500
@@ -56,7 +56,8 @@ final class PresenceBudget: Sendable {
 
     init(time: any TimeSource) { self.time = time }
 
-    /// Whether all watchers of a user are told at once. If so, the notices are charged to the source and to the total.
+    /// Whether all watchers of a user are notified at once. If so, the notices are charged to the source and to the
+    /// total.
     ///
     /// - Parameter source: the source that caused the change. The server, and clients whose address is not known, have
     ///   no share of their own: only the total limits them.
@@ -81,7 +82,7 @@ final class PresenceBudget: Sendable {
         }
     }
 
-    /// Adds a user of whom watchers or observers are told later.
+    /// Adds a user of whom watchers or observers are notified later.
     func tellLater(of user: UserID, watchers: Int, isReported: Bool, by source: CommitSource) {
         let now = time.uptime()
         state.withLock { state in
@@ -90,7 +91,7 @@ final class PresenceBudget: Sendable {
         }
     }
 
-    /// Removes and returns the next user of whom observers are told now.
+    /// Removes and returns the next user of whom observers are notified now.
     ///
     /// - Parameter isEarly: whether the user is returned even if its second of waiting is not over.
     func nextReport(isEarly: Bool = false) -> UserID? {
@@ -98,8 +99,8 @@ final class PresenceBudget: Sendable {
         return state.withLock { $0.line.nextReport(now: now) }
     }
 
-    /// Returns the next user, in this order, whose watchers may be told now, and removes the user from both orders. If
-    /// the watchers are told, ``charge(_:to:)`` must be called.
+    /// Returns the next user, in this order, whose watchers may be notified now, and removes the user from both orders.
+    /// If the watchers are notified, ``charge(_:to:)`` must be called.
     ///
     /// Users with more than about ``maxAtOnce`` watchers are returned only in the order ``Order/turns``.
     func next(_ order: Order) -> UserID? {
@@ -120,7 +121,7 @@ final class PresenceBudget: Sendable {
         return state.withLock { $0.mayTell(order, now: now) }
     }
 
-    /// Charges an order for watchers that are told.
+    /// Charges an order for watchers that are notified.
     func charge(_ watchers: Int, to order: Order) { state.withLock { $0[order].take(watchers) } }
 
     /// Whether any user waits.

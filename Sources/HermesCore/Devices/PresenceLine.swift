@@ -3,15 +3,15 @@
 
 import DequeModule
 
-/// The users of whom watchers or observers are told later. Each user is in the line at most once. Does no I/O.
+/// The users of whom watchers or observers are notified later. Each user is in the line at most once. Does no I/O.
 ///
-/// Each user waits for a second, in which its presence may change again. After that second, observers are told of the
-/// user, and watchers are told when it is the user's turn. There are two orders. In one order, the users with the
-/// fewest watchers come first. In the other order, the sources of the changes take turns. A user has places in both
+/// Each user waits for a second, in which its presence may change again. After that second, observers are notified of
+/// the user, and watchers are notified when it is the user's turn. There are two orders. In one order, the users with
+/// the fewest watchers come first. In the other order, the sources of the changes take turns. A user has places in both
 /// orders.
 struct PresenceLine: Sendable {
     /// A place in one of the orders: a user, and the number of its entry. If the user waits again after its watchers
-    /// were told, it has an entry with another number.
+    /// were notified, it has an entry with another number.
     private struct Place: Sendable {
         let user: UserID
         let entry: UInt64
@@ -38,16 +38,16 @@ struct PresenceLine: Sendable {
     /// The places of the users that are awake (whose second is over), by the number of bits in the number of their
     /// watchers.
     private var classes = Array(repeating: Deque<Place>(), count: Int.bitWidth)
-    /// The number of places that are not in use any more, because the user's watchers were told when another place of
-    /// the user had its turn.
+    /// The number of places that are not in use any more, because the user's watchers were notified when another place
+    /// of the user had its turn.
     private(set) var stale = 0
     private var reports: Set<UserID> = []
     private var restingReports = Deque<(user: UserID, until: Duration)>()
 
     var isEmpty: Bool { entries.isEmpty && reports.isEmpty }
 
-    /// Adds a user whose watchers are told later. A user that already waits keeps its places. It gets another place if
-    /// the source is new.
+    /// Adds a user whose watchers are notified later. A user that already waits keeps its places. It gets another place
+    /// if the source is new.
     mutating func append(_ user: UserID, watchers: Int, by source: CommitSource, now: Duration) {
         guard var entry = entries[user] else {
             lastEntry += 1
@@ -64,12 +64,12 @@ struct PresenceLine: Sendable {
         }
     }
 
-    /// Adds a user of whom observers are told later.
+    /// Adds a user of whom observers are notified later.
     mutating func appendReport(_ user: UserID, now: Duration) {
         if reports.insert(user).inserted { restingReports.append((user, now + Self.rest)) }
     }
 
-    /// Removes and returns the next user of whom observers are told.
+    /// Removes and returns the next user of whom observers are notified.
     ///
     /// - Parameter now: the present time, so that only a user whose second is over is returned; nil if any user may be
     ///   returned.

@@ -63,12 +63,6 @@ package final class GroupService: Sendable {
         return answer
     }
 
-    /// Applies an action like ``answer(_:by:)``, for callers that do not charge anybody for the reach of the change.
-    @discardableResult
-    package func apply(_ command: GroupCommand, by principal: Principal) async throws(HermesError) -> Group {
-        try await answer(command, by: principal).group
-    }
-
     /// - Returns: the group after the action, and the reach of the change.
     func commit(
         _ command: GroupCommand,
@@ -96,8 +90,8 @@ package final class GroupService: Sendable {
         }
     }
 
-    /// Returns the members of a group that are notified when an account is typing. These are all other members except
-    /// the members that block the account.
+    /// Returns the members of a group that are notified when an account is typing: all other members except the members
+    /// that block the account.
     ///
     /// - Throws: `.forbidden` if the account may not send to the group now, `.storageUnavailable`.
     package func listeners(in id: GroupID, to user: UserID) async throws(HermesError) -> [UserID] {

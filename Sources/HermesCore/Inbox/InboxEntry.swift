@@ -26,7 +26,7 @@ package struct InboxEntry: Sendable, Hashable {
         hasher.combine(event)
     }
 
-    /// Whether the entry is a hole, which represents entries that are no longer stored.
+    /// Whether the entry is a hole. A hole represents entries that are not stored any more.
     package var isHole: Bool { hole != nil }
 
     /// The last seq that the entry covers: its own seq, or the end of a hole.

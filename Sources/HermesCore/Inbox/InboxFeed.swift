@@ -93,7 +93,8 @@ package struct InboxFeed: Sendable {
     private var reported: UInt64 = 0
     /// The entries that the peer asked for and that have not been written.
     private var requested: ArraySlice<InboxEntry> = []
-    /// The number of entries of `requested` that were handed out. It is not known yet how many of these were written.
+    /// The number of entries of `requested` that were handed out. It is not known yet how many of the handed-out
+    /// entries were written.
     private var handedOut = 0
     /// The acknowledged seq, if it is beyond the known head and not checked yet.
     private var claimed: UInt64?

@@ -3,8 +3,8 @@
 
 import Synchronization
 
-/// An implementation of all stores in memory. It is the executable specification of the ports. Tests use it, and so do
-/// servers without a database.
+/// An implementation of all stores in memory. It is the executable specification of the ports. Tests and servers
+/// without a database use it.
 ///
 /// State: one `Mutex` around ``MemoryState``; every call is one critical section. No data outlives the process.
 package final class MemoryStore: Sendable {
@@ -32,12 +32,6 @@ package final class MemoryStore: Sendable {
     /// Returns the same store for a process that has joined (``PlaceStore/join(_:)``). After the process is removed,
     /// its writes are refused.
     package func fenced(for node: NodeIdentity) -> MemoryStore { MemoryStore(record, node) }
-
-    /// Makes writes fail with `.storageUnavailable`, as on a full disk, if the stored contents would reach this number
-    /// of bytes. If the number is nil, there is no limit.
-    package func setCapacity(bytes: Int?) {
-        record.state.withLock { $0.capacityBytes = bytes }
-    }
 
     func read<Value: Sendable>(
         _ body: (MemoryState) throws(HermesError) -> Value

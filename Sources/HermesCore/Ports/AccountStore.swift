@@ -141,16 +141,6 @@ extension AccountStore {
         }
         return found
     }
-
-    /// Opens a device that has proved its identity, without a limit on the number of devices.
-    package func open(
-        _ device: DeviceDescription,
-        of user: UserID,
-        token: TokenHash?,
-        now: Timestamp
-    ) async throws(HermesError) -> Device {
-        try await open(DeviceOpening(user: user, device: device, token: token), now: now)
-    }
 }
 
 /// A device to be opened.

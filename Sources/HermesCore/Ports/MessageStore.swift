@@ -44,12 +44,13 @@ package protocol MessageStore: Sendable {
     /// and the result says where the next read continues.
     func history(_ query: HistoryQuery) async throws(HermesError) -> StoredHistory
 
-    /// Reads the conversations of an account after `place`, or from the first conversation on if `place` is nil. These
-    /// are 1:1 conversations with messages, and the groups that the account is a member of. They have the order of
-    /// ``ConversationPlace``. The cost depends only on `limit`, not on the number of messages or waiting entries.
+    /// Reads the conversations of an account after `place`, or the first conversations if `place` is nil. The
+    /// conversations are the 1:1 conversations with messages, and the groups that the account is a member of. They have
+    /// the order of ``ConversationPlace``. The cost depends only on `limit`, not on the number of messages or waiting
+    /// entries.
     ///
     /// - Returns: at most `limit` conversations, and at most ``StoreSettings/maxPageEntries``. Only the last page has
-    ///   fewer.
+    ///   fewer conversations.
     func conversations(
         of user: UserID,
         after place: ConversationPlace?,
@@ -257,16 +258,6 @@ package enum WriteOutcome: Sendable {
 
 extension MessageStore {
     package var inboxes: InboxLedger { InboxLedger() }
-
-    /// Reads the messages of a conversation before `seq`, or up to the newest message if `seq` is nil, as one call of
-    /// ``history(_:)`` does.
-    package func history(
-        of conversation: ConversationID,
-        before seq: UInt64?,
-        limit: Int
-    ) async throws(HermesError) -> [Message] {
-        try await history(HistoryQuery(of: conversation, before: seq, limit: limit)).messages
-    }
 }
 
 /// The part of a conversation's history to read.

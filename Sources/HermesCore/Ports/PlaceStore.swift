@@ -89,7 +89,7 @@ package enum LeaseRemoval: Sendable, Hashable {
     case yes
 }
 
-/// The effect of one call of ``PlaceStore/remove(_:_:now:limit:)``.
+/// The effect of one call to ``PlaceStore/remove(_:_:now:limit:)``.
 package struct NodeRemoval: Sendable {
     /// The accounts that went offline. Each transition is returned to only one caller. This caller informs the other
     /// nodes.

@@ -283,7 +283,7 @@ package struct QueueMove: Sendable {
     }
 }
 
-/// The effect of one call of ``SessionStore/purgeSessions(now:limit:sentUpTo:)``.
+/// The effect of one call to ``SessionStore/purgeSessions(now:limit:sentUpTo:)``.
 package struct SessionPurge: Sendable {
     /// The number of rows that were handled; 0 if nothing is left to do.
     package var rows = 0

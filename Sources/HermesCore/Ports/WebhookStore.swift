@@ -24,7 +24,8 @@ package protocol WebhookStore: Sendable {
     /// many, the events that have been due longest are returned. Events that were queued while the clock was ahead come
     /// first. At most ``WebhookEvent/maxDuePerUser`` events of one user are returned, so that a user with many events
     /// does not keep other users waiting. An event is left out while an earlier event of the same user waits for a
-    /// retry. This ends when the earlier event has failed ``WebhookEvent/attemptsInOrder`` times.
+    /// retry. When the earlier event has failed ``WebhookEvent/attemptsInOrder`` times, it no longer delays later
+    /// events.
     func dueWebhooks(now: Timestamp, limit: Int) async throws(HermesError) -> [StoredWebhook]
 
     /// Records the outcomes of events, in one commit.

@@ -17,8 +17,8 @@ struct HostShares: Sendable {
         /// When this many sends are under way in total (three quarters of ``total``), a service gets another send only
         /// if few sends to it are under way.
         var crowded: Int { total / 4 * 3 }
-        /// When ``crowded`` is reached, services that have not delivered get another send only if all of them together
-        /// have fewer sends than this. The number is half of the remaining quarter.
+        /// When ``crowded`` is reached, a service that has not delivered gets another send only while fewer than this
+        /// many sends to all such services are under way. The number is half of what ``crowded`` leaves of ``total``.
         var unprovenRest: Int { (total - crowded) / 2 }
         /// The largest number of sends to one service that has delivered.
         var perHost = 256

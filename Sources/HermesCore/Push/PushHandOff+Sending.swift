@@ -170,7 +170,7 @@ extension PushHandOff {
         }
     }
 
-    /// Lets the candidates of paused services wait.
+    /// Makes the candidates of paused services wait.
     ///
     /// - Returns: the other candidates. A candidate without notifications is always among them, because it is settled
     ///   at once.

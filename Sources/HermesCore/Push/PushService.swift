@@ -20,7 +20,7 @@ package final class PushService: Sendable {
     static let batch = 500
     /// The largest number of claims that are remembered because the store could not settle them.
     private static let maxUnsettled = 10_000
-    /// The largest number of such claims that one call of ``resume()`` tries to settle.
+    /// The largest number of such claims that one call to ``resume()`` tries to settle.
     private static let unsettledPerRound = 64
 
     private struct State {
@@ -216,7 +216,7 @@ package final class PushService: Sendable {
         retryAfter: .seconds(1)
     )
 
-    /// Continues the jobs of an earlier process. This is called once, at the start.
+    /// Continues the jobs of an earlier process. This is called once, when the server starts.
     func load() async throws(HermesError) {
         for job in try await store.pushJobs() { start(job) }
     }

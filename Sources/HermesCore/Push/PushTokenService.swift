@@ -113,7 +113,7 @@ package final class PushTokenService: Sendable {
         }
     }
 
-    /// The largest number of accounts whose devices one call of ``forgetSurplus()`` reads.
+    /// The largest number of accounts whose devices one call to ``forgetSurplus()`` reads.
     private static let readsPerRound = 64
 
     /// Forgets a deleted account.

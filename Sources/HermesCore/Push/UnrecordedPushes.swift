@@ -10,8 +10,8 @@ struct PushResult: Sendable {
 }
 
 /// The results that the store could not record, for example because the disk is full. Until a result is recorded,
-/// nothing is sent to its device. Otherwise, the device would get the same notifications again and again. Does no I/O.
-/// The owner is ``PushHandOff``.
+/// nothing is sent to its device. Without this rule, the device would get the same notifications again and again. Does
+/// no I/O. The owner is ``PushHandOff``.
 struct UnrecordedPushes: Sendable {
     /// When this many devices have unrecorded results, nothing more is sent to any device. The batches that are already
     /// being sent can still add results above this number.

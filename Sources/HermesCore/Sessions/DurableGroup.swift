@@ -14,7 +14,7 @@ final class DurableLoad: Sendable {
     let queued = Atomic(0)
     /// The number of times that ``queued`` was set to a count from the store.
     let readings = Atomic(0)
-    /// The number of publications that are not committed yet and for which the session was chosen as a member.
+    /// The number of uncommitted publications that shared subscriptions have assigned to this session.
     let chosen = Atomic(0)
     /// The permissions of the last connection. No other code is called while the lock is held.
     private let reader = Mutex<(any TopicReader)?>(nil)
@@ -36,10 +36,9 @@ final class DurableLoad: Sendable {
         maxMessageBytes.store(new?.maxMessageBytes ?? .max, ordering: .relaxed)
     }
 
-    /// Whether the client of the last connection most likely accepts a publication of this length.
-    func fits(_ publication: Publication) -> Bool {
-        publication.leastMessageBytes <= maxMessageBytes.load(ordering: .relaxed)
-    }
+    /// Whether the client of the last connection accepts a message of this length, in bytes. Returns true if the
+    /// client's limit is unknown.
+    func fits(_ bytes: Int) -> Bool { bytes <= maxMessageBytes.load(ordering: .relaxed) }
 
     /// Removes the permissions that depend on a name (``NickName/key``), because the session's account no longer has
     /// the name.
@@ -82,8 +81,21 @@ package final class DurableGroup: Sendable {
         /// shows that the session is gone, and another member is chosen. If ended sessions were excluded from the
         /// start, no member could be chosen in a group that still lists only ended members.
         var ended = false
-        /// Whether only members that are known to accept a publication of this length can be chosen.
+        /// Whether members that may not accept a publication of this length are excluded. A connected member is also
+        /// excluded if its limit is not known.
         var tooSmall = false
+        var doubtful = Doubtful.asUsual
+    }
+
+    /// The treatment of members that may lose a publication: members that may not accept a publication of this length,
+    /// and clean members that get the publication at most once.
+    enum Doubtful: Sendable {
+        /// The treatment for a new publication: the members that most likely do not accept its length come last.
+        case asUsual
+        /// The members are chosen only if no other member can be chosen. The publication leaves its queue in any case.
+        case last
+        /// The members are not chosen. If no other member can be chosen, the publication stays in its queue.
+        case never
     }
 
     /// The order in which members are chosen. A member with a lower rank is preferred.
@@ -93,10 +105,14 @@ package final class DurableGroup: Sendable {
         case absent
         /// The member is absent, and its permissions are not known.
         case absentUnknown
+        /// The member is connected, but may lose a publication that moves, because it gets the publication at most
+        /// once.
+        case connectedAtMostOnce
+        /// The member is absent, and most likely does not accept a publication of this length. But it may have a higher
+        /// limit when it returns.
+        case absentTooSmall
         /// The member is connected, but does not accept a publication of this length.
         case connectedTooSmall
-        /// The member is absent, and most likely does not accept a publication of this length.
-        case absentTooSmall
 
         init(isOffline: Bool, isKnown: Bool, fits: Bool) {
             self =
@@ -109,7 +125,10 @@ package final class DurableGroup: Sendable {
                 }
         }
 
-        var isConnected: Bool { self == .connected || self == .connectedTooSmall }
+        /// Whether the search can end with a member of this rank.
+        ///
+        /// - Parameter isMove: whether the publication comes from another member's queue.
+        func endsSearch(isMove: Bool) -> Bool { self == .connected || self == .connectedTooSmall && !isMove }
 
         static func < (left: Rank, right: Rank) -> Bool { left.rawValue < right.rawValue }
     }
@@ -133,11 +152,13 @@ package final class DurableGroup: Sendable {
     /// Chooses the least busy of the connected members; members that are equally busy take turns. If no member is
     /// connected, it chooses among the absent members. It prefers absent members whose permissions have become known
     /// since the start of the server. Members that do not accept a publication of this length are chosen only if no
-    /// other member can be chosen.
+    /// other member can be chosen. A publication that moves from another member's queue was promised to the publisher,
+    /// so fewer members can be chosen for it (``Doubtful``).
     ///
     /// It excludes members that are not permitted to read the topic. It also excludes members whose queue or whose
     /// owner's share is full, and absent members that would get the publication at most once. It looks at ``window``
-    /// members first. If the best of these members is connected, it does not look at the others.
+    /// members first. If the best of these members is connected, it does not look at the others. For a publication that
+    /// moves, that member must also accept the publication's length, and acknowledge the publication.
     ///
     /// - Parameters:
     ///   - live: the connected members of all event loops.
@@ -153,12 +174,15 @@ package final class DurableGroup: Sendable {
         let count = members.count + seats.count
         guard count > 0 else { return nil }
         let question = Publication(publication)
+        let isMove = excluded.doubtful != .asUsual
+        let bytes = isMove ? question.mostMessageBytes : question.leastMessageBytes
+        let mustFit = excluded.tooSmall || excluded.doubtful == .never
         let start = Int(turn.number.add(1, ordering: .relaxed).oldValue % UInt64(count))
         var best: (place: Int, rank: Rank, load: Int)?
         var fullOwner: CommitSource?
         var isFull = false
         for offset in 0..<count {
-            if offset >= Self.window, let best, best.rank.isConnected { break }
+            if offset >= Self.window, let best, best.rank.endsSearch(isMove: isMove) { break }
             let place = (start + offset) % count
             let rank: Rank
             let load: Int
@@ -173,19 +197,20 @@ package final class DurableGroup: Sendable {
                     isFull = true
                     continue
                 }
-                let (fits, isKnown) = (member.load.fits(question), member.load.isReaderKnown)
-                guard !excluded.tooSmall || fits && isKnown else { continue }
+                let (fits, isKnown) = (member.load.fits(bytes), member.load.isReaderKnown)
+                guard fits || !mustFit, !excluded.tooSmall || isKnown || isOffline else { continue }
                 rank = Rank(isOffline: isOffline, isKnown: isKnown, fits: fits)
                 load = member.load.current
             } else {
                 let seat = seats[place - members.count]
+                let fits = seat.fits(bytes)
+                let mayLose = isMove && !seat.isBusied(by: question)
+                guard fits || !mustFit, !mayLose || excluded.doubtful != .never else { continue }
                 guard seat.canTake(question), groups?.isReachable(seat) ?? false else {
                     isFull = isFull || seat.load.isFull && seat.isBusied(by: question)
                     continue
                 }
-                let fits = seat.fits(question)
-                guard fits || !excluded.tooSmall else { continue }
-                rank = fits ? .connected : .connectedTooSmall
+                rank = !fits ? .connectedTooSmall : mayLose ? .connectedAtMostOnce : .connected
                 load = seat.load.current
             }
             if let best, (best.rank, best.load) <= (rank, load) { continue }
@@ -209,9 +234,9 @@ package final class DurableGroup: Sendable {
     /// Whether at least one of the durable sessions still exists.
     var hasMembers: Bool { members.contains { !$0.load.hasEnded.load(ordering: .relaxed) } }
 
-    /// Whether a member is connected.
+    /// Whether a member is connected that acknowledges publications.
     func hasOnline(live groups: SharedGroups?) -> Bool {
-        members.contains { $0.load.isOnline.load(ordering: .relaxed) }
-            || groups?.members(of: key)?.seats.contains { !$0.isKept && !$0.isLeaving } ?? false
+        members.contains { $0.options.others.qos > .atMostOnce && $0.load.isOnline.load(ordering: .relaxed) }
+            || groups?.members(of: key)?.seats.contains { !$0.isKept && $0.acknowledges && !$0.isLeaving } ?? false
     }
 }

@@ -3,7 +3,7 @@
 
 /// Finds the durable sessions that subscribe to a topic. Their filters are in a ``TopicTree``.
 struct DurableIndex {
-    fileprivate struct Entry {
+    struct Entry {
         var filter: TopicFilter
         var members: [DurableSessionID: SubscriptionOptions] = [:]
         /// The groups that share the filter, by their names.
@@ -17,7 +17,7 @@ struct DurableIndex {
     }
 
     /// A session that has a filter, by itself or as a member of a group.
-    fileprivate struct Membership: Hashable {
+    struct Membership: Hashable {
         let session: DurableSessionID
         /// The group's name; nil if the session has the filter by itself.
         let group: TopicText?
@@ -28,7 +28,7 @@ struct DurableIndex {
         }
     }
 
-    fileprivate struct Group {
+    struct Group {
         /// The members. Each change of them discards ``known``.
         var members: [DurableSessionID: SubscriptionOptions] = [:] {
             didSet { known = nil }
@@ -40,15 +40,13 @@ struct DurableIndex {
 
     private let shapes: ShapeBudget
     private var tree = TopicTree()
-    private var entries: [Entry] = []
+    private(set) var entries: [Entry] = []
     private var free: [UInt32] = []
 
     /// A number that changes with each change of the index.
     private(set) var version: UInt64 = 1
 
     var isEmpty: Bool { tree.isEmpty }
-    /// The number of members of filters with costly shapes. Only tests use it.
-    var payerCount: Int { entries.reduce(0) { $0 + $1.payers.count } }
 
     /// - Parameter shapes: the budget that counts the filters with costly shapes.
     init(shapes: ShapeBudget = ShapeBudget()) { self.shapes = shapes }

@@ -149,8 +149,8 @@ extension DurableSessions {
         shared.state.withLock { $0.session(of: key) }
     }
 
-    /// Returns the session of a key, and those of its subscriptions whose filter equals the topic. Returns nil if there
-    /// are no such subscriptions, or if the session has a connection.
+    /// Returns the session of a key, and the session's subscriptions whose filter equals the topic. Returns nil if
+    /// there are no such subscriptions, or if the session has a connection.
     private func absentSubscriptions(
         of key: SessionKey,
         to topic: TopicName

@@ -24,7 +24,7 @@ extension DurableSessions {
 
     var ids: Set<DurableSessionID> { shared.state.withLock { Set($0.records.keys) } }
 
-    /// Begins a reading of the record. Only one task at a time may read the record. A call of ``endReading()`` must
+    /// Begins a reading of the record. Only one task at a time may read the record. A call to ``endReading()`` must
     /// follow.
     func beginReading() { shared.state.withLock { $0.beginReading() } }
 

@@ -46,7 +46,7 @@ extension DurableSessions {
         return count
     }
 
-    /// The number of publications that one call of ``clear(_:isLate:)`` removes. With this number, the caller waits for
+    /// The number of publications that one call to ``clear(_:isLate:)`` removes. With this number, the caller waits for
     /// at most a second.
     private static let removalsPerCall = 4_096
 

@@ -257,17 +257,26 @@ extension DurableSessions {
             guard count < most else { return }
             let found = shared.state.withLock { state in
                 // The time is read under the lock, so that it is later than the ends of all connections in the state.
-                let latest = max(now, time.now()).advanced(by: max(delay, DurableState.redistributionInterval))
+                let latest = max(now, time.now()).advanced(by: max(delay, DurableState.maxRedistributionPause))
                 return state.takeDueForRedistribution(part, now: now, latest: latest)
             }
-            for due in found {
-                guard due.subscriptions.contains(where: { hasOnline($0, &isOnline) }) else { continue }
-                count += 1
-                _ = handOvers.run { [self] in
-                    // The next pass retries a failed move.
-                    try? await handOver(due.id, after: due.sentUpTo, isEnding: false, .isOffline) { _ in true }
-                }
+            var taken: [DurableState.Redistribution] = []
+            for due in found where due.subscriptions.contains(where: { hasOnline($0, &isOnline) }) {
+                taken.append(due)
             }
+            count += taken.count
+            shared.state.withLock { [taken] in $0.beginRedistribution(of: taken.lazy.map(\.id)) }
+            for due in taken { redistribute(due) }
+        }
+    }
+
+    private func redistribute(_ due: DurableState.Redistribution) {
+        // The sources take turns. So the many long queues of one source delay neither other queues nor the end of
+        // sessions.
+        _ = handOvers.run(for: due.payer) { [self] in
+            // The next pass retries a failed move.
+            let hasMoved = try? await handOver(due.id, after: due.sentUpTo, isEnding: false, .isOffline) { _ in true }
+            shared.state.withLock { $0.redistributed(due.id, now: time.now(), hasMoved: hasMoved ?? false) }
         }
     }
 
@@ -284,14 +293,20 @@ extension DurableSessions {
     }
 
     /// Moves waiting messages of a session to other members of their shared subscriptions, page by page.
+    ///
+    /// - Parameter isEnding: whether the session ends. If it does not, a message stays in the queue unless a connected
+    ///   member accepts and acknowledges it (``DurableGroup/Doubtful``).
+    /// - Returns: whether a message has left the queue.
+    @discardableResult
     private func handOver(
         _ id: DurableSessionID,
         after seq: UInt64,
         isEnding: Bool,
         _ condition: QueueMove.Condition,
         where isFree: @Sendable (QueuedPublication) -> Bool
-    ) async throws(HermesError) {
+    ) async throws(HermesError) -> Bool {
         var after = seq
+        var hasMoved = false
         // The members that could not accept a message, by the message's seq.
         var refusals: [UInt64: Set<DurableSessionID>] = [:]
         while true {
@@ -299,7 +314,9 @@ extension DurableSessions {
             var chosen = Chosen()
             var items: [QueueMove.Item] = []
             var lost: UInt64 = 0
-            for queued in page where isFree(queued) {
+            let now = time.now()
+            // What has expired goes to nobody else [MQTT-3.3.2-5]. It is purged, or deleted with the session.
+            for queued in page where isFree(queued) && !queued.publication.hasExpired(at: now) {
                 if let item = item(queued, of: id, refusals[queued.seq] ?? [], isEnding: isEnding, &chosen) {
                     items.append(item)
                 } else if refusals[queued.seq] != nil {
@@ -315,13 +332,14 @@ extension DurableSessions {
                     endsBehind: isEnding ? page.upTo : nil
                 )
                 let (outcomes, hasEnded) = try await commit(move, chosen)
+                if outcomes.contains(where: { $0 != .stays && $0 != .gone }) { hasMoved = true }
                 if isEnding, lost > 0, !outcomes.contains(.stays) {
                     shared.state.withLock { [lost] in $0.dropped += lost }
                 }
-                if hasEnded { return }
+                if hasEnded { return hasMoved }
                 stays = zip(items, outcomes).filter { $1 == .stays }.map(\.0)
             }
-            if !isEnding, page.isEmpty && page.isAtEnd || !stays.isEmpty { return }
+            if !isEnding, page.isEmpty && page.isAtEnd || !stays.isEmpty { return hasMoved }
             for item in stays {
                 guard let target = item.target else { continue }
                 refusals[item.queued.seq, default: []].insert(target.session)
@@ -345,7 +363,8 @@ extension DurableSessions {
             sessions: refused.union([id]),
             absent: !isEnding,
             ended: true,
-            tooSmall: isTooLarge
+            tooSmall: isTooLarge,
+            doubtful: isEnding ? .last : .never
         )
         choose(group, for: queued.publication, excluding: exclusions, &chosen)
         if chosen.targets.count > targets { return QueueMove.Item(queued, to: chosen.targets.last) }
@@ -374,22 +393,40 @@ extension DurableSessions {
     /// permitted to read the message, or because the message is too large for the client.
     ///
     /// - Parameters:
-    ///   - isTooLarge: whether the message is too large. In that case, only a member that is known to accept this size
-    ///     can get the message. So the message does not go back and forth between clients with small limits.
-    ///   - completion: called with true if another member has the message, otherwise with false.
+    ///   - isTooLarge: whether the message is too large. In that case, a connected member can get the message only if
+    ///     the member is known to accept this size. So the message does not go back and forth between clients with
+    ///     small limits.
+    ///   - completion: called with false if no other member can get the message, otherwise with true. If the store has
+    ///     failed, the message stays in the session's queue, and `completion` is called with true.
     package func passOn(
         _ queued: QueuedPublication,
         of id: DurableSessionID,
         isTooLarge: Bool,
         completion: @escaping @Sendable (Bool) -> Void
     ) {
+        passOn(queued, of: id, isTooLarge: isTooLarge, tried: [], completion: completion)
+    }
+
+    /// - Parameter tried: the members that could not accept the message.
+    private func passOn(
+        _ queued: QueuedPublication,
+        of id: DurableSessionID,
+        isTooLarge: Bool,
+        tried: Set<DurableSessionID>,
+        completion: @escaping @Sendable (Bool) -> Void
+    ) {
+        guard tried.count < Self.maxTries else { return completion(false) }
         var chosen = Chosen()
-        let move = item(queued, of: id, [], isEnding: true, isTooLarge: isTooLarge, &chosen)
+        let move = item(queued, of: id, tried, isEnding: true, isTooLarge: isTooLarge, &chosen)
         guard let item = move else { return completion(false) }
         committer.submit(.move(QueueMove(from: id, [item]))) { [self, chosen] result in
             guard case .success(.moved(let outcomes, _)) = result, let outcome = outcomes.first else {
                 chosen.giveBack()
-                return completion(false)
+                return completion(true)
+            }
+            if outcome == .stays, let target = item.target {
+                let refused = tried.union([target.session])
+                return passOn(queued, of: id, isTooLarge: isTooLarge, tried: refused, completion: completion)
             }
             if outcome == .takenOut { hand(queued.publication, to: chosen.live) }
             completion(outcome != .stays)
@@ -438,6 +475,8 @@ extension DurableState {
     /// A session that has no connection. Its messages from shared subscriptions may go to other members.
     struct Redistribution {
         let id: DurableSessionID
+        /// The source that pays for the session.
+        let payer: CommitSource
         let sentUpTo: UInt64
         /// The session's shared subscriptions.
         let subscriptions: Set<TopicText>
@@ -446,6 +485,33 @@ extension DurableState {
     /// The time between two redistributions of the same session's messages. Meanwhile, the messages can reach other
     /// members, or another member can connect.
     static let redistributionInterval = Duration.seconds(5)
+
+    /// The longest time between two passes over the queue of the same session. A pass reads the whole queue, also if
+    /// nothing can be moved.
+    static let maxRedistributionPause = Duration.seconds(60)
+
+    /// Takes note that passes over the queues of these sessions are about to begin. A call to
+    /// ``redistributed(_:now:hasMoved:)`` must follow for each of them.
+    mutating func beginRedistribution(of ids: some Sequence<DurableSessionID>) {
+        for id in ids { records[id]?.isRedistributing = true }
+    }
+
+    /// Takes note that a pass over a session's queue has ended. If it has moved nothing, the next pass follows after a
+    /// pause that is twice as long as the last one. With several nodes, this is done after each pass. This node does
+    /// not know which lengths the clients of other nodes accept, so a message can come back to the queue.
+    mutating func redistributed(_ id: DurableSessionID, now: Timestamp, hasMoved: Bool) {
+        guard let record = records[id] else { return }
+        records[id]?.isRedistributing = false
+        guard !hasMoved || node != nil else {
+            records[id]?.redistributionPause = Self.redistributionInterval
+            return
+        }
+        let pause = min(record.redistributionPause * 2, Self.maxRedistributionPause)
+        records[id]?.redistributionPause = pause
+        // If the session has or had a connection meanwhile, its end decides.
+        guard let redistributesAt = record.redistributesAt else { return }
+        records[id]?.redistributesAt = max(redistributesAt, now.advanced(by: pause))
+    }
 
     /// Whether a session may have messages that were never sent. If there are several nodes, any session may have such
     /// messages, because this node learns late what other nodes have queued.
@@ -470,11 +536,19 @@ extension DurableState {
                 continue
             }
             let record = records.values[place]
-            guard record.attachment == nil, !record.hasEnded, let redistributesAt = record.redistributesAt,
-                redistributesAt <= now || redistributesAt > latest, hasUnsent(record)
+            guard record.attachment == nil, !record.hasEnded, !record.isRedistributing,
+                let redistributesAt = record.redistributesAt, redistributesAt <= now || redistributesAt > latest,
+                hasUnsent(record)
             else { continue }
             records.values[place].redistributesAt = now.advanced(by: Self.redistributionInterval)
-            due.append(Redistribution(id: id, sentUpTo: record.sentUpTo, subscriptions: record.sharedSubscriptions))
+            due.append(
+                Redistribution(
+                    id: id,
+                    payer: record.payer,
+                    sentUpTo: record.sentUpTo,
+                    subscriptions: record.sharedSubscriptions
+                )
+            )
         }
         return due
     }

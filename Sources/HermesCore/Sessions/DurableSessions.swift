@@ -334,9 +334,9 @@ package final class DurableSessions: Sendable {
     // MARK: A session's connection
 
     /// Adds subscriptions; they replace existing subscriptions with the same filters. When `completion` is called with
-    /// success, the subscriptions are in force, except those for which there is no room (``FilterChange/refused``).
-    /// Many subscriptions are stored in parts. After an error, the first subscriptions may have been added, and
-    /// `completion` gets their number.
+    /// success, the subscriptions are in force, except those for which there is no room (``FilterChange/refused``). If
+    /// there are many subscriptions, they are stored in parts. After an error, the first subscriptions may have been
+    /// added, and `completion` gets their number.
     package func subscribe(
         _ id: DurableSessionID,
         _ subscriptions: [DurableSubscription],
@@ -368,8 +368,8 @@ package final class DurableSessions: Sendable {
     }
 
     /// Removes subscriptions, by their filters. After `completion` is called with success, nothing more is queued for
-    /// them. Many subscriptions are removed in parts. After an error, the first subscriptions may have been removed,
-    /// and `completion` gets their number.
+    /// them. If there are many subscriptions, they are removed in parts. After an error, the first subscriptions may
+    /// have been removed, and `completion` gets their number.
     package func unsubscribe(
         _ id: DurableSessionID,
         _ filters: [String],

@@ -11,7 +11,7 @@ package struct DurableSettings: Sendable, Hashable {
     /// Whether publications can be retained.
     package var isRetainAvailable: Bool
     /// How long a session must be without a connection before its never-sent messages from shared subscriptions go to
-    /// other members. Nil means that they never do.
+    /// other members. If it is nil, these messages never go to other members.
     package var sharedRedistribution: Duration?
     /// The number of topics with a retained publication.
     package var retainedMessages: SharedLimit

@@ -55,6 +55,10 @@ struct DurableState {
         /// The time from which other members can get the session's messages from shared subscriptions, if the session
         /// has no connection.
         var redistributesAt: Timestamp?
+        /// Whether a pass of ``DurableSessions/redistribute(now:isOnDuty:most:)`` over the queue waits or runs.
+        var isRedistributing = false
+        /// The time between the last pass over the queue and the next one.
+        var redistributionPause = DurableState.redistributionInterval
 
         init(key: SessionKey, payer: CommitSource) {
             self.key = key
@@ -308,6 +312,7 @@ struct DurableState {
             let sentBefore = records[id]?.sentUpTo ?? 0
             records[id]?.sentUpTo = max(sentBefore, sentUpTo)
             records[id]?.redistributesAt = redistributesAt
+            records[id]?.redistributionPause = Self.redistributionInterval
             records[id]?.expiresAt = expiresAt
             seat.phase = .closing
             seats[key] = seat

@@ -173,8 +173,8 @@ package struct PublicationTarget: Sendable, Hashable {
     /// The number of bytes that the identifiers and the text of the shared subscription add to a publication.
     package var addedWeight: Int { Self.addedWeight(identifiers, share) }
 
-    /// Returns the bytes of the identifiers and of the text of the shared subscription. Both are stored with each
-    /// publication, and the client chooses how long they are.
+    /// Returns the bytes of the identifiers and of the text of the shared subscription. The identifiers and the text
+    /// are stored with each publication, and the client chooses how long they are.
     fileprivate static func addedWeight(_ identifiers: [UInt32], _ share: String?) -> Int {
         4 &* identifiers.count &+ (share?.utf8.count ?? 0)
     }

@@ -6,7 +6,8 @@ import Synchronization
 /// The clients' reports about connections and deliveries.
 ///
 /// ```swift
-/// for (version, counts) in messenger.clientStatistics.versions(.day, now: messenger.time.now()) {
+/// let groups = messenger.clientStatistics.history.groups(.day, now: messenger.time.now())
+/// for (version, counts) in DeliveryHistory.versions(of: groups) {
 ///     print(version, counts[.within1s], counts[.within10s], counts[.later], counts[.never])
 /// }
 /// ```
@@ -92,14 +93,6 @@ package final class ClientStatistics: Sendable {
 
     /// Continues the history that an earlier process has stored; called before the first report.
     package func resume(_ history: DeliveryHistory) { state.withLock { $0.history = history } }
-
-    /// Returns the sums for each app version, sorted by version.
-    package func versions(
-        _ period: DeliveryHistory.Period,
-        now: Timestamp
-    ) -> [(appVersion: String, counts: ReportCounts)] {
-        DeliveryHistory.versions(of: history.groups(period, now: now))
-    }
 
     /// Returns a good first heartbeat interval for a network; nil if too little is known.
     package func heartbeat(in label: String) -> Duration? { state.withLock { $0.priors.interval(in: label) } }

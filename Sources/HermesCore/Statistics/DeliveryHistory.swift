@@ -7,8 +7,8 @@
 ///
 /// Clients choose the names of groups. If a new group does not fit, the group with the fewest reports is merged into
 /// ``Group/other``. This happens at most once in ten seconds; until the next time, further new groups count as
-/// ``Group/other``. The history uses at most about 10 MB, regardless of the reports. It uses less than 2 MB if the
-/// reports form ten groups.
+/// ``Group/other``. The history uses at most about 10 MB of memory, regardless of the reports. It uses less than 2 MB
+/// if the reports form ten groups.
 package struct DeliveryHistory: Sendable, Hashable {
     /// A version of the app in one kind of network.
     package struct Group: Sendable, Hashable {

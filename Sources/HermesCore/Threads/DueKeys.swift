@@ -8,7 +8,7 @@ import HeapModule
 /// The memory is proportional to the number of keys that wait, no matter how often keys were set and removed.
 package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>: Sendable {
     /// A record of a key and its due time. The record is out of date if the key now has another ticket, or no ticket.
-    private struct Ticket: Comparable, Sendable {
+    struct Ticket: Comparable, Sendable {
         let at: Instant
         let number: UInt64
         let key: Key
@@ -18,15 +18,12 @@ package struct DueKeys<Key: Hashable & Sendable, Instant: Comparable & Sendable>
     }
 
     private var tickets: [Key: Ticket] = [:]
-    private var heap = Heap<Ticket>()
+    private(set) var heap = Heap<Ticket>()
     private var lastNumber: UInt64 = 0
 
     package init() {}
 
-    package var isEmpty: Bool { tickets.isEmpty }
     package var count: Int { tickets.count }
-    /// The number of tickets in the heap, including those that are out of date; for tests.
-    package var recordCount: Int { heap.count }
     /// The time at which the next key is due; nil if no key waits. The time is never too late, but can be too early
     /// after a key was removed or set again.
     package var nextDue: Instant? { heap.min?.at }

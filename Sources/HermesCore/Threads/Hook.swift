@@ -7,7 +7,7 @@ import Synchronization
 /// they were added.
 ///
 /// Do not keep a function directly in a `Mutex`. Each access adds two wrappers around the function. The wrappers
-/// convert the function to the form of a generic value and back. So each call of the function is slower than the
+/// convert the function to the form of a generic value and back. So each call to the function is slower than the
 /// previous call, until the stack overflows.
 ///
 /// State: a `Mutex`; nothing is called while it is locked.

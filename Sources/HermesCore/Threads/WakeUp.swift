@@ -16,7 +16,7 @@ package final class WakeUp: Sendable {
 
     package init() {}
 
-    /// Wakes the task that waits. If no task waits, the next call of ``wait()`` returns at once.
+    /// Wakes the task that waits. If no task waits, the next call to ``wait()`` returns at once.
     package func signal() {
         let waiter = state.withLock { state in
             defer { state.waiter = nil }

@@ -64,7 +64,7 @@ struct CrowdedTopics {
         return lastTicket
     }
 
-    /// Removes and returns the next publications of the topic whose turn it is. A call of ``finish(_:)`` must follow.
+    /// Removes and returns the next publications of the topic whose turn it is. A call to ``finish(_:)`` must follow.
     ///
     /// - Parameter count: returns the largest number of publications that are taken from a run; at least 1.
     /// - Returns: nil if nothing waits.

@@ -51,7 +51,7 @@ struct HashIndex: Sendable {
             guard slots[hole].number != Self.none else { return }
             hole = (hole + 1) & mask
         }
-        // Move up those of the following entries that a lookup would no longer find because of the hole.
+        // Move up each following entry that a lookup would not find because of the hole.
         var next = (hole + 1) & mask
         while slots[next].number != Self.none {
             let home = Int(slots[next].hash) & mask

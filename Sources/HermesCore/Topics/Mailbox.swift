@@ -39,17 +39,6 @@ package final class Mailbox<Element: Sendable>: Sendable {
         if mustSchedule { schedule { self.drain() } }
     }
 
-    /// Posts several elements while the lock is taken only once.
-    package func post(contentsOf elements: [Element]) {
-        guard !elements.isEmpty else { return }
-        let mustSchedule = state.withLock { state in
-            state.elements.append(contentsOf: elements)
-            defer { state.isScheduled = true }
-            return !state.isScheduled
-        }
-        if mustSchedule { schedule { self.drain() } }
-    }
-
     /// Delivers the waiting elements; called on the loop.
     package func drain() {
         let batch = state.withLock { state in

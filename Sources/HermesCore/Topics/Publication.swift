@@ -159,6 +159,13 @@ package struct Publication: Sendable {
     /// The length in bytes of a message that contains only the topic and the payload.
     package var leastMessageBytes: Int { payload.readableBytes &+ topic.rawValue.utf8.count &+ 4 }
 
+    /// An upper bound of a message's length in bytes, for a subscriber with at most one subscription identifier. A
+    /// PUBLISH packet has at most 13 bytes in addition to topic, payload and properties (MQTT 5.0, 3.3). The identifier
+    /// and a topic alias take at most 8 bytes, and the type of a room's event takes fewer than 64.
+    package var mostMessageBytes: Int {
+        leastMessageBytes &+ 20 &+ (kind == Self.plainKind ? 0 : 64) &+ (details?.weight ?? 0)
+    }
+
     /// The size of the publication for the limits of queues, in bytes.
     package var weight: Int {
         payload.readableBytes &+ topic.rawValue.utf8.count &+ 128 &+ (details?.weight ?? 0)

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Numbers the pushes to each topic, from 1, within an epoch. For a room's topic, this type numbers the notices to the
-/// room. The numbers are only in memory. A restart begins a new epoch, and so does a full table. Numbers of two epochs
-/// cannot be compared. This type does no I/O.
+/// room. The numbers are only in memory. A new epoch begins at a restart, and when the table is full. Numbers of two
+/// epochs cannot be compared. This type does no I/O.
 package struct TopicNumbers {
     /// A place in a topic's sequence.
     package struct Place: Hashable, Sendable {

@@ -99,7 +99,7 @@ package final class TopicShard {
     /// the end of the tick.
     ///
     /// - Parameter isPaced: whether the caller waits while the publication waits (``PublishOutcome/ticket``).
-    /// - Returns: the outcome, which also shows whether the publisher should pause.
+    /// - Returns: the outcome. It shows, among other things, whether the publisher should pause.
     package func publish(_ publication: Publication, isPaced: Bool = true) -> PublishOutcome {
         assert(loop.isCurrent())
         takeInterest()
@@ -442,9 +442,9 @@ extension TopicShard {
     /// Whether the publication with this ticket (``PublishOutcome/ticket``) still waits for its delivery to a crowd.
     package func isWaiting(_ ticket: CrowdTicket) -> Bool { crowded.isWaiting(ticket.number) }
 
-    /// Lets a publication of this loop wait if earlier publications of its topic wait. If the topic has a crowd, the
-    /// publication also waits until earlier output for crowds is written. Otherwise, a loop that is behind would copy
-    /// each publication for thousands of peers.
+    /// Makes a publication of this loop wait if earlier publications of its topic wait. If the topic has a crowd, the
+    /// publication also waits until earlier output for crowds is written. Without this wait, a loop that is behind
+    /// would copy each publication for thousands of peers.
     ///
     /// - Parameter isPaced: whether the caller stops reading from the publisher until the publication is delivered. If
     ///   not, publications are dropped at a lower limit.
@@ -465,7 +465,7 @@ extension TopicShard {
         existingRoute(to: topic).map { $0.entries.count >= CrowdedTopics.leastDeliveries } ?? false
     }
 
-    /// Lets a publication of another loop wait. If too many publications wait for crowds, a further publication for a
+    /// Makes a publication of another loop wait. If too many publications wait for crowds, a further publication for a
     /// crowd is dropped. This does not harm other topics, because their publications still count as mail.
     private func letWait(handedOver publication: PublicationBatch, isOfCrowd: Bool) {
         if isOfCrowd {

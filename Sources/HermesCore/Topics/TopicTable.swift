@@ -9,7 +9,7 @@ struct TopicTable {
 
     var count: Int { index.count }
 
-    /// Returns the topics at `limit` places from `place` on, in no particular order. A topic keeps its place.
+    /// Returns the topics at `limit` places, beginning with `place`, in no particular order. A topic keeps its place.
     func routes(from place: Int, limit: Int) -> some Sequence<TopicRoute> {
         routes.dropFirst(place).prefix(limit).lazy.compactMap { $0 }
     }

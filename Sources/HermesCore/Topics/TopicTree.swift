@@ -12,7 +12,7 @@ package struct TopicTree: Sendable {
     /// The owner's value for a filter, for example an index into an array of subscriber lists.
     package typealias Value = UInt32
 
-    private struct Node {
+    struct Node {
         var parent: UInt32
         /// The number of the level that leads to this node; ``plusLevel`` for `+`.
         var level: UInt32
@@ -34,13 +34,13 @@ package struct TopicTree: Sendable {
     /// The number for `+`; no level text has this number.
     private static let plusLevel = UInt32.max
 
-    private var nodes: [Node] = [Node(parent: TopicTree.none, level: TopicTree.none)]
-    private var freeNodes: [UInt32] = []
+    private(set) var nodes: [Node] = [Node(parent: TopicTree.none, level: TopicTree.none)]
+    private(set) var freeNodes: [UInt32] = []
     /// The nodes, by parent and level.
-    private var edges = HashIndex()
-    private var levels = LevelTexts()
+    private(set) var edges = HashIndex()
+    private(set) var levels = LevelTexts()
     /// The filters without wildcards. ``exactValues`` has the value of each, by the number of its text.
-    private var exact = LevelTexts()
+    private(set) var exact = LevelTexts()
     private var exactValues: [Value] = []
     private let seed = UInt64.random(in: .min ... .max)
     /// The greatest depth of a node since the tree was last empty.
@@ -51,9 +51,6 @@ package struct TopicTree: Sendable {
     package init() {}
 
     package var isEmpty: Bool { count == 0 }
-
-    /// The number of records of all kinds in use. It is for tests and statistics.
-    package var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count + exact.count }
 
     /// Returns the value of a filter; nil if the filter is not in the tree.
     package func value(of filter: TopicFilter) -> Value? {

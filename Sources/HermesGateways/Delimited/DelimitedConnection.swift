@@ -205,8 +205,8 @@ package final class DelimitedConnection: GatewayConnection {
         write(packet)
     }
 
-    /// Warns the client that the connection ends when its token expires, unless the client sends a new token before
-    /// that.
+    /// Warns the client that its token expires soon. The connection then ends, unless the client has sent a new token
+    /// by then.
     func warn(tokenExpiresAt end: Timestamp) {
         var packet = Hermes_V1_Packet()
         packet.notice.kind = .tokenExpires

@@ -247,7 +247,7 @@ extension Connection {
         measureMemory()
     }
 
-    /// Requests a call of ``ConnectionEvents/written(_:)`` after the operating system has taken everything written so
+    /// Requests a call to ``ConnectionEvents/written(_:)`` after the operating system has taken everything written so
     /// far. A later request replaces a request that waits.
     package func reportWritten(_ mark: UInt64) {
         guard phase == .open else { return }

@@ -4,7 +4,7 @@
 package import HermesCore
 import NIOCore
 
-/// Slow requests: asynchronous calls of the core.
+/// Slow requests: asynchronous calls to the core.
 extension Connection {
     /// Calls the core asynchronously. Nothing is read from the connection until the result arrives, so that answers
     /// keep their order and each connection has at most one slow request.

@@ -298,7 +298,7 @@ package final class Connection: @unchecked Sendable, DeadlineWheelEntry {  // Co
         if phase == .open { loop.schedule(self, due: due) }
     }
 
-    /// Requests one call of ``ConnectionEvents/woken()`` after this time, rounded up to steps of
+    /// Requests one call to ``ConnectionEvents/woken()`` after this time, rounded up to steps of
     /// ``LoopContext/deadlineStep``. A later request replaces an earlier request.
     ///
     /// - Parameter time: the time; nil cancels an earlier request.

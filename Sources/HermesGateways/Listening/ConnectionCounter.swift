@@ -226,7 +226,7 @@ package final class ConnectionCounter: Sendable {
 
     /// Counts a connection of the HTTP port, unless the limit is reached.
     ///
-    /// - Returns: nil if the connection was counted. In that case, a call of ``remove(_:isHTTP:)`` or
+    /// - Returns: nil if the connection was counted. In that case, a call to ``remove(_:isHTTP:)`` or
     ///   ``becomeGateway(_:as:)`` must follow.
     package func addHTTP(_ address: Address) -> Refusal? {
         counts.withLock { counts in
@@ -244,7 +244,7 @@ package final class ConnectionCounter: Sendable {
     /// Counts a request that arrived over a proxy's connection. The request counts for the client behind the proxy,
     /// unless that client has reached its limit.
     ///
-    /// - Returns: nil if the request was counted. In that case, a call of ``endRequest(of:)`` must follow.
+    /// - Returns: nil if the request was counted. In that case, a call to ``endRequest(of:)`` must follow.
     package func beginRequest(of address: Address) -> Refusal? {
         counts.withLock { counts in
             guard counts.hasRoom(for: address, limit: perAddress) else { return .perAddress }

@@ -291,7 +291,7 @@ package final class LoopContext: @unchecked Sendable {  // Confined to its event
         if !wasWaiting, !flushes.waiting.isEmpty || !flushesOfCrowds.waiting.isEmpty { inTurn { self.flushMore() } }
     }
 
-    /// Handles elements, from the first one on, until the time is over.
+    /// Handles elements, beginning with the first, until the time is over.
     ///
     /// - Parameters:
     ///   - time: the end of the time for this kind of work, and whether that time has just begun.

@@ -6,8 +6,8 @@ import NIOCore
 package import NIOSSL
 import Synchronization
 
-/// The TLS context of a listener, and its revocation lists. Both are replaced when they are reloaded. A connection
-/// keeps the context with which it began.
+/// The TLS context of a listener, and its revocation lists. The context and the lists are replaced when they are
+/// reloaded. A connection keeps the context with which it began.
 ///
 /// State: one `Mutex`, taken once per accept.
 package final class TLSContextBox: Sendable {

@@ -21,13 +21,13 @@ final class VerifiedChain: ChannelInboundHandler, RemovableChannelHandler {
     /// - Parameter context: the context of the connection.
     init(_ context: NIOSSLContext) { self.context = context }
 
-    /// Whether the revocation lists in force cover the client. They do in two cases. Either the certificates of the
-    /// chain are known, so that they are checked now. Or the resumed session began under these lists, so that its
-    /// certificates were checked at that time.
+    /// Whether the revocation lists in force cover the client. They cover it if the certificates of the chain are
+    /// known, because they are then checked now. They also cover it if the resumed session began under these lists,
+    /// because its certificates were checked at that time.
     func isFresh(in box: TLSContextBox) -> Bool { !certificates.isEmpty || box.isCurrent(context) }
 
-    /// Creates a TLS handler that reports the chain to this object. Both must be added to the pipeline: first the TLS
-    /// handler, then this object.
+    /// Creates a TLS handler that reports the chain to this object. The caller must add the TLS handler to the
+    /// pipeline, and then this object.
     func makeHandler() throws -> NIOSSLServerHandler {
         let maker: any HandlerMaker = ObservedHandlerMaker()
         return try maker.handler(context) { [self] result, certificate in

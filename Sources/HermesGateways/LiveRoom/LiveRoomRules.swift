@@ -11,8 +11,9 @@ package struct LiveRoomRules: Sendable, Hashable {
     package var forwardsApplicationTypes: Bool
     /// Whether a viewer is in no room until it enters with an access token.
     package var requiresAccount: Bool
-    /// The largest number of bytes of a join that are kept for announcing the leave of a lost viewer. Of a longer join,
-    /// only the level and the name are kept. If even the level and the name are too long, the join is not forwarded.
+    /// The largest number of bytes of a join that are kept for announcing the leave of a lost viewer. If a join is
+    /// longer, only its level and its name are kept. If even the level and the name are too long, the join is not
+    /// forwarded.
     package var maxKeptJoinBytes: Int
 
     package init(

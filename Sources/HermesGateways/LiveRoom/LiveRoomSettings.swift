@@ -52,25 +52,26 @@ extension LiveRoomSettings {
         "liveroom.room",
         default: defaults.room,
         maxBytes: 64,
-        "The room in which a new connection begins."
+        "The room that a new connection enters."
     )
     private static let silence = Setting.duration(
         "liveroom.silence",
         default: defaults.silence,
         in: .seconds(1) ... .seconds(3600),
-        "A client that sends no heartbeat for longer than this is removed."
+        "The time after which a client that sends no heartbeat is removed."
     )
     private static let applicationTypes = Setting<ApplicationTypes>.choice(
         "liveroom.applicationTypes",
         default: defaults.applicationTypes,
-        "The handling of frames of the application's own types. These are 16 to 65535; before enter, all types except "
-            + "0 to 3, 8 and 9."
+        "Whether frames of the application's own types are forwarded or dropped. For clients that have not sent "
+            + "an enter frame, these are all types except 0 to 3, 8 and 9. For other clients, they are the types 16 to "
+            + "65535."
     )
     private static let body = Setting.byteCount(
         "liveroom.frame",
         default: defaults.maxBodyBytes,
         in: 256...(1 << 20),
-        "The longest body of a LiveRoom frame; a longer one closes the connection."
+        "The longest body of a LiveRoom frame. If a body is longer, the server closes the connection."
     )
 
     /// The settings below `liveroom`.

@@ -3,7 +3,7 @@
 
 import HermesCore
 
-/// The state of a client from CONNECT on. Owner: the connection's event loop.
+/// The state of a client that has sent CONNECT. Owner: the connection's event loop.
 final class MQTTClientState {
     private(set) var identity: ClientIdentity
     let key: SessionKey

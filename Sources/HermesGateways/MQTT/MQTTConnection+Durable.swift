@@ -155,7 +155,7 @@ extension MQTTConnection {
         guard isWanted, write(queued, qos, isDuplicate: wasSent) else {
             if wasSent, queued.qos == .exactlyOnce { return endExchange(of: queued.seq, client, isTooLarge: isWanted) }
             outbound.window.skip(to: queued.seq + 1)
-            return leave(queued, of: client, isTooLarge: isWanted, wasSent: wasSent)
+            return leave(queued, of: client, isTooLarge: isWanted)
         }
         connection.tally.messagesOut += 1
         guard qos == .atMostOnce else { return }
@@ -225,11 +225,8 @@ extension MQTTConnection {
 
     /// Drops a message that has expired, that the client may not read, or that is too large for the client. A message
     /// of a shared subscription goes to another member instead, if possible.
-    private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool, wasSent: Bool) {
-        let isForOthers =
-            queued.share != nil && !queued.publication.hasExpired(at: now())
-            // With this length, the core determines for which members the message is too large.
-            && (!isTooLarge || !wasSent && Publication(queued.publication).leastMessageBytes > outbound.maxPacketBytes)
+    private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool) {
+        let isForOthers = queued.share != nil && !queued.publication.hasExpired(at: now())
         guard isForOthers, let id = client.link?.id else { return drop(queued, of: client, isTooLarge: isTooLarge) }
         let loop = connection.loop
         let bound = loop.bound(self)

@@ -5,8 +5,8 @@ import HermesCore
 import HermesWire
 import NIOCore
 
-/// The end of a token: a connection that logged in with a token lasts until the token expires (`exp`), unless the
-/// client presents a new token before that.
+/// The end of a token. If a client logged in with a token and presents no new token, its connection ends when the token
+/// expires (`exp`).
 extension MQTTConnection {
     /// The time before the token's expiry at which a client of the native protocol is warned.
     static let expiryWarning = Duration.seconds(60)

@@ -155,17 +155,24 @@ extension MQTTConnection {
             }
             // The limit for a message applies to its payload.
             guard parts <= MessageParts.max else {
-                answer(head, .payloadFormatInvalid)
+                refusedPayload(head)
                 return true
             }
             do throws(HermesError) {
                 try ApplicationTopics.check(publication.topic, publication.payload)
                 return false
             } catch {
-                answer(head, .payloadFormatInvalid)
+                refusedPayload(head)
             }
         }
         return true
+    }
+
+    /// Refuses a publication whose payload the topic's clients cannot get. Only a publisher that uses MQTT 5.0 with QoS
+    /// 1 or 2 is told, so the publication is also counted.
+    func refusedPayload(_ head: MQTTPublishHead) {
+        gateway.metrics.refusedPayloads.increment()
+        answer(head, .payloadFormatInvalid)
     }
 
     private func receivedUp(_ payload: ByteBuffer, isJSON: Bool, _ head: MQTTPublishHead) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
-import HermesWire
+package import HermesWire
 import Metrics
 import NIOCore
 
@@ -11,7 +11,18 @@ import NIOCore
 /// publish it to the topics, and acknowledge it. A run goes through these steps as a whole if none of its packets
 /// needs special treatment.
 extension MQTTConnection {
-    func publishReceived(_ frame: MQTTPublishFrame) throws(MQTTPacketError) {
+    /// Handles the client's input. It is here because most input consists of publications, which this file handles.
+    package func received(_ input: MQTTInput) {
+        guard phase == .connected else { return receivedUnconnected(input) }
+        switch input {
+        case .publish(let frame): attempt { () throws(MQTTPacketError) in try publishReceived(frame) }
+        case .publishes(let run): attempt { () throws(MQTTPacketError) in try publishesReceived(run) }
+        case .acknowledgement(let type, let packetID): acknowledgementReceived(type, packetID, .success)
+        case .other(let frame): otherReceived(frame)
+        }
+    }
+
+    private func publishReceived(_ frame: MQTTPublishFrame) throws(MQTTPacketError) {
         let head = try MQTTPublishHead(frame, version: version)
         try gateway.check(head.qos, isRetained: head.isRetained, of: "a PUBLISH")
         if head.packetID != 0, let client {
@@ -74,7 +85,7 @@ extension MQTTConnection {
         _ = try name(of: packet)
     }
 
-    func publishesReceived(_ run: MQTTPublishRun) throws(MQTTPacketError) {
+    private func publishesReceived(_ run: MQTTPublishRun) throws(MQTTPacketError) {
         try gateway.check(run.qos, isRetained: false, of: "a PUBLISH")
         let target = try target(of: run)
         let receivers = target?.route.receiverCount ?? 0
@@ -163,7 +174,7 @@ extension MQTTConnection {
         if target.isSpecial {
             if takesSpecial(publication, head) { return }
             guard let kind = MQTTTranslation.kind(of: publication, counted: { connection.charge(.parts($0)) }) else {
-                return answer(head, .payloadFormatInvalid)
+                return refusedPayload(head)
             }
             publication = publication.ofKind(kind)
             guard isTold(kind, in: publication.topic) else {
@@ -179,7 +190,8 @@ extension MQTTConnection {
         case .now:
             // A publication of QoS 0 is not acknowledged, and the client does not send it again. So connected
             // subscribers get it even if the store then fails to retain it. The publication becomes the retained
-            // publication before it is delivered. Otherwise, a client that subscribes in between would not get it.
+            // publication before it is delivered. If it were delivered first, a client that subscribes in between would
+            // not get it.
             if publication.retain { retain(StoredPublication(publication, publishedAt: now())) }
             let workBefore = topics.matchWork
             let outcome = topics.publish(publication, via: target.route)

@@ -40,7 +40,7 @@ extension MQTTConnection {
         return true
     }
 
-    /// Closes a room for the client. Queued messages from the room are not sent either.
+    /// Closes a room for the client. The client gets no more messages from the room, not even queued ones.
     private func close(_ topic: TopicName, of client: MQTTClientState, _ held: [MQTTHeldSubscription]) {
         guard !held.isEmpty || client.durable != nil || !outbound.waiting.isEmpty else { return }
         client.closedRooms.insert(topic)

@@ -203,8 +203,8 @@ extension MQTTConnection {
         addSubscriptions(Array(granted.prefix(change.done)), suback, of: client)
     }
 
-    /// Returns a packet's reason codes if only the first `count` of the granted filters were stored. The other granted
-    /// filters get `failure`.
+    /// Returns a packet's reason codes for the case that the store changed only the first `count` of the granted
+    /// filters. The other granted filters get `failure`.
     static func reasons(
         _ reasons: [MQTTReasonCode],
         ofFirst count: Int,

@@ -8,9 +8,9 @@ import NIOCore
 
 /// One MQTT connection.
 ///
-/// `MQTTConnection+Publish.swift` handles publications from the client, and `MQTTConnection+Deliver.swift` writes
-/// publications to the client. ``MQTTClientState`` holds the state that idle connections do not need. Owner: the
-/// connection's event loop.
+/// `MQTTConnection+Publish.swift` gets the client's input and handles publications from the client.
+/// `MQTTConnection+Deliver.swift` writes publications to the client. ``MQTTClientState`` holds the state that idle
+/// connections do not need. Owner: the connection's event loop.
 package final class MQTTConnection: GatewayConnection, SharedMember {
     package typealias Decoder = MQTTInputDecoder
 
@@ -109,31 +109,27 @@ package final class MQTTConnection: GatewayConnection, SharedMember {
 
     // MARK: Input
 
-    package func received(_ input: MQTTInput) {
-        switch (phase, input) {
-        case (.connected, .publish(let frame)):
-            attempt { () throws(MQTTPacketError) in try publishReceived(frame) }
-        case (.connected, .publishes(let run)):
-            attempt { () throws(MQTTPacketError) in try publishesReceived(run) }
-        case (.connected, .acknowledgement(let type, let packetID)):
-            acknowledgementReceived(type, packetID, .success)
-        case (.connected, .other(let frame)) where frame.type == .connect:
-            // The packet is not parsed, because its errors may have reason codes that DISCONNECT does not have.
-            refuse(MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]"))
-        case (.connected, .other(let frame)):
-            connection.charge(.packet)
-            // The charge is for the largest number of properties that these bytes can hold. Filters cost about the
-            // same.
-            connection.charge(.properties(frame.body.readableBytes / MQTTPacket.minPropertyBytes))
-            attempt { () throws(MQTTPacketError) in try received(frame) }
-        case (.new, .other(let frame)) where frame.type == .connect:
-            connectReceived(frame)
-        case (.new, _):
+    /// Handles input of a client that is not connected. While CONNECT is being checked, and after the end, the input is
+    /// ignored.
+    func receivedUnconnected(_ input: MQTTInput) {
+        guard phase == .new else { return }
+        guard case .other(let frame) = input, frame.type == .connect else {
             // [MQTT-3.1.0-1]
-            refuse(MQTTPacketError(.protocolError, "the first packet is not a CONNECT [MQTT-3.1.0-1]"))
-        case (.connecting, _), (.ended, _):
-            break
+            return refuse(MQTTPacketError(.protocolError, "the first packet is not a CONNECT [MQTT-3.1.0-1]"))
         }
+        connectReceived(frame)
+    }
+
+    /// Handles a packet of a connected client that is neither a PUBLISH nor an acknowledgement of four bytes.
+    func otherReceived(_ frame: MQTTFrame) {
+        guard frame.type != .connect else {
+            // The packet is not parsed, because its errors may have reason codes that DISCONNECT does not have.
+            return refuse(MQTTPacketError(.protocolError, "a second CONNECT [MQTT-3.1.0-2]"))
+        }
+        connection.charge(.packet)
+        // The charge is for the largest number of properties that these bytes can hold. Filters cost about the same.
+        connection.charge(.properties(frame.body.readableBytes / MQTTPacket.minPropertyBytes))
+        attempt { () throws(MQTTPacketError) in try received(frame) }
     }
 
     /// Handles a packet that the client sent before it closed the connection. A DISCONNECT discards the will

@@ -25,6 +25,9 @@ struct MQTTMetrics: Sendable {
     let standIns = Counter(label: "hermes_mqtt_inbox_stand_ins_total")
     /// Publications that the topic rules refused.
     let refusedPublishes = refused("publish", "rules")
+    /// Publications to rooms, and to the topics of other protocols' clients (``ApplicationTopics``), whose payload
+    /// these clients cannot get.
+    let refusedPayloads = refused("publish", "payload")
     /// Subscriptions that the topic rules refused.
     let refusedSubscriptions = refused("subscribe", "rules")
     /// Subscriptions that were refused because the session, or the share of its owner, has no room for them.

@@ -11,8 +11,8 @@ extension MQTTTranslation {
     /// the kind is plain.
     ///
     /// The properties are forwarded unchanged [MQTT-3.3.2-17]. So a second declaration, or a declaration that only
-    /// the server may make, is refused. Otherwise, a subscriber that reads it could mistake the publication for an
-    /// event from the server.
+    /// the server may make, is refused. If it were forwarded, a subscriber that reads it could mistake the publication
+    /// for an event from the server.
     ///
     /// - Parameter counted: called with the number of the payload's parts (``MessageParts``) before the payload is
     ///   parsed. It is called only if the payload has to fit its kind.

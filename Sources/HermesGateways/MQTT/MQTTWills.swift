@@ -148,7 +148,7 @@ final class MQTTWills: Sendable {
         if !wait(for: delay, will, of: key, on: loop) { publish(will, on: loop) }
     }
 
-    /// Lets a will wait for its delay.
+    /// Makes a will wait for its delay.
     ///
     /// - Returns: false if the will has no delay, or if there is no room for it to wait.
     private func wait(for delay: Duration, _ will: PendingWill, of key: SessionKey, on loop: LoopContext) -> Bool {
@@ -304,7 +304,7 @@ final class MQTTWills: Sendable {
         _ = loop.topics.publish(publication, isPaced: false)
     }
 
-    /// Lets a will wait, within its owner's share, because too much data waits for the store at the moment. After the
+    /// Makes a will wait, within its owner's share, because too much data waits for the store at the moment. After the
     /// wait, the server tries again to store the will.
     ///
     /// - Returns: false if the will cannot wait.

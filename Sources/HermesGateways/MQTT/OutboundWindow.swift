@@ -135,7 +135,7 @@ struct OutboundWindow: Sendable {
     ///
     /// - Parameters:
     ///   - isRefused: whether the client refuses the message. If so, the message is finished, and no PUBREL follows.
-    ///   - isStored: whether the PUBREC must be stored before PUBREL is sent. If so, a call of ``released(_:)`` must
+    ///   - isStored: whether the PUBREC must be stored before PUBREL is sent. If so, a call to ``released(_:)`` must
     ///     follow.
     mutating func received(_ packetID: UInt16, isRefused: Bool = false, isStored: Bool = false) -> Answer {
         guard let offset = offset(of: packetID) else { return .unknown }

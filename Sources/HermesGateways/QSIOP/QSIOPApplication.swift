@@ -82,7 +82,10 @@ enum QSIOPApplication: ApplicationTopicForm {
     }
 
     /// Returns the members of a JSON object as properties. Texts are copied unchanged, and other values are written
-    /// as JSON. Members that are null are left out.
+    /// as JSON. Members that are null are left out. No character is replaced, so different names stay different.
+    ///
+    /// - Throws: `.invalidArgument` or `.tooLarge` if QSIOP cannot carry the payload, for example because a name has a
+    ///   colon, or a text has several lines.
     private static func properties(of payload: ByteBuffer) throws(HermesError) -> QSIOPProperties {
         guard payload.readableBytes <= maxPayloadBytes else {
             throw HermesError(.tooLarge, "the JSON for a device has at most \(maxPayloadBytes) bytes")
@@ -109,7 +112,12 @@ enum QSIOPApplication: ApplicationTopicForm {
             case .boolean, .number, .array, .object: value = member.value.text
             }
             bytes += member.name.utf8.count + value.utf8.count + 2
-            properties.append(member.name, value)
+            do throws(WireError) {
+                try properties.appendUnchanged(member.name, value)
+            } catch {
+                let name = QSIOPTranslation.cut(member.name, to: 64).debugDescription
+                throw HermesError(.invalidArgument, "the member \(name) cannot be sent to a device: \(error.message)")
+            }
         }
         guard bytes <= QSIOPFrame.maxBodyBytes else {
             throw HermesError(.tooLarge, "the properties for a device have at most \(QSIOPFrame.maxBodyBytes) bytes")

@@ -26,7 +26,7 @@ extension QSIOPSettings {
     private static let requireToken = Setting.flag(
         "qsiop.requireToken",
         default: false,
-        "Whether a device must send a token for an account; if false, the user id is enough."
+        "Whether a device must send an access token of its account. If false, the user id is enough."
     )
 
     /// The settings below `qsiop`.

@@ -64,39 +64,39 @@ extension AccessSettings {
         "access.anonymousOnPublic",
         default: false,
         "Whether anonymous access is also allowed on addresses that other machines can reach. If false, the server "
-            + "does not start with such a configuration."
+            + "refuses to start when such an address would have anonymous access."
     )
     private static let rules = Setting.path(
         "access.rules",
         default: "",
         isEmptyAllowed: true,
-        "File with rules for MQTT topics (docs/access.md); read again on SIGHUP and when it changes."
+        "The file with the rules for MQTT topics (docs/access.md). It is read again on SIGHUP and when it changes."
     )
     private static let keys = Setting.path(
         "access.jwt.keys",
         default: "",
         isEmptyAllowed: true,
-        "File with a PEM public key, a secret for HS256, or a JWKS. With it, MQTT clients may use JSON Web Tokens as "
-            + "passwords."
+        "The file with a PEM public key, a secret for HS256, or a JWKS. If it is given, MQTT clients may use JSON Web "
+            + "Tokens as passwords."
     )
     private static let algorithms = Setting<[TokenAlgorithm]>.choices(
         "access.jwt.algorithms",
         default: TokenAlgorithm.allCases,
-        "Accepted signature algorithms of JSON Web Tokens; each key is used only with its own algorithm."
+        "The accepted signature algorithms of JSON Web Tokens. Each key is used only with its own algorithm."
     )
     private static let audience = Setting.text(
         "access.jwt.audience",
         default: "",
         maxBytes: 255,
         isEmptyAllowed: true,
-        "The required audience (aud) of JSON Web Tokens; empty: any."
+        "The required audience (aud) of JSON Web Tokens. If empty, every audience is accepted."
     )
     private static let issuer = Setting.text(
         "access.jwt.issuer",
         default: "",
         maxBytes: 255,
         isEmptyAllowed: true,
-        "The required issuer (iss) of JSON Web Tokens; empty: any."
+        "The required issuer (iss) of JSON Web Tokens. If empty, every issuer is accepted."
     )
 
     /// The settings below `access`.

@@ -14,7 +14,8 @@ extension ClientSettings {
     private static let sharesHeartbeats = Setting<Bool>.flag(
         "clients.heartbeatPriors",
         default: false,
-        "Whether to send clients the heartbeat interval that other clients have learned in networks of the same kind."
+        "Whether the server sends clients the heartbeat interval that other clients have learned in networks of the "
+            + "same kind."
     )
 
     static let settings: [SettingDescriptor] = [sharesHeartbeats.descriptor]

@@ -3,10 +3,11 @@
 
 /// The limits of connections, the same for every protocol.
 package struct ConnectionLimits: Sendable, Hashable {
-    /// The most connections of all listeners together.
+    /// The largest number of connections of all listeners together.
     package var connections: Int
     package var connectionsPerAddress: Int
-    /// The most TLS handshakes per second of one address, on average. Ten times as many may arrive at once.
+    /// The largest number of TLS handshakes per second of one address, on average. Ten times as many may arrive at
+    /// once.
     package var tlsHandshakesPerSecondPerAddress: Int
     /// The longest time that a connection may stay open before the login.
     package var timeToAuthenticate: Duration
@@ -16,10 +17,10 @@ package struct ConnectionLimits: Sendable, Hashable {
     package var stuck: Duration
     /// The size of one connection's output queue, in bytes, above which output is dropped or the connection is closed.
     package var outboundQueueBytes: Int
-    /// The most memory that all connections together may hold for waiting input and output, in bytes.
+    /// The largest amount of memory that all connections together may hold for waiting input and output, in bytes.
     package var memoryBytes: Int
-    /// The cost per second that one connection may cause on average (``RequestCost``). A burst may cost the same amount
-    /// in addition.
+    /// The cost per second that one connection may cause on average (``RequestCost``). The whole cost of one second may
+    /// be used at once.
     package var requestsPerSecond: Int
     /// The cost per second that all connections of one account together may cause on average.
     package var requestsPerSecondPerAccount: Int
@@ -27,11 +28,11 @@ package struct ConnectionLimits: Sendable, Hashable {
     package var requestsPerSecondPerAddress: Int
     /// The longest time for which a connection may keep exceeding its rate before it is closed.
     package var throttled: Duration
-    /// The longest frame body of Delimited, in bytes. The other protocols have limits of their own.
+    /// The longest frame body of Delimited, in bytes. The other protocols have their own limits.
     package var maxFrameBytes: Int
-    /// The longest frame body before the login, in bytes. Most protocols have a lower limit of their own.
+    /// The longest frame body before the login, in bytes. Most protocols have their own lower limit.
     package var maxLoginFrameBytes: Int
-    /// The most bytes that all connections together may have sent before their login.
+    /// The largest number of bytes that all connections together may have sent before their login.
     package var maxLoginBytes: Int
 
     package init(
@@ -76,32 +77,32 @@ extension ConnectionLimits {
         "limits.connections",
         default: defaults.connections,
         in: 1...1_000_000,
-        "Connections of all listeners together; further ones are closed at once."
+        "The largest number of connections of all listeners together. Further connections are closed at once."
     )
     private static let connectionsPerAddress = Setting.number(
         "limits.connectionsPerAddress",
         default: defaults.connectionsPerAddress,
         in: 1...1_000_000,
-        "Connections from one IP address; further ones are closed at once."
+        "The largest number of connections from one IP address. Further connections are closed at once."
     )
     private static let tlsHandshakesPerSecondPerAddress = Setting.number(
         "limits.tlsHandshakesPerSecondPerAddress",
         default: defaults.tlsHandshakesPerSecondPerAddress,
         in: 1...1_000_000,
-        "TLS handshakes from one IP address per second, on average; ten times as many are allowed at once. Further "
-            + "connections are closed before the handshake."
+        "The largest number of TLS handshakes per second from one IP address, on average. Ten times as many are "
+            + "allowed in a burst. Further connections are closed before the handshake."
     )
     private static let timeToAuthenticate = Setting.duration(
         "limits.timeToAuthenticate",
         default: defaults.timeToAuthenticate,
         in: .milliseconds(100) ... .seconds(600),
-        "How long a connection may stay open before the login."
+        "How long a connection may stay open without a login."
     )
     private static let idle = Setting.duration(
         "limits.idle",
         default: defaults.idle,
         in: .seconds(1) ... .seconds(86_400),
-        "How long a client may send no byte before its connection is closed. MQTT uses its keep alive instead, and "
+        "How long a client may send nothing before its connection is closed. MQTT uses its keep alive instead, and "
             + "LiveRoom uses liveroom.silence."
     )
     private static let stuck = Setting.duration(
@@ -114,27 +115,28 @@ extension ConnectionLimits {
         "limits.outboundQueue",
         default: defaults.outboundQueueBytes,
         in: 16_384...(1 << 30),
-        "The size of one connection's output queue above which its client counts as too slow."
+        "If the output queue of a connection is larger than this size, the client counts as too slow."
     )
     private static let requestsPerSecond = Setting.number(
         "limits.requestsPerSecond",
         default: defaults.requestsPerSecond,
         in: 1...1_000_000,
-        "Cost of one connection's requests per second, on average, with the same amount as a burst (docs/security.md). "
-            + "Requests beyond this rate wait."
+        "The largest cost per second that the requests of one connection may have, on average, in units "
+            + "(docs/security.md). The whole cost of one second may be used at once. Requests beyond "
+            + "this rate wait."
     )
     private static let requestsPerSecondPerAccount = Setting.number(
         "limits.requestsPerSecondPerAccount",
         default: defaults.requestsPerSecondPerAccount,
         in: 1...10_000_000,
-        "Like limits.requestsPerSecond, for all connections of one account together."
+        "Like limits.requestsPerSecond, but for all connections of one account together."
     )
     private static let requestsPerSecondPerAddress = Setting.number(
         "limits.requestsPerSecondPerAddress",
         default: defaults.requestsPerSecondPerAddress,
         in: 1...10_000_000,
-        "Like limits.requestsPerSecond, for all connections of one IP address together. The default is about half the "
-            + "time of one processor core."
+        "Like limits.requestsPerSecond, but for all connections of one IP address together. Requests at the "
+            + "default rate take about half the time of one processor core."
     )
     private static let throttled = Setting.duration(
         "limits.throttled",
@@ -146,30 +148,31 @@ extension ConnectionLimits {
         "limits.memory",
         default: defaults.memoryBytes,
         in: (16 << 20)...(1 << 40),
-        "Memory for the data that all connections together hold. Beyond it, the addresses that hold the most first lose "
-            + "the output that may be dropped, and then connections."
+        "The memory for the data of all connections together. When it is used up, the server frees memory, "
+            + "beginning with the addresses that hold the most. It drops output that may be dropped, and closes a "
+            + "connection if more than half of the connection's memory remains."
     )
     private static let frame = Setting.byteCount(
         "limits.frame",
         default: defaults.maxFrameBytes,
         in: 1024...(64 << 20),
-        "The longest body of a Delimited frame; a longer one closes the connection."
+        "The longest body of a Delimited frame. If a body is longer, the server closes the connection."
     )
 
     private static let loginFrame = Setting.byteCount(
         "limits.loginFrame",
         default: defaults.maxLoginFrameBytes,
         in: 16_384...(64 << 20),
-        "The longest frame body before the login; a longer one closes the connection. Only MQTT needs more than 16 "
-            + "KiB: a CONNECT of MQTT 3.1.1 can have 328 KB, and a CONNECT of 5.0 with properties even more. Other "
-            + "protocols always have 16 KiB."
+        "The longest frame body before the login. If a body is longer, the server closes the connection. Only MQTT "
+            + "needs more than 16 KiB: a CONNECT of MQTT 3.1.1 can have 328 KB, and a CONNECT of 5.0 with properties "
+            + "can have even more. For the other protocols, the limit is always 16 KiB."
     )
     private static let loginBytes = Setting.byteCount(
         "limits.loginBytes",
         default: defaults.maxLoginBytes,
         in: 65_536...(1 << 40),
-        "Bytes that all connections without a login together may have sent. Beyond this number, the connection that "
-            + "has sent most is closed."
+        "The largest number of bytes that all connections without a login together may have sent. Beyond this number, "
+            + "the connection that has sent the most is closed."
     )
 
     /// The connection settings below `limits`.

@@ -43,9 +43,9 @@ package struct DescriptorLimit {
         return current()
     }
 
-    /// Makes room for this number of descriptors, as far as the limit allows. Otherwise, Linux enlarges the process's
-    /// table of descriptors when the table is full. All threads that open or close a descriptor then have to wait. On
-    /// a busy machine, they wait for about a second.
+    /// Makes room for this number of descriptors, as far as the limit allows. Without this room, Linux enlarges the
+    /// process's table of descriptors when the table is full. All threads that open or close a descriptor then have to
+    /// wait. On a busy machine, they wait for about a second.
     package static func reserve(_ count: Int) {
         let most = min(UInt64(max(0, count)), current()?.soft ?? 0, 1 << 20)
         guard most > 0 else { return }

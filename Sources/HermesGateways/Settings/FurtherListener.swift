@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// A listener that an operator adds to the predefined ones, for example with `listeners.factory.protocol: mqtt`.
+/// A listener that an operator adds to the predefined listeners, for example with `listeners.factory.protocol: mqtt`.
 package struct FurtherListener: Sendable, Hashable {
     /// The name in the configuration.
     package var name: String
@@ -29,7 +29,7 @@ extension FurtherListener {
     }
 
     /// Returns the name of the further listener that an unknown key belongs to, if this listener has no protocol;
-    /// otherwise nil. Also returns nil if the name is similar to that of another listener.
+    /// otherwise nil. Also returns nil if the name is similar to the name of another listener.
     static func nameWithoutProtocol(_ key: String, _ keys: some Collection<String>) -> String? {
         let path = key.split(separator: ".", omittingEmptySubsequences: false)
         guard path.count > 1, path[0] == "listeners", isName(path[1]) else { return nil }
@@ -44,7 +44,7 @@ extension FurtherListener {
             "listeners.\(name).protocol",
             of: GatewayCatalog.all.map { $0.name },
             default: MQTTGateway.name,
-            "The protocol to serve; it makes this name a listener."
+            "The protocol to serve. This setting adds a listener with this name."
         )
     }
 

@@ -10,7 +10,7 @@ package struct IPNetwork: Sendable, Hashable {
     /// The number of significant bits.
     private let bits: Int
 
-    /// - Returns: nil if the text is not a network, or has bits set beyond its length.
+    /// - Returns: nil if the text is not a network, or if the address has set bits beyond the length of the network.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard let address = try? SocketAddress(ipAddress: String(parts[0]), port: 0),
@@ -56,7 +56,7 @@ package struct IPNetwork: Sendable, Hashable {
 extension Setting where Value == [IPNetwork] {
     /// Creates a setting for a list of networks, separated by commas. An empty text is an empty list.
     package static func networks(_ key: String, maxCount: Int, _ summary: String) -> Self {
-        let allowed = "up to \(maxCount) addresses or networks such as 10.0.0.0/8, with commas between"
+        let allowed = "up to \(maxCount) addresses or networks such as 10.0.0.0/8, separated by commas"
         return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in
             if text.isEmpty { return [] }
             let words = text.split(separator: ",", omittingEmptySubsequences: false)

@@ -3,7 +3,7 @@
 
 /// The settings of one listener: its address, its TLS configuration, and who may connect.
 package struct ListenerSettings: Sendable, Hashable {
-    /// Whether connections begin with a PROXY header with the client's address.
+    /// Whether connections begin with a PROXY header that contains the client's address.
     package enum ProxyProtocol: String, CaseIterable, Sendable {
         case off
         case v2
@@ -12,7 +12,7 @@ package struct ListenerSettings: Sendable, Hashable {
     package var isEnabled: Bool
     /// The IP address or host name to listen on.
     package var host: String
-    /// The TCP port; 0 lets the system choose a free one.
+    /// The TCP port; 0 lets the system choose a free port.
     package var port: Int
     /// The path of a Unix socket to listen on, in place of host and port; nil if host and port are used.
     package var unixSocketPath: String?
@@ -56,7 +56,7 @@ package struct TLSSettings: Sendable, Hashable {
     package enum ClientCertificates: String, CaseIterable, Sendable {
         /// The server requests no certificate.
         case none
-        /// A client need not present a certificate, but a presented one must be valid.
+        /// A client need not present a certificate, but a presented certificate must be valid.
         case optional
         case required
     }
@@ -71,7 +71,7 @@ package struct TLSSettings: Sendable, Hashable {
     package var clientAuthorityPath: String?
     /// The path of a PEM file with revocation lists for clients' certificates; nil for none.
     package var revocationListPath: String?
-    /// Whether the common name of a client's certificate is its user name.
+    /// Whether the common name of a client's certificate is the client's user name.
     package var isIdentityFromCertificate: Bool
 
     package init(
@@ -110,13 +110,13 @@ extension ListenerSettings {
         package static let clientCertificates = Features(rawValue: 1)
         /// The name in a client's certificate may be the client's user name.
         package static let certificateIdentity = Features(rawValue: 2)
-        /// The listener uses only TLS. By default, it is enabled if a certificate is given.
+        /// The listener uses only TLS. By default, such a listener is enabled if a certificate is given.
         package static let tlsOnly = Features(rawValue: 4)
         /// The listener may be behind a proxy.
         package static let proxied = Features(rawValue: 8)
         /// Clients may connect without an account.
         package static let anonymous = Features(rawValue: 16)
-        /// The listener may listen on a Unix socket, too.
+        /// The listener may also listen on a Unix socket.
         package static let unixSocket = Features(rawValue: 32)
         /// The features of every gateway's listener.
         package static let gateway: Features = [.clientCertificates, .proxied]
@@ -152,77 +152,79 @@ extension ListenerSettings {
             enabledWithCertificate = .choice(
                 "\(prefix).enabled",
                 default: .auto,
-                "Whether \(title) is served; auto: if a certificate is given."
+                "Whether \(title) is served. With 'auto', it is served if a certificate is given."
             )
             host = .text(
                 "\(prefix).host",
                 default: "127.0.0.1",
                 maxBytes: 255,
                 kind: "address",
-                "The address to listen on; 0.0.0.0 or :: for all addresses."
+                "The address to listen on. 0.0.0.0 or :: means all addresses."
             )
             self.port = .number(
                 "\(prefix).port",
                 default: port,
                 in: 0...65_535,
-                "The TCP port; 0: a free port, which the server shows when it starts."
+                "The TCP port. With 0, the system chooses a free port, and the server shows this port when it starts."
             )
             proxyProtocol = .choice(
                 "\(prefix).proxyProtocol",
                 default: .off,
-                "v2: each connection must begin with a PROXY protocol header. Then make sure that only the proxy can "
-                    + "reach the port."
+                "With 'v2', each connection must begin with a PROXY protocol header. In this case, make sure that only "
+                    + "the proxy can reach the port."
             )
             anonymous = .flag(
                 "\(prefix).anonymous",
                 default: true,
-                "Whether access.anonymous applies here; false: anonymous clients are refused here."
+                "Whether access.anonymous applies to this listener. If false, this listener refuses anonymous clients."
             )
             tls = .choice(
                 "\(prefix).tls.enabled",
                 default: .auto,
-                "Whether this port uses TLS; auto: if a certificate is given."
+                "Whether this port uses TLS. With 'auto', it uses TLS if a certificate is given."
             )
             certificate = .path(
                 "\(prefix).tls.certificate",
                 default: "",
                 isEmptyAllowed: true,
-                "PEM file with the certificate and its chain; read again on SIGHUP."
+                "The PEM file with the certificate and its chain. It is read again on SIGHUP."
             )
             privateKey = .path(
                 "\(prefix).tls.privateKey",
                 default: "",
                 isEmptyAllowed: true,
-                "PEM file with the certificate's private key; read again on SIGHUP."
+                "The PEM file with the certificate's private key. It is read again on SIGHUP."
             )
             clientCertificates = .choice(
                 "\(prefix).tls.clientCertificates",
                 default: .none,
-                "Whether clients present certificates; with optional, a certificate that is presented must be valid."
+                "Whether the server requests certificates from clients. With 'optional', a client may present none, "
+                    + "but a certificate that it presents must be valid."
             )
             clientAuthority = .path(
                 "\(prefix).tls.clientAuthority",
                 default: "",
                 isEmptyAllowed: true,
-                "PEM file with the authorities that sign clients' certificates; read again on SIGHUP."
+                "The PEM file with the authorities that sign the clients' certificates. It is read again on SIGHUP."
             )
             revocationLists = .path(
                 "\(prefix).tls.revocationLists",
                 default: "",
                 isEmptyAllowed: true,
-                "PEM file with revocation lists (CRLs) of clients' certificates; read again on SIGHUP."
+                "The PEM file with revocation lists (CRLs) of clients' certificates. It is read again on SIGHUP."
             )
             identityFromCertificate = .flag(
                 "\(prefix).tls.identityFromCertificate",
                 default: false,
-                "Whether the common name of a client's certificate is the client's user name. The client then needs no "
-                    + "password."
+                "If true, the common name of a client's certificate is the client's user name, and the client needs "
+                    + "no password."
             )
             unixSocket = .path(
                 "\(prefix).unixSocket",
                 default: "",
                 isEmptyAllowed: true,
-                "The path of a Unix socket that also serves \(title), for programs of the server's user or group; empty: none."
+                "The path of a Unix socket that also serves \(title), for programs of the server's user or group. If "
+                    + "empty, there is no socket."
             )
         }
 

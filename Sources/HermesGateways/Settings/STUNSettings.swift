@@ -6,7 +6,7 @@ package struct STUNSettings: Sendable, Hashable {
     package var isEnabled: Bool
     /// The IP address or host name to listen on.
     package var host: String
-    /// The UDP port; 0 lets the system choose a free one.
+    /// The UDP port; 0 lets the system choose a free port.
     package var port: Int
 
     package init(isEnabled: Bool = false, host: String = "127.0.0.1", port: Int = STUNListener.defaultPort) {
@@ -22,21 +22,21 @@ extension STUNSettings {
     private static let enabled = Setting.flag(
         "listeners.stun.enabled",
         default: defaults.isEnabled,
-        "Whether the server tells clients the UDP address from which their packets reach it (STUN Binding), for direct "
-            + "links."
+        "Whether the server answers STUN Binding requests. The answer tells a client the UDP address from which its "
+            + "packets reach the server. Clients need this address for direct links."
     )
     private static let host = Setting.text(
         "listeners.stun.host",
         default: defaults.host,
         maxBytes: 255,
         kind: "address",
-        "The address to listen on; 0.0.0.0 or :: for all addresses."
+        "The address to listen on. 0.0.0.0 or :: means all addresses."
     )
     private static let port = Setting.number(
         "listeners.stun.port",
         default: defaults.port,
         in: 0...65_535,
-        "The UDP port; 0: a free port."
+        "The UDP port. With 0, the system chooses a free port."
     )
 
     /// The settings below `listeners.stun`.

@@ -188,7 +188,7 @@ extension Setting {
 extension Setting where Value == [String] {
     /// Creates a setting for a list of texts, separated by commas. An empty text is an empty list.
     package static func texts(_ key: String, maxCount: Int, maxBytes: Int, _ summary: String) -> Self {
-        let allowed = "up to \(maxCount) of at most \(maxBytes) bytes, with commas between"
+        let allowed = "up to \(maxCount) texts of at most \(maxBytes) bytes each, separated by commas"
         return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in
             if text.isEmpty { return [] }
             let words = words(text)
@@ -203,7 +203,7 @@ extension Setting where Value == [String] {
     /// Creates a setting for the origins of web pages, in the form of a Content-Security-Policy. The check ensures that
     /// no origin can end or extend the directive in which it appears.
     package static func origins(_ key: String, maxCount: Int, _ summary: String) -> Self {
-        let allowed = "up to \(maxCount) origins such as https://example.org, with commas between"
+        let allowed = "up to \(maxCount) origins such as https://example.org, separated by commas"
         return Setting(key, kind: "list", allowed: allowed, default: "", summary) { text in
             if text.isEmpty { return [] }
             let words = words(text)

@@ -27,16 +27,16 @@ struct SharedLimitSetting: Sendable {
             key,
             limit.total,
             range,
-            "\(summary) No account or address may use more than the part that is still "
-                + "free; all addresses without an account together may use half."
+            "\(summary) An account or address gets more only if its new amount is at most the amount that was free "
+                + "before. All addresses without an account together may use half."
         )
         perAccount = make("\(key)PerAccount", limit.perAccount, range, "The share of \(key) that one account may have.")
         perAddress = make(
             "\(key)PerAddress",
             limit.perAddress,
             range,
-            "The share of \(key) that one address without an account may have; an IPv6 /64 network counts "
-                + "as one address."
+            "The share of \(key) that one address without an account may have. An IPv6 /64 network counts as one "
+                + "address."
         )
     }
 
@@ -53,47 +53,48 @@ struct SharedLimitSetting: Sendable {
     static let sessions = counted(
         "mqtt.sessions.max",
         defaults.keptSessions,
-        "Kept sessions of all clients; a client that wants one more is refused."
+        "The largest number of kept sessions of all clients. A client that needs a further session is refused."
     )
     static let subscriptions = counted(
         "mqtt.sessions.maxSubscriptions",
         defaults.keptSubscriptions,
-        "Subscriptions of all kept sessions; further ones are refused. Each filter counts once for each started KiB of "
-            + "memory (384 bytes, plus twice its length, plus 64 bytes for each level); a shared filter counts for 39 "
-            + "more."
+        "The largest number of subscriptions of all kept sessions. Further subscriptions are refused. A filter takes "
+            + "384 bytes, plus twice its length, plus 64 bytes for each level. Each KiB of this memory, or part of a "
+            + "KiB, counts as one subscription. A shared filter counts as 39 more subscriptions."
     )
     static let messages = counted(
         "mqtt.sessions.maxQueuedMessages",
         defaults.keptMessages,
-        "Publications that wait for all kept sessions; further ones are dropped."
+        "The largest number of publications that wait for all kept sessions. Further publications are dropped."
     )
     static let bytes = measured(
         "mqtt.sessions.maxQueuedBytes",
         defaults.keptBytes,
         from: 65_536,
-        "The total size of the publications that wait for all kept sessions; further ones are dropped."
+        "The largest total size of the publications that wait for all kept sessions. Further publications are dropped."
     )
     static let sharedGroups = counted(
         "mqtt.maxSharedGroups",
         defaults.sharedGroups,
         """
-        Groups of shared subscriptions with connected members. A group counts once for each account or address that \
-        has members in it. There may be 16 times as many members as groups. Further groups and members are refused.
+        The largest number of groups of shared subscriptions with connected members. A group counts once for each \
+        account or address that has members in it. There may be 16 times as many members as groups. Further groups \
+        and members are refused.
         """
     )
     static let retainedMessages = counted(
         "mqtt.retained.maxMessages",
         defaults.retainedMessages,
         from: 0,
-        "Retained publications. Further ones are refused if they come over MQTT 5 with QoS 1 or 2; others are "
-            + "delivered without being retained."
+        "The largest number of retained publications. A further publication over MQTT 5 with QoS 1 or 2 is refused. "
+            + "Other further publications are delivered without being retained."
     )
     static let retainedBytes = measured(
         "mqtt.retained.maxBytes",
         defaults.retainedBytes,
         from: 0,
-        "The total memory of all retained publications. Each takes its payload, topic and properties, plus 352 bytes, "
-            + "plus 64 bytes for each level of the topic, plus 160 bytes if it expires."
+        "The largest memory of all retained publications together. A publication takes its payload, topic and "
+            + "properties, plus 352 bytes, plus 64 bytes for each level of the topic, plus 160 bytes if it expires."
     )
 
     static let ofSessions = [sessions, subscriptions, messages, bytes]

@@ -355,7 +355,7 @@ struct IMPBLink: ConnectionLink {
     }
 
     /// Reports the missing entries up to `passed` as missed, if the tracker asks for them and the client acknowledges
-    /// implicitly. Such a client cannot pull: from the first pull on, its frames would acknowledge nothing.
+    /// implicitly. Such a client cannot pull: after a pull, its other frames would acknowledge nothing.
     private mutating func skipHole(now: NIODeadline) {
         guard configuration.acknowledgement == .implicit else { return }
         guard outputs.contains(where: { if case .synchronize = $0 { true } else { false } }) else { return }

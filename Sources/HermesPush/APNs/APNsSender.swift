@@ -5,6 +5,7 @@ import Crypto
 import Foundation
 package import HermesCore
 import HermesWire
+import NIOCore
 
 /// Sends notifications to the Apple Push Notification service over HTTP/2. A token with an ES256 signature
 /// authenticates the server.
@@ -107,7 +108,7 @@ package final class APNsSender: PushSender {
         do {
             token = try await credential.text()
             guard await delivery.isDue() else { return .withdrawn }
-            answer = try await http.postOverHTTP2(
+            answer = try await post(
                 "\(host(of: delivery.token))/3/device/\(delivery.token.text)",
                 headers: headers(of: delivery, authorization: token),
                 body: Self.payload(of: delivery.notification)
@@ -123,6 +124,16 @@ package final class APNsSender: PushSender {
         }
         let isOwnTopic = !delivery.token.appID.isEmpty && delivery.token.appID != configuration.topic
         return Self.outcome(answer, reason, id: delivery.notification.id, isOwnTopic: isOwnTopic)
+    }
+
+    /// Posts one body over HTTP/2. If the operator's endpoint has the scheme `http`, it gets HTTP/1.1.
+    private func post(
+        _ url: String,
+        headers: [(String, String)],
+        body: Data
+    ) async throws -> PushHTTPClient.Answer {
+        guard url.hasPrefix("https:") else { return try await http.post(url, headers: headers, body: body) }
+        return try await http.http2.post(url, headers: headers, body: ByteBuffer(bytes: body))
     }
 
     private struct Refusal: Decodable {

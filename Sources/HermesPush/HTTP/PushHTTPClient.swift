@@ -12,8 +12,8 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// Posts to push services and to the receiver of webhooks, over persistent connections and without redirects. Only
-/// APNs needs HTTP/2 (``HTTP2Client``); the other services get HTTP/1.1. Thread-safe; ends with ``shutdown()``.
+/// Posts to push services and to the receiver of webhooks over HTTP/1.1, with persistent connections and without
+/// redirects. Only APNs needs HTTP/2; ``http2`` is for APNs. Thread-safe; ends with ``shutdown()``.
 ///
 /// State: a `Mutex` around the clients of hosts whose address was checked; nothing is called under it.
 package final class PushHTTPClient: Sendable {
@@ -71,7 +71,8 @@ package final class PushHTTPClient: Sendable {
     private static let maxAuthorityBytes = 4 << 20
 
     private let client: HTTPClient
-    private let http2: HTTP2Client
+    /// The client for HTTP/2. It ends with this client, and has the same authorities and the same time limit.
+    let http2: HTTP2Client
     private let configuration: HTTPClient.Configuration
     private let group: any EventLoopGroup
     private let timeout: TimeAmount
@@ -195,14 +196,6 @@ package final class PushHTTPClient: Sendable {
         do { result = .success(try await post(url, headers, body, client)) } catch { result = .failure(error) }
         releaseClient(for: route)
         return try result.get()
-    }
-
-    /// Posts one body over HTTP/2. A URL of the scheme `http` gets HTTP/1.1.
-    ///
-    /// - Throws: any failure to get an answer: no connection, no trust, no answer in time.
-    package func postOverHTTP2(_ url: String, headers: [(String, String)], body: Data) async throws -> Answer {
-        guard url.hasPrefix("https:") else { return try await post(url, headers, body, client) }
-        return try await http2.post(url, headers: headers, body: ByteBuffer(bytes: body))
     }
 
     private func post(

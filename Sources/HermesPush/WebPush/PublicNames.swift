@@ -44,8 +44,8 @@ package actor PublicNames {
         package var fresh = Duration.seconds(60)
         /// The age up to which an older answer is used while a new lookup runs.
         package var usable = Duration.seconds(3600)
-        /// The time for which an answer that a name leads nowhere is remembered: for the first such answer, and for
-        /// later ones.
+        /// The time for which it is remembered that a name leads nowhere: after the first such answer, and after each
+        /// later answer.
         package var nowhere = (first: Duration.seconds(300), later: Duration.seconds(3600))
         /// The longest time between two answers that a name leads nowhere. After a longer time, it is not known where
         /// the name led meanwhile, so only the later answer counts.

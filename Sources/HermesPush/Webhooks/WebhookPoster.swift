@@ -56,7 +56,7 @@ package final class WebhookPoster: Sendable {
 
     /// The largest number of events that are read from the queue at once. Even if each worker is busy with as many
     /// events as one user may have in a batch, half of the batch is left for the events of other users.
-    private static let batch = 256
+    static let batch = 256
     /// The longest time between two checks of the queue.
     private static let maxSleep = Duration.seconds(60)
     /// The time after which the next round begins, although some events of the present round are still under way.
@@ -204,19 +204,10 @@ package final class WebhookPoster: Sendable {
         }
     }
 
-    /// Posts due events, at most one batch, and waits for all of them.
-    package func postDue() async throws(HermesError) -> Round {
-        let (round, workers) = try await takeDue(limit: Self.batch)
-        await withDiscardingTaskGroup { group in
-            for _ in 0..<workers { group.addTask { [self] in await work(on: round) } }
-        }
-        return try await settle(round, after: nil)
-    }
-
     /// Takes at most `limit` due events for which no post is under way.
     ///
     /// - Returns: the round, and the number of its workers. The caller must call ``work(on:)`` once for each worker.
-    private func takeDue(limit: Int) async throws(HermesError) -> (round: WebhookRound, workers: Int) {
+    func takeDue(limit: Int) async throws(HermesError) -> (round: WebhookRound, workers: Int) {
         // If a post ends during the read, the read may still return its event, because the outcome is committed later.
         // So the posts under way are recorded before the read.
         let before = underWay.withLock { $0 }
@@ -228,7 +219,7 @@ package final class WebhookPoster: Sendable {
     }
 
     /// Posts lists of a round until none is left, or the round is closed.
-    private func work(on round: WebhookRound) async {
+    func work(on round: WebhookRound) async {
         while let line = round.next() {
             let settlements = await post(line)
             if !round.add(settlements) {
@@ -244,7 +235,7 @@ package final class WebhookPoster: Sendable {
     }
 
     /// Records the outcomes of a round that has ended, or that has lasted for `limit`.
-    private func settle(_ round: WebhookRound, after limit: Duration?) async throws(HermesError) -> Round {
+    func settle(_ round: WebhookRound, after limit: Duration?) async throws(HermesError) -> Round {
         let (settlements, rest) = await round.close(after: limit)
         underWay.withLock { underWay in
             for line in rest { underWay.ended(line) }

@@ -5,8 +5,8 @@ import DequeModule
 import HermesCore
 import Synchronization
 
-/// One check of the queue of webhooks: the lists of events that were due, and the outcomes of those that were posted. A
-/// list has the events of one user, or one event without a user. Its events are posted one after the other.
+/// One check of the queue of webhooks: the lists of events that were due, and the outcomes of the posted events. A list
+/// has the events of one user, or one event without a user. Its events are posted one after the other.
 ///
 /// A list that takes a long time does not hold up the next round: after a round is closed, its workers themselves
 /// record the outcomes of the posts that they still finish.

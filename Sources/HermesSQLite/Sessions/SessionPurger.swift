@@ -17,7 +17,7 @@ struct SessionPurger {
     private var done = 0
     /// The number of expired publications that left each queue.
     private(set) var expired: [DurableSessionID: Int] = [:]
-    /// The changes of the owners' waiting messages, as negative amounts.
+    /// How many waiting messages, and how many of their bytes, each owner loses. The amounts are negative.
     private(set) var queueChanges = OwnerTally()
     private var dereferenced: [Int64: Int64] = [:]
 

@@ -212,8 +212,8 @@ struct SessionReader {
         var page = QueuePage(upTo: seq, isAtEnd: true)
         // The remaining rows of a removed session belong to nobody.
         guard try !numbers("SELECT 1 FROM session_head WHERE session = ?", of: id).isEmpty else { return page }
-        // These count all rows that were read. Damaged rows count, too, so that they do not look like the end of the
-        // queue.
+        // `rows` and `bytes` count all rows that were read. Damaged rows count, too, so that they do not look like the
+        // end of the queue.
         var (rows, bytes) = (0, 0)
         var last: TopicName?
         // All fresh rows of a queue are newer than its settled rows.

@@ -12,8 +12,8 @@ extension BatchWriter {
     /// entries takes some milliseconds.
     static let maxCounted = 25_000
 
-    /// Reads an inbox's row into the cache, unless the cache already has it. Of the entries, reads only the last one,
-    /// so that an inbox with many entries is loaded as fast as any other inbox.
+    /// Reads an inbox's row into the cache, unless the cache already has it. Reads only the last entry, so that an
+    /// inbox with many entries is loaded as fast as any other inbox.
     ///
     /// If an entry with a damaged seq is a little above the head, the head moves to this seq, so that no new entry
     /// gets the same seq.
@@ -46,8 +46,8 @@ extension BatchWriter {
         return true
     }
 
-    /// Reads an inbox's row like ``loadInbox(of:)``, for changes that also concern other accounts. Such changes must
-    /// not fail because the row is damaged.
+    /// Reads an inbox's row, as ``loadInbox(of:)`` does. Does not fail if the row is damaged, because the change also
+    /// concerns other accounts.
     ///
     /// - Returns: false if there is no such account, or if the row is damaged.
     mutating func loadSoundInbox(of user: UserID) throws -> Bool {

@@ -5,7 +5,7 @@ internal import GRDB
 package import HermesCore
 import Synchronization
 
-/// The transaction.
+/// Commits a batch of operations in one transaction.
 extension SQLiteStore {
     package func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome] {
         do {

@@ -8,9 +8,9 @@ import Logging
 import ServiceLifecycle
 import Synchronization
 
-/// Reads the topic rules and the token keys from their files at the start and on SIGHUP. Topic rules are also read
-/// again after their file has changed and has then stayed the same for one ``interval``. A rule file that has become
-/// empty is read again only on SIGHUP, because editors and shells empty a file before they write it.
+/// Reads the topic rules and the token keys from their files when the server starts and on SIGHUP. Topic rules are also
+/// read again after their file has changed and has then stayed the same for one ``interval``. A rule file that has
+/// become empty is read again only on SIGHUP, because editors and shells empty a file before they write it.
 final class AccessFiles: Service, Sendable {
     /// The time between two checks of the rule file.
     static let interval = Duration.seconds(1)

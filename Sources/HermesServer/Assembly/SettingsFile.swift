@@ -5,8 +5,8 @@ import Foundation
 import HermesCore
 import HermesGateways
 
-/// The settings file as it was at the start. The server reads settings only at its start. If the file has changed,
-/// the server logs this on SIGHUP, because an operator may expect SIGHUP to apply the new settings.
+/// The settings file as it was when the server started. The server reads settings only at its start. If the file has
+/// changed, the server logs this on SIGHUP, because an operator may expect SIGHUP to apply the new settings.
 package struct SettingsFile: Sendable {
     package let path: String
     /// The hash of the contents. The contents are not kept, because a settings file may contain secrets.

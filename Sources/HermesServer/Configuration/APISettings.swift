@@ -6,9 +6,9 @@ import HermesGateways
 /// The HTTP API for back ends.
 package struct APISettings: Sendable, Hashable {
     package var isEnabled: Bool
-    /// The sustained rate of requests of one key.
+    /// The sustained rate of one key, in requests per second.
     package var requestsPerSecond: Int
-    /// The largest number of requests of one key at once.
+    /// The largest number of requests that one key may send at once.
     package var burst: Int
 
     package init(isEnabled: Bool = true, requestsPerSecond: Int = 100, burst: Int = 200) {
@@ -22,19 +22,19 @@ extension APISettings {
     private static let enabled = Setting.flag(
         "http.api.enabled",
         default: true,
-        "Whether the API for back ends is served under /v1 on the HTTP port; its keys come from 'hermes apikey'."
+        "Whether the API for back ends is served under /v1 on the HTTP port. 'hermes apikey' creates its keys."
     )
     private static let requestsPerSecond = Setting.number(
         "http.api.requestsPerSecond",
         default: 100,
         in: 1...1_000_000,
-        "Requests per second that one API key may send on average."
+        "The largest number of requests per second that one API key may send, on average."
     )
     private static let burst = Setting.number(
         "http.api.burst",
         default: 200,
         in: 1...1_000_000,
-        "Requests that one API key may send at once, after a pause."
+        "The largest number of requests that one API key may send at once, after a pause."
     )
 
     static let all: [SettingDescriptor] = [enabled.descriptor, requestsPerSecond.descriptor, burst.descriptor]

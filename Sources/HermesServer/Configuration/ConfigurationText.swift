@@ -8,8 +8,9 @@ package enum ConfigurationText {
     /// Returns a configuration file with all defaults.
     package static func annotatedFile() -> String {
         var text = """
-            # Every setting of Hermes with its default. Leave out what you do not change; `hermes serve` needs no file.
-            # Use it with `hermes serve --config hermes.yaml`; check it with `hermes check-config --config hermes.yaml`.
+            # Every setting of Hermes with its default. Leave out the settings that you do not change. To use this file, run
+            # `hermes serve --config hermes.yaml`. To check it, run `hermes check-config --config hermes.yaml`. `hermes serve`
+            # needs no settings file.
             # Written by scripts/generate-docs from the server's own list of settings.
 
             """
@@ -34,7 +35,7 @@ package enum ConfigurationText {
 
     private static func capitalized(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
 
-    /// The names of the protocols other than MQTT that a further listener may serve.
+    /// The names of the protocols that a further listener may serve, except MQTT.
     private static let otherProtocols = GatewayCatalog.all.map { $0.name }.filter { $0 != MQTTGateway.name }.sorted()
         .joined(separator: ", ")
 
@@ -44,27 +45,28 @@ package enum ConfigurationText {
             # Configuration
 
             Every setting has a default that works on a laptop; `hermes serve` needs no file. A setting can be given in three
-            places. If more than one of them has it, the first one in this list counts:
+            places. If it is given in more than one of them, the first place in this list counts:
 
             1. the command line: `hermes serve --listeners.impb.port 7000`
             2. the environment: `HERMES_LISTENERS_IMPB_PORT=7000`
-            3. a YAML file, given with `--config FILE` or `HERMES_CONFIG`: [hermes.yaml](hermes.yaml) holds every setting
+            3. a YAML file, given with `--config FILE` or `HERMES_CONFIG`; [hermes.yaml](hermes.yaml) contains every setting
 
-            An unknown setting or an invalid value stops the start with exit code 78 and a message that names the setting. For an
-            invalid value, the message also names the allowed values. It shows the invalid value, unless this value may be a secret.
-            For an unknown setting, the message suggests a similar setting if there is one. `hermes check-config` checks the
-            configuration without starting the server, and `hermes check-config --show` prints the values in force and their
-            sources. Both `hermes check-config` and the start warn about settings that are allowed but probably not intended.
+            If a setting is unknown or a value is invalid, the server does not start. It exits with code 78 and a message that names
+            the setting. For an invalid value, the message also names the allowed values. It shows the invalid value, unless this
+            value may be a secret. For an unknown setting, the message suggests a similar setting if there is one.
+            `hermes check-config` checks the configuration without starting the server. `hermes check-config --show` prints the
+            values in force and their sources. Both `hermes check-config` and `hermes serve` warn about settings that are allowed
+            but probably not intended.
 
             Sizes and durations are written with a unit: `64 KiB`, `10 s`.
 
-            A relative path begins at the working directory of the server, even if the path is in a YAML file in another directory.
-            A path must not be `~` or begin with `~/`.
+            A relative path is relative to the working directory of the server, even if the path is in a YAML file in another
+            directory. A path must not be `~` or begin with `~/`.
 
-            A protocol may have further listeners. Each needs a protocol, a port and an unused name: a lower-case letter, then
-            lower-case letters and digits, at most 32 in all. Its other settings are those of `listeners.mqtt`, without
-            `unixSocket`. `tls.identityFromCertificate` is for MQTT only; `anonymous` has no effect for Delimited and IMPB. For
-            example:
+            A protocol may have further listeners. Each of them needs a protocol, a port and an unused name. A name begins with a
+            lower-case letter, contains only lower-case letters and digits, and has at most 32 characters. The other settings of a
+            further listener are those of `listeners.mqtt`, without `unixSocket`. `tls.identityFromCertificate` is allowed only for
+            MQTT. `anonymous` has no effect for Delimited and IMPB. For example:
 
                 listeners:
                   factory:
@@ -76,9 +78,9 @@ package enum ConfigurationText {
                       certificate: factory.pem
                       privateKey: factory.key
 
-            In the environment: `HERMES_LISTENERS_FACTORY_PROTOCOL=mqtt`.
+            As a variable, the first of these settings is `HERMES_LISTENERS_FACTORY_PROTOCOL=mqtt`.
 
-            This page is written by `scripts/generate-docs` from the server's own list of settings.
+            `scripts/generate-docs` writes this page from the server's own list of settings.
 
             """
         var section = ""

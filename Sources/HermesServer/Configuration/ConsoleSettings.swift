@@ -29,7 +29,7 @@ extension ConsoleSettings {
         "console.idle",
         default: defaults.idle,
         in: .seconds(60) ... .seconds(86_400),
-        "A login to the console ends when it is not used for this time."
+        "A login to the console ends when it has not been used for this time."
     )
     private static let lifetime = Setting.duration(
         "console.lifetime",
@@ -41,8 +41,8 @@ extension ConsoleSettings {
     private static let proxied = Setting<[String]>.origins(
         "console.origins",
         maxCount: 16,
-        "Origins under which a proxy on this machine offers the console. If the console listens on a loopback address, "
-            + "it answers only under these origins and under local names such as localhost."
+        "The origins under which a proxy on this machine offers the console. If the console listens on a loopback "
+            + "address, it answers only under these origins and under local names such as localhost."
     )
 
     static let listenerSettings: [SettingDescriptor] = keys.all

@@ -5,14 +5,14 @@ import HermesGateways
 
 /// The event streams of the HTTP API (`/v1/events`).
 package struct EventSettings: Sendable, Hashable {
-    /// The largest number of open streams; 0: none.
+    /// The largest number of open streams; 0 allows none.
     package var maxStreams: Int
     package var maxStreamsPerKey: Int
     /// The largest number of events per second for one key, over all its streams.
     package var eventsPerSecond: Int
     /// The largest number of bytes that may wait for one slow reader.
     package var maxQueuedBytes: Int
-    /// The largest payload of an event.
+    /// The largest payload of an event, in bytes.
     package var maxPayloadBytes: Int
     package var heartbeat: Duration
 
@@ -39,27 +39,28 @@ extension EventSettings {
         "http.events.streams",
         default: defaults.maxStreams,
         in: 0...10_000,
-        "Streams of /v1/events that may be open at once; 0: none. Each also counts as a connection of the HTTP port."
+        "The largest number of streams of /v1/events that may be open at once. With 0, there are no streams. Each "
+            + "stream also counts as a connection of the HTTP port."
     )
     private static let maxStreamsPerKey = Setting.number(
         "http.events.streamsPerKey",
         default: defaults.maxStreamsPerKey,
         in: 1...10_000,
-        "Streams that one API key may have open at once."
+        "The largest number of streams that one API key may have open at once."
     )
     private static let eventsPerSecond = Setting.number(
         "http.events.eventsPerSecond",
         default: defaults.eventsPerSecond,
         in: 1...1_000_000,
-        "Events per second for one API key, over all its streams. Further events are dropped, and the reader is told "
-            + "how many."
+        "The largest number of events per second for one API key, over all its streams. Further events are dropped, "
+            + "and the reader is told how many."
     )
     private static let maxQueuedBytes = Setting.byteCount(
         "http.events.queue",
         default: defaults.maxQueuedBytes,
         in: 64 << 10...64 << 20,
-        "Bytes that may wait for one slow reader of a stream. Further events are dropped, and the reader is told how "
-            + "many."
+        "The largest number of bytes that may wait for one slow reader of a stream. Further events are dropped, and "
+            + "the reader is told how many."
     )
     private static let maxPayloadBytes = Setting.byteCount(
         "http.events.payload",
@@ -71,7 +72,7 @@ extension EventSettings {
         "http.events.heartbeat",
         default: defaults.heartbeat,
         in: .seconds(1) ... .seconds(30),
-        "Time between two comments that keep a stream's connection open."
+        "The time between two comments that keep a stream's connection open."
     )
 
     static let all: [SettingDescriptor] = [

@@ -10,33 +10,35 @@ extension PushSettings {
         "push.handOff",
         default: .seconds(10),
         in: .milliseconds(100) ... .seconds(3600),
-        "How long a connected device may take to acknowledge a message before it gets a push. A device that is not "
-            + "connected gets it at once."
+        "How long a connected device may take to acknowledge a message before it gets a push notification. A device "
+            + "that is not connected gets the notification at once."
     )
     private static let preview = Setting<PushTextComposer.Preview>.choice(
         "push.preview",
         default: .full,
-        "How much of a message the push services see: name of the sender and text, only the name, or neither. In any "
-            + "case they see the numbers of the conversation and of the message, and the title, body and data of a back "
-            + "end's push."
+        "How much of a message the push services see: the sender's name and the text, only the name, or neither. In "
+            + "each case, they also see the numbers of the conversation and of the message. If the message is a back "
+            + "end's push, they always see its title, body and data."
     )
     private static let authority = Setting.path(
         "push.certificateAuthority",
         default: "",
         isEmptyAllowed: true,
-        "PEM file of the authorities to trust for push services and webhooks, in place of the system's."
+        "The PEM file with the authorities to trust for push services and webhooks, in place of the system's "
+            + "authorities."
     )
     private static let apnsKey = Setting.path(
         "push.apns.keyFile",
         default: "",
         isEmptyAllowed: true,
-        "File with Apple's signing key (.p8) for APNs; empty: no APNs. It is read again on SIGHUP."
+        "The file with Apple's signing key (.p8) for APNs. If empty, APNs is off. The file is read again on SIGHUP."
     )
     private static let apnsKeyID = identifier(
         "push.apns.keyID",
-        "The key's id, ten characters. Empty: taken from the file name AuthKey_<id>.p8, after links are resolved."
+        "The key's id of ten characters. If empty, the id is taken from the file name AuthKey_<id>.p8, after symbolic "
+            + "links are resolved."
     )
-    private static let apnsTeam = identifier("push.apns.teamID", "The developer team's id, ten characters.")
+    private static let apnsTeam = identifier("push.apns.teamID", "The developer team's id of ten characters.")
     private static let apnsTopic = identifier(
         "push.apns.topic",
         "The app's bundle id, for devices that did not register one."
@@ -44,15 +46,16 @@ extension PushSettings {
     private static let apnsSandbox = Setting.flag(
         "push.apns.sandbox",
         default: false,
-        "Whether all APNs tokens belong to Apple's sandbox. If false, only tokens that were registered for the sandbox "
-            + "do."
+        "Whether all APNs tokens belong to Apple's sandbox. If false, only tokens that were registered for the "
+            + "sandbox belong to it."
     )
     private static let apnsEndpoint = endpoint("push.apns.endpoint", "The URL to use in place of Apple's hosts.")
     private static let fcmAccount = Setting.path(
         "push.fcm.serviceAccountFile",
         default: "",
         isEmptyAllowed: true,
-        "The service account's JSON file for Firebase Cloud Messaging (FCM); empty: no FCM. It is read again on SIGHUP."
+        "The service account's JSON file for Firebase Cloud Messaging (FCM). If empty, FCM is off. The file is read "
+            + "again on SIGHUP."
     )
     private static let fcmEndpoint = endpoint("push.fcm.endpoint", "The URL to use in place of Google's host.")
     private static let webPublicKey = identifier(
@@ -63,22 +66,23 @@ extension PushSettings {
         "push.webPush.privateKeyFile",
         default: "",
         isEmptyAllowed: true,
-        "File with the VAPID private key, in PEM or base64url; empty: no Web Push. It is read again on SIGHUP."
+        "The file with the VAPID private key, in PEM or base64url. If empty, Web Push is off. The file is read again "
+            + "on SIGHUP."
     )
     private static let webSubject = identifier(
         "push.webPush.subject",
-        "The contact that push services get, a mailto: or https: address."
+        "The contact that push services get: a mailto: or https: address."
     )
     private static let webHosts = Setting<[String]>.texts(
         "push.webPush.hosts",
         maxCount: 100,
         maxBytes: 255,
-        "Hosts that subscriptions may name. *.NAME: all hosts below NAME; *: every host; empty: the hosts of today's "
-            + "browsers. NAME:PORT allows a port other than 443."
+        "The hosts that subscriptions may name. *.NAME means all hosts below NAME, and * means every host. If the "
+            + "list is empty, the hosts of today's browsers are allowed. NAME:PORT allows a port that is not 443."
     )
     private static let webEndpoint = endpoint(
         "push.webPush.endpoint",
-        "The URL to use in place of the subscriptions' hosts; for tests and relays."
+        "The URL to use in place of the subscriptions' hosts, for tests and relays."
     )
 
     private static func identifier(_ key: String, _ summary: String) -> Setting<String> {
@@ -153,13 +157,13 @@ extension WebhookSettings {
         maxBytes: 2_048,
         isEmptyAllowed: true,
         kind: "URL",
-        "The URL that events are posted to (docs/webhooks.md); empty: none."
+        "The URL to which events are posted (docs/webhooks.md). If empty, no events are posted."
     )
     private static let secretFile = Setting.path(
         "webhooks.secretFile",
         default: "",
         isEmptyAllowed: true,
-        "File with the secret (16 bytes or more) that signs events; empty: no signatures."
+        "The file with the secret (16 bytes or more) that signs events. If empty, events are not signed."
     )
     private static let events = Setting<[WebhookNotice.Kind]>.choices(
         "webhooks.events",
@@ -170,8 +174,8 @@ extension WebhookSettings {
         "webhooks.queue",
         default: 100_000,
         in: 100...10_000_000,
-        "The number of events that may wait while the receiver is away; beyond this number, the oldest events are "
-            + "dropped."
+        "The largest number of events that may wait while the receiver is away. Beyond this number, the oldest events "
+            + "are dropped."
     )
 
     /// The settings below `webhooks`.

@@ -9,23 +9,26 @@ extension ServerSettings {
     private static let dataDirectory = Setting.path(
         "data.directory",
         default: "./hermes-data",
-        "The folder of the database, its lock and the control socket; created if missing."
+        "The directory of the database, its lock and the control socket. The server creates the directory if it is "
+            + "missing."
     )
     private static let store = Setting<StoreKind>.choice(
         "store.kind",
         default: .sqlite,
-        "Where accounts and messages are stored; memory loses them when the server stops."
+        "Where accounts and messages are stored. With 'memory', they are lost when the server stops."
     )
     private static let durability = Setting<Durability>.choice(
         "store.durability",
         default: .normal,
-        "What acknowledged data survives. normal: the end of the process; full: also a power cut."
+        "Which faults the data survives after it has been acknowledged. With 'normal', it survives if the process is "
+            + "killed. With 'full', it also survives a power cut."
     )
     private static let historyDays = Setting.number(
         "store.historyDays",
         default: 0,
         in: 0...3650,
-        "How many days after sending a message stays readable once every device has acknowledged it; 0: it is deleted then."
+        "The number of days for which a message stays readable after it was sent, even if every device has "
+            + "acknowledged it. With 0, a message is deleted when every device has acknowledged it."
     )
     private static let retention = Setting.duration(
         "store.retention",
@@ -37,108 +40,111 @@ extension ServerSettings {
         "limits.message",
         default: 65_536,
         in: 1024...(1 << 20),
-        "The largest content of one message."
+        "The largest size of the content of one message."
     )
     private static let inboxEntries = Setting.number(
         "limits.inboxEntries",
         default: 100_000,
         in: 1000...100_000_000,
-        "The number of entries in one account's inbox. One sender may use a quarter, and one group may use a quarter. "
-            + "Once half is used, entries from non-contacts are refused. Once an eighth is used, an entry is deleted "
-            + "as soon as one device has acknowledged it."
+        "The largest number of entries in one account's inbox. One sender may use a quarter, and one group may use a "
+            + "quarter. When half is used, entries from accounts that are not contacts are refused. When an eighth is "
+            + "used, an entry is deleted as soon as one device has acknowledged it."
     )
     private static let inboxBytes = Setting.byteCount(
         "limits.inbox",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
-        "The total size of the entries in one account's inbox. One sender may use a quarter, and one group may use a "
-            + "quarter. Once half is used, entries from non-contacts are refused. Once an eighth is used, an entry "
-            + "is deleted as soon as one device has acknowledged it."
+        "The largest total size of the entries in one account's inbox. One sender may use a quarter, and one group "
+            + "may use a quarter. When half is used, entries from accounts that are not contacts are refused. When an "
+            + "eighth is used, an entry is deleted as soon as one device has acknowledged it."
     )
     private static let unreadBytes = Setting.byteCount(
         "limits.unreadPerAccount",
         default: 128 << 20,
         in: (8 << 20)...(1 << 40),
-        "The total size of one account's unread messages in other inboxes. Messages to groups do not count here. Once "
-            + "half is used, a message is accepted only if it is the account's only unread message in that inbox, or "
-            + "if all of them in that inbox take at most a 64th of the limit."
+        "The largest total size of one account's unread messages in the inboxes of others. Messages to groups do not "
+            + "count. When half is used, a further message is accepted only in two cases: it is the account's only "
+            + "unread message in the recipient's inbox, or the account's unread messages in that inbox take at most a "
+            + "64th of the limit."
     )
     private static let storedBytes = Setting.byteCount(
         "limits.storedPerAccountPerDay",
         default: 4 << 30,
         in: (16 << 20)...(1 << 50),
-        "The total size of the messages that one account may send per day, plus 256 bytes for each message and 16 "
-            + "bytes for each of its recipients. All of it may be used at once."
+        "The largest total size of the messages that one account may send per day. A message counts with its content, "
+            + "plus 256 bytes, plus 16 bytes for each recipient. The whole amount may be used at once."
     )
     private static let recallWindow = Setting.duration(
         "messages.recallWindow",
         default: .seconds(120),
         in: .seconds(0) ... .seconds(365 * 86_400),
-        "The time after sending within which a message can be recalled."
+        "The time after sending in which a message can be recalled."
     )
     private static let acceptedFrom = Setting<MessageSettings.Senders>.choice(
         "messages.from",
         default: .everyone,
-        "Who may write to an account and add it to groups: every account, or only its contacts. Accounts that it "
-            + "blocks never may. In a group, every member may write."
+        "Who may write to an account and add it to groups: every account, or only its contacts. An account that it "
+            + "blocks may do neither. In a group, every member may write."
     )
     private static let contactRequests = Setting.number(
         "limits.contactRequestsPerHour",
         default: 200,
         in: 1...1_000_000,
-        "Contact requests that one account may send per hour."
+        "The largest number of contact requests that one account may send per hour."
     )
     private static let groupEntries = Setting.number(
         "limits.groupEntriesPerHour",
         default: 20_000,
         in: 1...100_000_000,
-        "Inbox entries that one account may cause per hour by creating and changing groups."
+        "The largest number of inbox entries that one account may cause per hour by creating and changing groups."
     )
     private static let maxDevices = Setting.number(
         "accounts.devices",
         default: 50,
         in: 1...1000,
-        "Devices of an account. At the limit, a new device is refused until another one is removed."
+        "The largest number of devices of an account. At this limit, a new device is refused until another device is "
+            + "removed."
     )
     private static let maxGroups = Setting.number(
         "accounts.groups",
         default: 1_000,
         in: 1...100_000,
-        "Groups that an account may be in. Non-contacts can add it to a group only while it is in fewer than half of "
-            + "this number."
+        "The largest number of groups that an account may be in. Accounts that are not its contacts can add it to a "
+            + "group only while it is in fewer groups than half of this number."
     )
     private static let registration = Setting<RegistrationRule>.choice(
         "accounts.registration",
         default: .open,
-        "Who may create an account. open: anybody; invitation: holders of a code ('hermes invitation create'); closed: "
-            + "only the operator ('hermes user add')."
+        "Who may create an account. With 'open', everybody may. With 'invitation', everybody who has an invitation "
+            + "code may ('hermes invitation create'). With 'closed', only the operator may ('hermes user add')."
     )
     private static let registrationsPerAddress = Setting.number(
         "limits.registrationsPerAddress",
         default: 60,
         in: 0...1_000_000,
-        "Accounts per hour that clients of one IP address may create without an invitation; 0: no limit. An IPv6 /64 "
-            + "network counts as one address."
+        "The largest number of accounts per hour that clients of one IP address may create without an invitation. 0 "
+            + "means no limit. An IPv6 /64 network counts as one address."
     )
     private static let registrationsPerHour = Setting.number(
         "limits.registrationsPerHour",
         default: 1000,
         in: 0...10_000_000,
-        "Accounts per hour that all clients together may create without an invitation; 0: no limit."
+        "The largest number of accounts per hour that all clients together may create without an invitation. 0 means "
+            + "no limit."
     )
     private static let passwordHashesAtOnce = Setting.number(
         "accounts.passwordHashesAtOnce",
         default: 2,
         in: 1...64,
-        "The number of login passwords that are hashed at once. Half as many new passwords, but at least one, may be "
-            + "hashed at the same time. Each hash takes 16 MiB."
+        "The largest number of login passwords that are hashed at once. In addition, half as many new passwords, but "
+            + "at least one, may be hashed at the same time. Each hash takes 16 MiB of memory."
     )
     private static let loginFailures = Setting.number(
         "limits.loginFailuresPerAddress",
         default: 20,
         in: 1...1_000_000,
-        "Failed logins per minute from one IP address. Beyond this number, further logins from it are delayed, unless "
-            + "the account has used this device or this address before."
+        "The largest number of failed logins per minute from one IP address. Beyond this number, further logins from "
+            + "this address are delayed, unless the account has used the device or the address before."
     )
     private static let httpKeys = ListenerSettings.Keys(
         "http",
@@ -157,46 +163,47 @@ extension ServerSettings {
         "http.websocket.origins",
         maxCount: 100,
         maxBytes: 255,
-        "Origins whose web pages may open a WebSocket, such as https://example.org. On a loopback address, pages of "
-            + "this machine always may. On another address, the server's own pages may if the list is empty. Every "
-            + "origin may if the list is empty and access.anonymous or listeners.http.anonymous is false."
+        "The origins whose web pages may open a WebSocket, such as https://example.org. If the port is on a loopback "
+            + "address, the pages of this machine may always do so. If the port is on another address and the list is "
+            + "empty, the server's own pages may do so. If the list is empty and access.anonymous or "
+            + "listeners.http.anonymous is false, pages of every origin may do so."
     )
     private static let homePage = Setting.flag(
         "http.pages.home",
         default: true,
-        "Whether / shows the listeners of this server and first steps."
+        "Whether / shows a page with the listeners of this server and first steps."
     )
     private static let apiPage = Setting.flag(
         "http.pages.api",
         default: true,
-        "Whether /api shows a readable page about the HTTP API."
+        "Whether /api shows a page about the HTTP API for human readers."
     )
     private static let chatPage = Setting.flag(
         "http.pages.chat",
         default: true,
-        "Whether /chat/ is a chat for browsers; it needs http.websocket.enabled."
+        "Whether /chat/ is a chat for browsers. The chat needs http.websocket.enabled."
     )
     private static let roomPage = Setting.flag(
         "http.pages.room",
         default: true,
-        "Whether /room/NAME shows the live room of that name; it needs http.websocket.enabled."
+        "Whether /room/NAME shows the live room of that name. The page needs http.websocket.enabled."
     )
     private static let frames = Setting<[String]>.origins(
         "http.pages.frames",
         maxCount: 100,
-        "Origins whose web pages may show a live room in a frame. https://*.example.org stands for all hosts below "
-            + "example.org; empty: none."
+        "The origins whose web pages may show a live room in a frame. https://*.example.org stands for all hosts "
+            + "below example.org. If the list is empty, no page may do so."
     )
     private static let trustedProxies = Setting<[IPNetwork]>.networks(
         "http.trustedProxies",
         maxCount: 100,
-        "Proxies whose X-Forwarded-For and Forwarded headers are trusted; the server ignores these headers if anybody "
-            + "else sends them."
+        "The proxies whose X-Forwarded-For and Forwarded headers are trusted. The server ignores these headers if "
+            + "anybody else sends them."
     )
     private static let logLevel = Setting<Logger.Level>.choice(
         "log.level",
         default: .info,
-        "The lowest level that is logged."
+        "The lowest level of the log lines that are written."
     )
     private static let logFormat = Setting<LogFormat>.choice(
         "log.format",
@@ -213,7 +220,7 @@ extension ServerSettings {
         "eventLoops",
         default: 0,
         in: 0...1024,
-        "Threads that serve connections; 0: one for each core."
+        "The number of threads that serve connections. With 0, there is one thread for each core."
     )
 
     /// All settings, in the order of the documentation.
@@ -292,8 +299,8 @@ extension ServerSettings {
         try refuseSharedAddresses()
     }
 
-    /// Refuses registration by clients if tokens or certificates prove names: otherwise somebody could own such a name
-    /// by registering it first.
+    /// Refuses settings that let clients register while tokens or certificates prove names. Otherwise somebody could
+    /// take such a name by registering it first.
     private func refuseTakenNames() throws(SettingsError) {
         guard registration != .closed else { return }
         let trusting = gateways.listeners.first {

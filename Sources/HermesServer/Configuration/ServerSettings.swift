@@ -26,7 +26,7 @@ package struct ServerSettings: Sendable {
         case memory
     }
 
-    /// The faults that committed data survives.
+    /// Which faults the data survives after it has been committed.
     package enum Durability: String, CaseIterable, Sendable {
         /// Committed data survives if the process is killed.
         case normal

@@ -25,8 +25,8 @@ struct ConsoleRoute: Sendable {
     /// it.
     var isChange: Bool { route.method != .get }
 
-    /// Whether a request searches for a text. A search takes more time than a view, so a session may search only as
-    /// often as it may change something.
+    /// Whether a request searches for a text. A search takes more time than a view, so searches count against the
+    /// session's limit for changes.
     func searches(_ request: Request) -> Bool {
         guard !isPolled, route.query.contains(where: { $0.name == "text" }) else { return false }
         // The framework's dictionary has the names as they were sent, not decoded.

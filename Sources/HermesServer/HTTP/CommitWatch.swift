@@ -15,7 +15,7 @@ struct CommitWatch: Sendable {
 
     /// - Parameters:
     ///   - failures: returns the last failure of each committer, unless a large enough commit has succeeded since then.
-    ///   - uptime: returns the time of the clock that also gives the times of the failures.
+    ///   - uptime: returns the present time of the clock that is used for the times of the failures.
     ///   - tryWrite: tries a write of its own.
     init(
         _ failures: @escaping @Sendable () -> [CommitFailure],

@@ -59,9 +59,9 @@ final class HTTPGate: Sendable {
         burst: HTTPGate.strangerBurst
     )
     private let probers = HTTPRateLimit<Prober>(rate: HTTPGate.strangerRate, burst: HTTPGate.strangerBurst)
-    /// The rate of a key for requests that the API's own rate does not count. These are requests to paths without a
-    /// scope or without a route, and requests with keys that were revoked after the API had accepted them. This rate is
-    /// four times the API's own rate. Only a refusal by the API's own rate states when to try again.
+    /// The rate of a key for requests that the API's own rate does not count: requests to paths without a scope or
+    /// without a route, and requests with keys that were revoked after the API had accepted them. This rate is four
+    /// times the API's own rate. Only a refusal by the API's own rate states when to try again.
     private let keys: HTTPRateLimit<Int>
     private let opened = Mutex<(site: Site, readiness: Readiness?)?>(nil)
 

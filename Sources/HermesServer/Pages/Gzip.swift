@@ -51,7 +51,7 @@ enum Gzip {
         }
     }
 
-    /// Unpacks data that was packed by one call of ``packed(_:)`` or by `scripts/embed-web`.
+    /// Unpacks data that was packed by one call to ``packed(_:)`` or by `scripts/embed-web`.
     static func unpacked(_ data: [UInt8]) throws(Malformed) -> [UInt8] {
         var data = data
         // The last four bytes are the length of the content.

@@ -34,7 +34,7 @@ final class BudgetGauges: Sendable {
     private static let names = [
         "memory", "topics", "mqtt_sessions", "mqtt_subscriptions", "mqtt_queued_messages", "mqtt_retained_messages",
     ]
-    /// The budgets in bytes. Their refusals are counted with those of the corresponding budgets of messages.
+    /// The budgets in bytes. The corresponding budgets of messages count their refusals.
     private static let namesOfBytes = ["mqtt_queued_bytes", "mqtt_retained_bytes"]
 
     private let inboxEntries = Gauge(label: "hermes_inbox_entries")

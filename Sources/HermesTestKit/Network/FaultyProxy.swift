@@ -184,7 +184,7 @@ private final class FlowHandler: ChannelInboundHandler {
 
 extension ByteBuffer {
     /// Returns the bytes of this buffer that are before the limit. The buffer contains the last of `total` bytes, and
-    /// the limit counts from the first of these.
+    /// the limit counts from the first of the `total` bytes.
     fileprivate func prefix(before limit: Int, of total: Int) -> ByteBuffer {
         let length = max(0, readableBytes - max(0, total - limit))
         return getSlice(at: readerIndex, length: min(length, readableBytes)) ?? ByteBuffer()

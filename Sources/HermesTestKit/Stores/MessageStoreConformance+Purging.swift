@@ -107,7 +107,7 @@ extension MessageStoreConformance {
             let end = right.advanced(by: .seconds(600))
             try await world.store.record(ClockJump(since: right, end: end, length: year))
             let ahead = end.advanced(by: year)
-            // These are more rows than one transaction moves.
+            // Store more rows than one transaction moves.
             for number in 1...300 { try send("while \(number)", at: ahead) }
             let mark = WriteOperation.markRead(world.conversation(0, 1), by: world[1].user, upTo: 1)
             guard case .eventAppended = try world.store.commit([mark], now: ahead).first else {

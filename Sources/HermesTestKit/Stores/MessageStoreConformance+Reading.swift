@@ -173,7 +173,7 @@ extension MessageStoreConformance {
             try await check(maxPassed: 1, [], passed: 1, next: 7)
             try await check(before: 7, maxPassed: 2, [6], passed: 2, next: 4)
             try await check(before: 4, maxPassed: 3, [1], passed: 2)
-            // A full page ends by itself, and so does the history.
+            // A page ends without the limit if it is full, or if the history ends.
             try await check(limit: 1, maxPassed: 2, [6], passed: 1)
             try await check(before: 2, maxPassed: 1, [1], passed: 0)
             try await check(before: 1, maxPassed: 1, [], passed: 0)

@@ -13,7 +13,7 @@ package enum DelimitedPrefix {
     package static let maxBytes = 5
     /// The bit that marks a piece of a text message.
     static let text: UInt64 = 1 << 32
-    /// The bit that marks a piece of a text message that another piece follows.
+    /// The bit that marks a piece of a text message if another piece follows.
     static let more: UInt64 = 1 << 33
 
     /// Returns the encoded size of a length: one byte for each 7 bits.

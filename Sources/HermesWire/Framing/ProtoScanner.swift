@@ -53,13 +53,4 @@ package struct ProtoScanner {
         }
         return nil
     }
-
-    /// Returns the first field with this number; nil if there is none.
-    package static func find(_ number: UInt64, in message: UnsafeRawBufferPointer) -> Field? {
-        var scanner = ProtoScanner(message)
-        while let field = scanner.next() {
-            if field.number == number { return field }
-        }
-        return nil
-    }
 }

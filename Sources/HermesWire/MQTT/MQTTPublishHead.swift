@@ -22,7 +22,6 @@ package struct MQTTPublishHead: Sendable {
 
     package var qos: MQTTQoS { MQTTQoS(rawValue: flags >> 1 & 0b11) ?? .atMostOnce }
     package var isRetained: Bool { flags & 0b0001 != 0 }
-    package var isDuplicate: Bool { flags & 0b1000 != 0 }
 
     /// - Throws: the errors of ``MQTTPacket/init(_:version:)``.
     package init(_ frame: MQTTPublishFrame, version: MQTTVersion) throws(MQTTPacketError) {

@@ -46,6 +46,19 @@ package struct QSIOPProperties: Hashable, Sendable {
         )
     }
 
+    /// Adds a line without any change to the key and the value.
+    ///
+    /// - Throws: WireError `.notEncodable` if `append` would replace a character of the key or of the value.
+    package mutating func appendUnchanged(_ key: String, _ value: String) throws(WireError) {
+        guard !key.utf8.contains(where: { Self.ends.contains($0) || $0 == Self.colon }) else {
+            throw WireError(.notEncodable, "the name of a property must not contain a colon, LF, CR or U+0000")
+        }
+        guard !value.utf8.contains(where: Self.ends.contains) else {
+            throw WireError(.notEncodable, "the value of a property must not contain LF, CR or U+0000")
+        }
+        pairs.append(Pair(key: key, value: value))
+    }
+
     private static let ends: [UInt8] = [lf, UInt8(ascii: "\r"), 0]
     static let lf = UInt8(ascii: "\n")
     static let colon = UInt8(ascii: ":")

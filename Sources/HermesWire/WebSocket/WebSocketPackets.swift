@@ -50,7 +50,7 @@ package struct WebSocketPackets: WebSocketReading {
     }
 }
 
-/// The WebSocket message that a gateway's output begins with.
+/// The first WebSocket message in a gateway's output.
 package struct WebSocketMessage: Sendable, Hashable {
     package var isText = false
     /// The number of bytes before the message, which are not sent.

@@ -196,7 +196,7 @@ import Testing
     @Test func `a password that is not UTF-8 is a wrong one`() async throws {
         let authenticator = ClientAuthenticator(accounts: accounts, time: time, isAnonymousAllowed: true)
         let refusal = await code {
-            _ = try await authenticator.identify(
+            _ = try await authenticator.logIn(
                 userName: "anna",
                 password: ByteBuffer(bytes: [0xFF, 0xFE]),
                 clientID: "c",

@@ -210,3 +210,10 @@ import Testing
         #expect(!rules.allows(.publish, "x/y/z/b/" + topic, for: anna))
     }
 }
+
+extension TopicRules {
+    /// Returns the part of a filter's topics that a client may read.
+    fileprivate func access(toSubscribe filter: String, for identity: ClientIdentity) -> SubscriptionAccess {
+        bound(to: identity).access(toSubscribe: filter)
+    }
+}

@@ -440,7 +440,7 @@ import Testing
         time.advance(by: .seconds(3600))
         var newer = try phone()
         newer.appVersion = "2"
-        store.setCapacity(bytes: 0)
+        try store.setCapacity(bytes: 0)
         let again = try await accounts.logIn(.token(token), device: newer, address: "1.2.3.4")
         #expect(again.device.lastSeenAt == time.now())
         #expect(try await accounts.devices(of: again.principal.user).first?.lastSeenAt == time.now())
@@ -451,7 +451,7 @@ import Testing
         }
         #expect(refusal == .storageUnavailable)
         await accounts.writeTraces(isLast: true)
-        store.setCapacity(bytes: nil)
+        try store.setCapacity(bytes: nil)
         await accounts.writeTraces(isLast: true)
         let stored = try #require(await store.devices(of: user).first)
         #expect(stored.lastSeenAt == time.now())

@@ -299,14 +299,14 @@ import Testing
         try await world.cluster.settle()
         try await world.cluster.send("once", from: principal(1), to: sleeper, by: 2)
         try await world.cluster.settle()
-        world.cluster.store.setCapacity(bytes: 0)
+        try world.cluster.store.setCapacity(bytes: 0)
         await world.look(2)
         #expect(world.sender.sent == ["once"])
         // Another core owns the user by the time that the store has room again.
         try world.cluster.vanish(0)
         for _ in 0..<12 { await world.cluster.pass() }
         #expect(world.cluster.cores[1].cluster?.owns(sleeper) == true)
-        world.cluster.store.setCapacity(bytes: nil)
+        try world.cluster.store.setCapacity(bytes: nil)
         try await world.wait(40)
         #expect(world.sender.sent == ["once"])
         try await world.cluster.send("twice", from: principal(1), to: sleeper, by: 1)

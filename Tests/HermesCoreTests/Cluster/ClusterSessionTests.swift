@@ -280,9 +280,9 @@ import Testing
     @Test func `a clean start that failed does not end what is open elsewhere for its core`() async throws {
         let world = try await ClusterWorld(people: 1)
         let (id, connection) = try await subscribed("sensor", to: "home/#", on: 1, of: world)
-        world.store.setCapacity(bytes: 0)
+        try world.store.setCapacity(bytes: 0)
         await #expect(throws: HermesError.self) { try await attach("sensor", clean: true, to: 0, of: world) }
-        world.store.setCapacity(bytes: nil)
+        try world.store.setCapacity(bytes: nil)
         for _ in 0..<3 {
             world.cores[0].durable.expire(now: world.time.now())
             await world.pass()

@@ -184,7 +184,7 @@ import Testing
         await messenger.shutdown()
         #expect(try await messenger.housekeeping(now: time.now()) > 0)
         #expect(try await messenger.housekeeping(now: time.now()) == 0)
-        #expect(try await messenger.messages.position(of: user(2)).oldest == 2)
+        #expect(try await messenger.messageStore.position(of: user(2)).oldest == 2)
     }
 
     @Test

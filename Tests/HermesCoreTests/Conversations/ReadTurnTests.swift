@@ -103,7 +103,6 @@ import Testing
 
     private static let messages: [Read] = [
         own("inbox") { _ = try await $0.messenger.inbox.answer(.page(after: 0, limit: 9), for: $0.ann.user) },
-        own("position") { _ = try await $0.messenger.messages.position(of: $0.ann.user) },
         own("history") {
             let conversation = ConversationID.direct(between: $0.ann.user, and: $0.bob)
             _ = try await $0.messenger.inbox.answer(.history(conversation, before: nil, limit: 9), for: $0.ann.user)
@@ -157,7 +156,7 @@ import Testing
                 time: ManualTime(),
                 isAnonymousAllowed: false
             )
-            _ = try await clients.identify(
+            _ = try await clients.logIn(
                 userName: nil,
                 password: nil,
                 clientID: "x",

@@ -49,11 +49,11 @@ struct MemoryStoreTests {
         let store = MemoryStore()
         let world = try await StoreWorld(store: store)
         try world.send("a", from: 0, to: 1)
-        store.setCapacity(bytes: 3)
+        try store.setCapacity(bytes: 3)
         let batch = ["b", "c"].map { WriteOperation.append(world.message($0, from: 0, to: 1)) }
         try await expectError(.storageUnavailable) { try store.commit(batch, now: StoreWorld.now) }
         #expect(try await world.inbox(1) == ["1:a"])
-        store.setCapacity(bytes: nil)
+        try store.setCapacity(bytes: nil)
         _ = try store.commit(batch, now: StoreWorld.now)
         #expect(try await world.inbox(1) == ["1:a", "2:b", "3:c"])
     }

@@ -15,12 +15,12 @@ extension PushHandOffTests {
         try await world.messenger.pushTokens.set(PushToken(stored: .apns, text: "cc", appID: ""), of: principal(3))
         try await world.send("one")
         try await world.send("another device", to: 3)
-        world.store.setCapacity(bytes: 0)
+        try world.store.setCapacity(bytes: 0)
         for _ in 0..<100 { await world.wait(.seconds(60)) }
         #expect(world.sender.sent.map(\.notification.body).sorted() == ["another device", "one"])
         #expect(try await world.pushedUpTo() == [0])
 
-        world.store.setCapacity(bytes: nil)
+        try world.store.setCapacity(bytes: nil)
         await world.wait(.seconds(60))
         #expect(try await world.pushedUpTo() == [1])
         let results = try await world.events().filter { $0["type"] as? String == "push.result" }
@@ -37,9 +37,9 @@ extension PushHandOffTests {
     func `what could not be recorded is recorded when the server stops`() async throws {
         let world = try await World()
         try await world.send("one")
-        world.store.setCapacity(bytes: 0)
+        try world.store.setCapacity(bytes: 0)
         await world.wait(.zero)
-        world.store.setCapacity(bytes: nil)
+        try world.store.setCapacity(bytes: nil)
         let running = Task { await world.handOff.run() }
         running.cancel()
         await running.value
@@ -59,10 +59,10 @@ extension PushHandOffTests {
                 state.unrecorded.keep(PushResult(key: key, settlements: [], notices: []))
             }
         }
-        world.store.setCapacity(bytes: 0)
+        try world.store.setCapacity(bytes: 0)
         for _ in 0..<10 { await world.wait(.seconds(60)) }
         #expect(world.sender.sent.isEmpty)
-        world.store.setCapacity(bytes: nil)
+        try world.store.setCapacity(bytes: nil)
         await world.wait(.seconds(60))
         #expect(world.sender.sent.map(\.notification.body) == ["one"])
         #expect(world.handOff.state.withLock { $0.unrecorded.isEmpty })

@@ -25,7 +25,7 @@ struct PushServiceTests {
 
         /// Waits until a push is in the inbox of an account.
         func waitForPush(to number: Int32) async throws {
-            while try await messenger.messages.position(of: user(number)).head == 0 { await Task.yield() }
+            while try await messenger.messageStore.position(of: user(number)).head == 0 { await Task.yield() }
         }
     }
 

@@ -83,6 +83,45 @@ import Testing
         try await untilHandedOver(DurableState.filtersAtOnce, by: sessions)
     }
 
+    @Test(arguments: [true, false])
+    func `a queue is not read while a pass over it lasts, and ever less often if nothing can leave it`(
+        isAlone: Bool
+    ) throws {
+        let node = NodeIdentity(id: try #require(NodeID(rawValue: 0)), epoch: 1)
+        var state = DurableState(DurableSettings(), node: isAlone ? nil : node)
+        let id = DurableSessionID(rawValue: 1)
+        var session = StoredSession(id: id, key: SessionKey(owner: .subject("ann"), clientID: "one"))
+        session.subscriptions = [DurableSubscription(filter: Self.share, options: once)]
+        session.head = 1
+        session.queuedCount = 1
+        let start = time.now()
+        state.load(session, expiresAt: nil, redistributesAt: start)
+        func at(_ seconds: Int) -> Timestamp { start.advanced(by: .seconds(seconds)) }
+        func takesPass(_ seconds: Int) -> Bool {
+            let latest = at(seconds).advanced(by: DurableState.maxRedistributionPause)
+            let due = state.takeDueForRedistribution([id], now: at(seconds), latest: latest)
+            state.beginRedistribution(of: due.map(\.id))
+            return !due.isEmpty
+        }
+        let first = takesPass(0)
+        #expect(first)
+        let during = takesPass(600)
+        #expect(!during)
+        var seconds = 600
+        for pause in [10, 20, 40, 60, 60] {
+            state.redistributed(id, now: at(seconds), hasMoved: false)
+            let early = takesPass(seconds + pause - 1)
+            #expect(!early)
+            seconds += pause
+            let due = takesPass(seconds)
+            #expect(due)
+        }
+        // With several nodes, the messages that have left the queue can come back.
+        state.redistributed(id, now: at(seconds), hasMoved: true)
+        let next = takesPass(seconds + 5)
+        #expect(next == isAlone)
+    }
+
     @Test func `a member that one group has tried is not excluded from a group with an equivalent name`() async throws {
         let (tried, other) = ("$share/\u{E9}/t", "$share/e\u{301}/t")
         let (one, _) = try await sessions.attached("one")

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import Testing
 
 @Suite struct ClientStatisticsTests {

@@ -3,6 +3,7 @@
 
 import Foundation
 import HermesCore
+import HermesTestKit
 import Synchronization
 import Testing
 

@@ -176,3 +176,8 @@ struct ShapeBudgetTests {
         withExtendedLifetime([address, account, server]) {}
     }
 }
+
+extension DurableIndex {
+    /// The number of members of filters with costly shapes.
+    fileprivate var payerCount: Int { entries.reduce(0) { $0 + $1.payers.count } }
+}

@@ -463,8 +463,8 @@ import Testing
             for item in work { item() }
         }
         mailbox.post(1)
-        mailbox.post(contentsOf: [2, 3])
-        mailbox.post(contentsOf: [])
+        mailbox.post(2)
+        mailbox.post(3)
         tick()
         tick()
         mailbox.post(4)

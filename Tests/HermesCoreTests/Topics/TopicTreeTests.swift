@@ -1,8 +1,9 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesCore
 import Testing
+
+@testable import HermesCore
 
 @Suite struct TopicTreeTests {
     static let texts = ["a", "b", "", "$SYS", "é", "+", "#"]
@@ -121,4 +122,9 @@ struct TreeRandom: RandomNumberGenerator {
         state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         return state ^ (state >> 29)
     }
+}
+
+extension TopicTree {
+    /// The number of records of all kinds in use.
+    fileprivate var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count + exact.count }
 }

@@ -371,3 +371,10 @@ extension Hermes_V1_RoomEvent {
         return true
     }
 }
+
+extension TopicAccess {
+    /// Whether an identity may perform an action in a room, according to the current rules.
+    fileprivate func may(_ identity: ClientIdentity, _ action: TopicAction, _ room: RoomName) -> Bool {
+        current.bound(to: identity).may(action, room)
+    }
+}

@@ -96,7 +96,7 @@ struct DelimitedSocialTests {
             #expect(try await bob.ephemeral().signal.signal.sessionID == "before")
 
             #expect(try await !bob.contact(2, .block(.with { $0.uid = annUID })).hasError)
-            // Ann cannot distinguish this from a bob who does not look.
+            // To Ann, it seems that Bob ignores the event.
             #expect(try await !ann.ask(5, .typing(typing)).hasError)
             #expect(try await ann.ask(6, .signal(signal("blocked"))).error.code == forbidden)
             #expect(try await !bob.contact(3, .unblock(.with { $0.uid = annUID })).hasError)

@@ -71,7 +71,7 @@ import Testing
             #expect(try await silent.next().type == .ping)
             // No broadcast is stored.
             let user = try #require(UserID(annUID))
-            #expect(try await server.messenger.messages.position(of: user).head == 0)
+            #expect(try await server.messenger.messageStore.position(of: user).head == 0)
 
             server.environment.access.replace(with: TopicRules())
             try await Self.send(try Self.text("again"), by: ann, seq: 7)

@@ -265,7 +265,7 @@ import Testing
             let returned = Int((ContinuousClock.now - start) / .seconds(1)) + 1
             #expect(served >= HandshakeBudget.burstSeconds && served <= HandshakeBudget.burstSeconds + returned)
             #expect(await isServed([192, 0, 2, 2]))
-            // A client that waits gets in, regardless of the number of earlier tries.
+            // A client that waits is accepted, regardless of the number of earlier tries.
             while await !isServed([192, 0, 2, 1]) { await Task.yield() }
         }
     }

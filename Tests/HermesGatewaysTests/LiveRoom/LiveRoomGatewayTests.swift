@@ -368,8 +368,8 @@ import Testing
             }
             let last = Frames.raw(77)
             try await viewers[0].send(last)
-            // When it reads again, it gets the frames that were not dropped, as whole frames, and then the newest
-            // frames.
+            // When the viewer reads again, it gets only whole frames: the frames that were not dropped, and then the
+            // newest frames.
             try await viewers[2].channel.setOption(.autoRead, value: true).get()
             viewers[2].channel.read()
             var received = 0

@@ -158,7 +158,7 @@ import Testing
                 #expect(loop.tellsArrival(in: hall, by: .server))
             }.get()
             #expect(try await tell(.join, 2, by: first) == .quotaExceeded)
-            // Its first join was paid for together with a leave.
+            // The payment for the first join also covered a leave.
             #expect(try await tell(.leave, 3, by: first) == .success)
             #expect(try await tell(.leave, 4, by: first) == .quotaExceeded)
             try await second.drop()
@@ -227,8 +227,8 @@ import Testing
             let last = try Frames.text("two", from: "eve")
             #expect(frames[2]?.type == .leave && frames[3] == last)
 
-            // Nobody saw eve's second join, so its leave is not announced. A leave without a join is not announced
-            // either.
+            // Nobody saw eve's second join, so the leave after it is not announced. A leave without a join is not
+            // announced either.
             let third = try await WireClient<LiveRoomFrameDecoder>.connect(port: server.port("liveroom"))
             try await third.send(try Frames.text("three", from: "max"), try Frames.leave("max"))
             #expect(try await viewer.next() == Frames.text("three", from: "max"))

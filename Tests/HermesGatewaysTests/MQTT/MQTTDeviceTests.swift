@@ -160,7 +160,7 @@ import Testing
         }
     }
 
-    /// A thief can choose any client id, but the token that it shows belongs to the phone.
+    /// A thief can choose any client id, but the stolen token belongs to the phone.
     @Test(arguments: ["phone", "other", String(repeating: "c", count: 70), "with space"], [true, false])
     func `the end of a token ends all that it opened`(_ clientID: String, isRemoved: Bool) async throws {
         try await GatewayHarness.withMQTT { harness in

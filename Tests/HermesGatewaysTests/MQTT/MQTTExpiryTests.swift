@@ -105,7 +105,7 @@ import Testing
                 throw Unexpected("no DISCONNECT")
             }
             #expect(disconnect.reason == .maximumConnectTime)
-            // The connection does not last longer than new logins with the token are accepted.
+            // When the connection ends, the server also accepts no new login with the token.
             var login = MQTTConnect(version: .v5, clientID: "tablet")
             login.userName = "x"
             login.password = ByteBuffer(string: token("ann", for: .seconds(61)))

@@ -61,7 +61,7 @@ struct MQTTInboundTests {
         #expect(inbound.verdict(on: 7, .exactlyOnce) == .new)
         #expect(inbound.answered(7, .exactlyOnce, .success) == true)
         #expect(inbound.verdict(on: 7, .exactlyOnce) == .repeated)
-        // QoS 1 has no such memory.
+        // With QoS 1, packet identifiers are not remembered.
         #expect(inbound.verdict(on: 7, .atLeastOnce) == .new)
         #expect(inbound.released(7) == true)
         #expect(inbound.released(7) == false)

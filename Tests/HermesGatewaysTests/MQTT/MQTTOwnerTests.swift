@@ -137,7 +137,7 @@ import Testing
             let ann = try await harness.register("ann").principal.user
             let bob = try await harness.register("bob").principal.user
             let (lamp, _) = try await connect(harness, as: "ann")
-            // Of the first filter, the rules allow the client to read the topics of its own account.
+            // With the first filter, the rules allow the client to read the topics of its own account.
             #expect(try await lamp.subscribe("#", "user/ann/#").reasons.allSatisfy { !$0.isFailure })
             try await leave(harness, lamp)
             try await publish(harness, as: "ann", "user/ann/x", "ann's own")

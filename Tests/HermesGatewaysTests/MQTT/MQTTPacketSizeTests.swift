@@ -149,6 +149,54 @@ import Testing
         }
     }
 
+    @Test func `what is too large for the connected members stays with the absent member, and it gets all of it`()
+        async throws
+    {
+        try await GatewayHarness.withMQTT { harness in
+            let first = try await harness.mqtt("first", .v5, durable: true)
+            _ = try await first.subscribe("$share/g/t", qos: .atLeastOnce)
+            try await first.disconnect()
+            let publisher = try await harness.mqtt("publisher", .v5)
+            // The packet of the second message is 103 bytes long.
+            let large = [Self.big, String(repeating: "y", count: 95)]
+            for text in large + ["small"] { try await publisher.publish("t", text) }
+            let small = try await harness.mqtt("small", .v5, properties: [.maximumPacketSize(100)])
+            _ = try await small.subscribe("$share/g/t", qos: .atLeastOnce)
+            let unsure = try await harness.mqtt("unsure", .v5)
+            _ = try await unsure.subscribe("$share/g/t", qos: .atMostOnce)
+            let now = harness.messenger.time.now().advanced(by: .seconds(61))
+            _ = try await harness.messenger.housekeeping(now: now)
+            // The messages are moved in their order, so the others would have come before this one.
+            #expect(try await small.taken().text == "small")
+            #expect(try await small.untilPong().isEmpty)
+            #expect(try await unsure.untilPong().isEmpty)
+            let back = try await harness.mqtt("first", .v5, durable: true)
+            for text in large { #expect(try await back.taken().text == text) }
+            #expect(try await back.untilPong().isEmpty)
+        }
+    }
+
+    @Test func `what is a few bytes too large for a member that returns goes to another, even if it was sent before`()
+        async throws
+    {
+        try await GatewayHarness.withMQTT { harness in
+            let first = try await harness.mqtt("first", .v5, durable: true)
+            _ = try await first.subscribe("$share/g/t", qos: .atLeastOnce)
+            let publisher = try await harness.mqtt("publisher", .v5)
+            // The packets are 103 bytes long.
+            let texts = ["1", "2"].map { $0 + String(repeating: "x", count: 94) }
+            try await publisher.publish("t", texts[0])
+            #expect(try await first.publication().text == texts[0])
+            try await first.disconnect()
+            try await publisher.publish("t", texts[1])
+            let second = try await harness.mqtt("second", .v5)
+            _ = try await second.subscribe("$share/g/t", qos: .atLeastOnce)
+            let back = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
+            for text in texts { #expect(try await second.taken().text == text) }
+            #expect(try await back.untilPong().isEmpty)
+        }
+    }
+
     @Test(.statements("5.0 [MQTT-3.1.2-24]"))
     func `a SUBACK that the client does not take ends the connection with 0x95`() async throws {
         try await GatewayHarness.withMQTT { harness in

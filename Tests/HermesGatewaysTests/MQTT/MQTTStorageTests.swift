@@ -341,7 +341,7 @@ import Testing
                     try await flooder.send(.publish(publish))
                 }
             }
-            // Wait until no more data arrives, which is when nothing changes during some round trips of another client.
+            // Wait until no more data arrives: nothing changes during some round trips of another client.
             var (last, quiet) = (0, 0)
             while last == 0 || quiet < 50 {
                 #expect(try await other.untilPong().isEmpty)

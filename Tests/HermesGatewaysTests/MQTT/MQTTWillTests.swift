@@ -156,7 +156,7 @@ import Testing
             try await harness.mqtt("one", .v5, durable: true, will: will("denied")).drop()
             while harness.environment.waitingWills.entries < 1 { await Task.yield() }
             harness.environment.access.replace(with: try TopicRules(parsing: "deny client one write t"))
-            // This will is due after the first will.
+            // This will is published later than the first will would be.
             try await harness.mqtt("two", .v5, durable: true, will: will("allowed")).drop()
             #expect(try await watch.taken().text == "allowed")
             #expect(harness.environment.waitingWills.entries == 0)
@@ -181,7 +181,7 @@ import Testing
             try await client.drop()
             while harness.environment.waitingWills.entries < 1 { await Task.yield() }
             try await harness.messenger.accounts.setDisabled(ann, true)
-            // This will is due after the first will.
+            // This will is published later than the first will would be.
             try await harness.mqtt("two", .v5, durable: true, will: will("other")).drop()
             #expect(try await watch.taken().text == "other")
             #expect(harness.environment.waitingWills.entries == 0)

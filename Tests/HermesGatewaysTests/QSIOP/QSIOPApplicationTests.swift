@@ -40,10 +40,10 @@ import Testing
     }
 
     @Test func `a JSON object becomes properties`() throws {
-        let text = #"{"a":"1","n":1.50,"t":true,"none":null,"list":[1,{"x":null}],"two\nlines:":"a\nb"}"#
+        let text = #"{"a":"1","n":1.50,"t":true,"none":null,"list":[1,{"x":null},"a\nb"],"a b=c":"d:e"}"#
         let frame = try #require(try frame("qsiop/7/pager/down/16", text))
         #expect(frame.operation.rawValue == 16)
-        let expected = "a:1\nn:1.50\nt:true\nlist:[1,{\"x\":null}]\ntwo_lines_:a b\n"
+        let expected = "a:1\nn:1.50\nt:true\nlist:[1,{\"x\":null},\"a\\nb\"]\na b=c:d:e\n"
         #expect(String(buffer: frame.body) == expected)
         #expect(try self.frame("qsiop/7/pager/down/65535", "{}")?.body.readableBytes == 0)
     }
@@ -64,6 +64,26 @@ import Testing
         let name = try #require(TopicName(topic))
         #expect(throws: HermesError.self) { try QSIOPApplication.check(name, ByteBuffer(string: payload)) }
         #expect(try frame(topic, payload) == nil)
+    }
+
+    @Test(arguments: [
+        #"{"a:b":"1"}"#, #"{"a:b":"1","a_b":"2"}"#, #"{"a\nb":"1"}"#, #"{"a\rb":"1"}"#, #"{"a\u0000b":"1"}"#,
+        #"{"a":"1\n2"}"#, #"{"a":"1\r2"}"#, #"{"a":"1\u00002"}"#, #"{"a":1,"b:":{}}"#,
+    ])
+    func `a name or a text that QSIOP cannot carry is refused, not changed`(payload: String) throws {
+        let topic = "qsiop/7/pager/down/16"
+        let name = try #require(TopicName(topic))
+        #expect(throws: HermesError.self) { try QSIOPApplication.check(name, ByteBuffer(string: payload)) }
+        #expect(try frame(topic, payload) == nil)
+    }
+
+    @Test func `the error names the member that QSIOP cannot carry`() throws {
+        let topic = try #require(TopicName("qsiop/7/pager/down/16"))
+        let error = #expect(throws: HermesError.self) {
+            try QSIOPApplication.check(topic, ByteBuffer(string: #"{"a":"1","b\n:":"2"}"#))
+        }
+        #expect(error?.code == .invalidArgument)
+        #expect(error?.message.contains(#""b\n:""#) == true)
     }
 
     @Test(arguments: [

@@ -34,7 +34,7 @@ import Testing
         #expect(throws: Gzip.Malformed.self) { try Gzip.unpacked(Array(data) + [0]) }
     }
 
-    /// Some bits of the header have no meaning. The checksum covers the others.
+    /// Some bits of the header have no meaning. The checksum protects the other bits.
     @Test(arguments: vectors.map(\.0) + [WebFile.all.map(\.gzipBase64).min { $0.count < $1.count } ?? ""])
     func `changed data is refused, or the change means nothing`(base64: String) throws {
         let data = Array(try #require(Data(base64Encoded: base64)))

@@ -72,7 +72,7 @@ import Testing
         #expect(word.status == .requestTimeout)
         try exchange.bodyReceived(2 << 20)
         #expect(throws: HTTPExchange.LastWord.self) { try exchange.bodyReceived(1) }
-        // The last word replaces the answer.
+        // The error that was thrown is sent instead of the answer.
         #expect(exchange.ended(now: .seconds(1)) == .now)
         #expect(exchange.owed == 0)
     }

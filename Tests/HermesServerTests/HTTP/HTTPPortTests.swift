@@ -16,7 +16,7 @@ import Testing
 
 @testable import HermesServer
 
-/// The HTTP port under unauthenticated peers.
+/// The HTTP port with unauthenticated peers.
 @Suite(.inTurns, .timeLimit(.minutes(1))) struct HTTPPortTests {
     static func answers(_ server: TestServer, _ request: String) async throws -> [Int] {
         let client = try await WebSocketClient.connect(port: server.port("http"))

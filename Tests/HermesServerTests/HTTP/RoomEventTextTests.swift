@@ -8,7 +8,7 @@ import Testing
 
 @testable import HermesServer
 
-/// The texts that people see who watch a room.
+/// The texts that people see when they watch a room.
 @Suite("Room events as texts") struct RoomEventTextTests {
     private static func text(_ publication: Publication, readsRooms: Bool = true) -> String {
         var buffer = ByteBuffer()

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Foundation
 import HermesTestKit
 import HermesWire
@@ -79,4 +80,9 @@ struct HeartbeatStoreTests {
         func learned(of network: String) -> LearnedHeartbeat? { known }
         func remember(_ learned: LearnedHeartbeat, of network: String) { continuation.yield((network, learned)) }
     }
+}
+
+extension FileHeartbeatStore {
+    /// Waits until everything is in the file.
+    fileprivate func flush() { queue.sync {} }
 }

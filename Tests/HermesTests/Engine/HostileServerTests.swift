@@ -552,7 +552,8 @@ struct HostileServerTests {
         #expect(room.bytes <= Backlog.maxBytes + (1 << 20))
     }
 
-    /// The advice is for no wait or for years, and logins are accepted and ended at once. Tries must stay rare.
+    /// The server advises no wait or a wait of years, and ends each connection immediately after the login. Tries must
+    /// stay rare.
     @Test func `no advice makes a client try more often than its policy, nor stay away for more than its limits`() {
         for (notBefore, window) in [(0, 0), (UInt32.max, UInt32.max), (0, .max), (.max, 0)] as [(UInt32, UInt32)] {
             var wire = Hermes_V1_ReconnectAdvice()

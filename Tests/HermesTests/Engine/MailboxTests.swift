@@ -16,7 +16,7 @@ struct MailboxTests {
         #expect(mailbox.offer(3, bytes: 4))
         #expect(!mailbox.offer(4, bytes: 0))
         #expect(await mailbox.next() == 1)
-        // The room of the taken element is free again.
+        // The space of the taken element is free again.
         #expect(mailbox.offer(5, bytes: 6))
         mailbox.finish()
         #expect(!mailbox.offer(6))

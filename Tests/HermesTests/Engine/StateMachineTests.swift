@@ -133,8 +133,8 @@ typealias Machine = ConnectionEngine.StateMachine
         DeviceConditions.Snapshot(appState: appState, path: path)
     }
 
-    /// Applies an event long after every deadline. Returns nil if the event cannot happen in this state, which debug
-    /// builds assert.
+    /// Applies an event long after every deadline. Returns nil if the event cannot happen in this state. Debug builds
+    /// assert that such an event does not happen.
     static func apply(_ event: Event, to machine: inout Machine, in place: Place) -> [Machine.Action]? {
         let late = start + .hours(1)
         let hasNoConnection = [.idle, .waiting, .held, .stopped].contains(place)

@@ -243,7 +243,12 @@ private final class FaultyPerson: Sendable {
                 if inbox.next >= count { return inbox }
             }
         }
-        Issue.record("the events of \(name) ended at \(inbox.next), seed \(seed), \(carrier)")
+        var state = ConnectionState.idle
+        for await present in run.client.states {
+            state = present
+            break
+        }
+        Issue.record("the events of \(name) ended at \(inbox.next), seed \(seed), \(carrier): \(state)")
         return inbox
     }
 

@@ -146,6 +146,48 @@ struct ReplacedTests {
         try await server.stop()
     }
 
+    @Test func `a login that a late login of its own has overtaken is repeated: MQTT`() async throws {
+        let server = try await Self.overtaking(data: nil)
+        var configuration = MQTTClient.Configuration.fake(server)
+        configuration.conditions = DeviceConditions()
+        let client = try MQTTClient(configuration)
+        let error = await #expect(throws: HermesClientError.self) { try await client.connect() }
+        #expect(error?.mqttReason == .notAuthorized)
+        #expect(server.connectionCount == 3)
+        try await server.stop()
+    }
+
+    @Test func `a login that a late login of its own has overtaken is repeated: native over MQTT`() async throws {
+        var refusal = Hermes_V1_Packet()
+        refusal.id = 1
+        refusal.result.error.code = HermesClientError.replacedOnServer
+        let server = try await Self.overtaking(data: refusal.wireBuffer())
+        var configuration = HermesClient.Configuration(
+            server: Carrier.mqtt.address(port: server.port),
+            device: DeviceDescription(id: "phone")
+        )
+        configuration.conditions = DeviceConditions()
+        configuration.reconnect = Self.reconnect
+        let client = try HermesClient(configuration)
+        let error = await #expect(throws: HermesClientError.self) { try await client.logIn(.token("t")) }
+        #expect(error?.code.rawValue == HermesClientError.replacedOnServer)
+        #expect(server.connectionCount == 3)
+        try await server.stop()
+    }
+
+    /// Creates a server that never answers the first CONNECT, and refuses all others because of a newer one.
+    private static func overtaking(data: ByteBuffer?) async throws -> FakeMQTTServer {
+        try await FakeMQTTServer.scripted { packet, connection in
+            guard case .connect = packet else { return }
+            if connection.number > 1 {
+                let properties: [MQTTProperty] = data.map { [.authenticationData($0)] } ?? []
+                let refusal = MQTTConnack(reason: .notAuthorized, properties: MQTTProperties(properties))
+                connection.send(.connack(refusal))
+            }
+            connection.close()
+        }
+    }
+
     @Test func `a late login of its own is no reason to stop, the second such end is: QSIOP`() async throws {
         let server = try await FakeServer<QSIOPFrameDecoder> { frame, connection in
             guard frame.operation == .report else { return }

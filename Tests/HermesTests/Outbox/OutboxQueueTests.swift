@@ -81,7 +81,7 @@ import Testing
         if let rest {
             #expect(entry?.phase == .resting(until: Self.start + .seconds(rest)))
             #expect(queue.nextDeadline == Self.start + .seconds(rest))
-            // The next message is not sent before it.
+            // The next message of the conversation waits for the refused message.
             #expect(Self.next(&queue, rest - 1) == [])
             #expect(Self.next(&queue, rest) == ["a1"])
         } else {

@@ -69,6 +69,30 @@ struct QSIOPPropertiesTests {
         #expect(again["crlf"] == "1  2")
     }
 
+    @Test(arguments: ["a:b", ":", "a\nb", "a\rb", "a\r\nb", "a\0b"])
+    func `what would be replaced is refused where nothing may be replaced`(_ name: String) throws {
+        var properties = QSIOPProperties()
+        let error = #expect(throws: WireError.self) { try properties.appendUnchanged(name, "1") }
+        #expect(error?.code == .notEncodable)
+        if name.utf8.contains(UInt8(ascii: ":")) {
+            // Only a name ends at a colon.
+            try properties.appendUnchanged("a", name)
+            #expect(text(properties) == "a:\(name)\n")
+        } else {
+            #expect(throws: WireError.self) { try properties.appendUnchanged("a", name) }
+            #expect(properties.pairs.isEmpty)
+        }
+    }
+
+    @Test(arguments: ["a_b", "", "a=b", "a b", "\t", "\u{E9}", "\u{85}\u{2028}"])
+    func `what needs no replacement is the same on the wire`(_ name: String) throws {
+        var properties = QSIOPProperties()
+        try properties.appendUnchanged(name, name)
+        let again = try parse(text(properties))
+        #expect(again == properties)
+        #expect(again[name].map { Array($0.utf8) } == Array(name.utf8))
+    }
+
     @Test(.timeLimit(.minutes(1)))
     func `as many lines as fit, in a moment`() throws {
         let properties = try parse(String(repeating: "a\n", count: 32_767))

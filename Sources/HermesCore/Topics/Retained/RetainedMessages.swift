@@ -163,7 +163,7 @@ package final class RetainedMessages: Sendable {
 
     // MARK: Changes by other nodes
 
-    /// Records that the store is going to be read. Only one task at a time may do this. A call of ``endReading()`` must
+    /// Records that the store is going to be read. Only one task at a time may do this. A call to ``endReading()`` must
     /// follow.
     func beginReading() { state.withLock { $0.finishedWhileReading = [] } }
 

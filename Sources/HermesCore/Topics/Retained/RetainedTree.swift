@@ -10,7 +10,7 @@ struct RetainedTree {
     /// The owner's value for a topic: any number except `UInt32.max`.
     typealias Value = UInt32
 
-    private struct Node {
+    struct Node {
         var parent: UInt32
         var level: UInt32
         var firstChild: UInt32 = RetainedTree.none
@@ -69,14 +69,11 @@ struct RetainedTree {
     private static let none = UInt32.max
     fileprivate static let root: UInt32 = 0
 
-    private var nodes = [Node(parent: none, level: none, number: 0)]
+    private(set) var nodes = [Node(parent: none, level: none, number: 0)]
     private var lastNumber: UInt64 = 0
-    private var freeNodes: [UInt32] = []
-    private var edges: [UInt64: UInt32] = [:]
-    private var levels = LevelTexts()
-
-    /// The number of records in use. Only tests use it.
-    var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count }
+    private(set) var freeNodes: [UInt32] = []
+    private(set) var edges: [UInt64: UInt32] = [:]
+    private(set) var levels = LevelTexts()
 
     func value(of topic: TopicName) -> Value? {
         guard let node = find(topic) else { return nil }

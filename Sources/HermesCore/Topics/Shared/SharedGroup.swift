@@ -79,14 +79,17 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
 
         /// Whether a publication keeps the member busy until the member acknowledges it.
         func isBusied(by publication: Publication) -> Bool {
-            publication.qos > .atMostOnce && currentTraits.acknowledges
+            publication.qos > .atMostOnce && acknowledges
         }
+
+        /// Whether the member acknowledges publications of QoS 1 and 2.
+        var acknowledges: Bool { currentTraits.acknowledges }
 
         /// Whether the member's session is durable.
         var isKept: Bool { currentTraits.contains(.kept) }
 
-        /// Whether the member most likely accepts a message of the publication's length.
-        func fits(_ publication: Publication) -> Bool { publication.leastMessageBytes <= maxMessageBytes }
+        /// Whether the member accepts a message of this length, in bytes.
+        func fits(_ bytes: Int) -> Bool { bytes <= maxMessageBytes }
 
         /// Whether the member can get a publication through the live path. It can if it is not leaving, may read the
         /// topic, has room, and does not get the publication through the store.
@@ -259,10 +262,11 @@ package final class SharedGroup: @unchecked Sendable {  // Confined to the home 
         var bestPlace = 0
         var bestLoad = Int.max
         var place = next < seats.count ? next : 0
+        let bytes = publication.leastMessageBytes
         for looked in seats.indices {
             if looked >= Self.window, best != nil { break }
             let seat = seats[place]
-            let load = seat.load.current &+ (seat.fits(publication) ? 0 : SharedLoad.most)
+            let load = seat.load.current &+ (seat.fits(bytes) ? 0 : SharedLoad.most)
             let isReachable = seat.shard == home || !shard.mailboxes[seat.shard].isFull
             if load < bestLoad, isReachable, seat.canTake(publication) {
                 best = seat

@@ -71,7 +71,8 @@ package final class SharedLoad: Sendable {
     package func subtract(_ count: Int = 1) { value.subtract(count, ordering: .relaxed) }
 }
 
-/// One member's part in a shared subscription. The member gets its publications under this subscription.
+/// One member's part in a shared subscription. The publications for which the group chooses this member are delivered
+/// through it.
 ///
 /// Owner: the loop of the shard where the member joined.
 package class SharedSubscription: TopicSubscription {

@@ -9,8 +9,8 @@ struct SharedHandOver: Sendable {
     /// Whether the publication counts towards the member's load.
     let isCounted: Bool
 
-    /// Creates the hand-over, and counts the publication at once. Otherwise, all publications of a tick (an iteration
-    /// of the loop) would go to the same member.
+    /// Creates the hand-over, and counts the publication at once. If it were counted later, all publications of a tick
+    /// (an iteration of the loop) would go to the same member.
     init(publication: Publication, to seat: SharedGroup.Seat, of group: SharedGroup) {
         self.publication = publication
         self.seat = seat
@@ -88,8 +88,8 @@ extension TopicShard {
     /// (``SharedGroup/Seat/canTake(_:)``).
     package func passOn(_ publication: Publication, of subscription: SharedSubscription) {
         let group = subscription.group
-        // This is not done at once, even if this shard is the home. Otherwise, the calls of several members that pass
-        // the publication on would nest.
+        // This is not done at once, even if this shard is the home. If it were, the calls from several members that
+        // pass the publication on would nest.
         mailboxes[group.home].post(work: { group.hand(publication, on: $0) })
     }
 

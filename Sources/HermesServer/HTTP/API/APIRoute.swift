@@ -48,7 +48,7 @@ struct APIRoute: Sendable {
     /// The status of a success. ``answer`` is the schema of its body; nil if the success has no body.
     let success: HTTPResponse.Status
     let answer: APISchema?
-    /// Failures in addition to those of every route.
+    /// The failures that are possible in addition to the failures of every route.
     var failures: [HTTPResponse.Status] = []
     /// Whether a success is an endless stream of events.
     var isStream = false

@@ -15,8 +15,8 @@ package struct MQTTFilterList: Sendable {
     private var rest: ByteBuffer
 
     /// - Parameter frame: a client's SUBSCRIBE or UNSUBSCRIBE.
-    /// - Throws: the errors of ``MQTTPacket/init(fromClient:version:)``, except those in a filter's text or options.
-    ///   These are thrown when the filter is parsed.
+    /// - Throws: the errors of ``MQTTPacket/init(fromClient:version:)``, except errors in a filter's text or options.
+    ///   Such an error is thrown when the filter is parsed.
     package init(fromClient frame: MQTTFrame, version: MQTTVersion) throws(MQTTPacketError) {
         var body = frame.body
         let type: MQTTPacketType = frame.type == .unsubscribe ? .unsubscribe : .subscribe

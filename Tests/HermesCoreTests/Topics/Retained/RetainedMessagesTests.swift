@@ -307,3 +307,8 @@ import Testing
         #expect(retained.publication(of: try #require(TopicName(deep))) != nil)
     }
 }
+
+extension RetainedTree {
+    /// The number of records in use.
+    fileprivate var footprint: Int { nodes.count - freeNodes.count + edges.count + levels.count }
+}

@@ -156,8 +156,8 @@ struct APIPushTests {
             #expect(answer.body["unknown_count"]?.integer == 1)
             for index in 1...70 {
                 let user = try #require(UserID(index))
-                while try await messenger.messages.position(of: user).head == 0 { await Task.yield() }
-                #expect(try await messenger.messages.position(of: user).head == 1)
+                while try await messenger.messageStore.position(of: user).head == 0 { await Task.yield() }
+                #expect(try await messenger.messageStore.position(of: user).head == 1)
             }
             #expect(try await api.send("POST", "/v1/push", #"{"to":{"user":"nobody"},"title":"x"}"#).status == 404)
             #expect(try await api.send("POST", "/v1/push", #"{"to":{"users":["nobody"]},"title":"x"}"#).status == 404)
@@ -174,11 +174,11 @@ struct APIPushTests {
             let body = #"{"to":{"everyone":true},"title":"x"}"#
             #expect(try await api.send("POST", "/v1/push", body).status == 202)
             try await server.restart()
-            let messages = try server.messenger().messages
+            let store = try server.messenger().messageStore
             for index in 1...12 {
                 let user = try #require(UserID(index))
-                while try await messages.position(of: user).head == 0 { await Task.yield() }
-                #expect(try await messages.position(of: user).head == 1)
+                while try await store.position(of: user).head == 0 { await Task.yield() }
+                #expect(try await store.position(of: user).head == 1)
             }
         }
     }
@@ -203,7 +203,7 @@ struct APIPushTests {
                 #expect(try await api.send("POST", "/v1/push", other, headers: key).status == 409)
             }
             let user = try #require(UserID(1))
-            #expect(try await server.messenger().messages.position(of: user).head == 1)
+            #expect(try await server.messenger().messageStore.position(of: user).head == 1)
             let other = try await APIClient(server)
             let body = #"{"to":{"user":"ann"},"title":"z"}"#
             #expect(try await other.send("POST", "/v1/push", body, headers: key).status == 202)

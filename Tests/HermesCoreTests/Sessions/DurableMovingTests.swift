@@ -1,0 +1,235 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+import HermesTestKit
+import NIOCore
+import Synchronization
+import Testing
+
+@testable import HermesCore
+
+/// A message of a shared subscription leaves the queue of a kept member only for a member that will not lose it.
+@Suite(.inTurns, .timeLimit(.minutes(1))) struct DurableMovingTests {
+    private let store = FakeSessionStore()
+    private let time = ManualTime()
+    private let sessions: DurableSessions
+    private let once = SubscriptionOptions(qos: .atLeastOnce)
+
+    init() { sessions = DurableSessions(store: store, time: time) }
+
+    /// The permissions of a client that accepts only messages up to a length.
+    private final class SizeReader: TopicReader {
+        let maxMessageBytes: Int
+
+        init(_ maxMessageBytes: Int) { self.maxMessageBytes = maxMessageBytes }
+
+        func mayRead(_ topic: TopicName) -> Bool { true }
+    }
+
+    private final class CleanMember: SharedMember {
+        let load = SharedLoad()
+        let reader: (any TopicReader)?
+        var received: [String] = []
+
+        init(reader: (any TopicReader)? = nil) { self.reader = reader }
+
+        func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
+            received.append(String(buffer: delivery.publication.payload))
+        }
+    }
+
+    private func join(_ loops: ManualLoops, _ index: Int, qos: QoS, _ member: CleanMember) throws {
+        let filter = try #require(TopicFilter("t"))
+        let shard = loops.shard(index)
+        let options = SubscriptionOptions(qos: qos)
+        _ = loops[index].run { shard.subscribe(member, sharing: "team", to: filter, options: options) }
+        loops.settle()
+    }
+
+    /// Creates a connected kept member.
+    private func member(
+        _ name: String,
+        of sessions: DurableSessions,
+        reader: (any TopicReader)? = nil
+    ) async throws -> (id: DurableSessionID, connection: RecordingConnection) {
+        let (opening, connection) = try await sessions.attached(name, RecordingConnection(reader: reader))
+        try await sessions.subscribed(opening.id, "$share/team/t", once)
+        return (opening.id, connection)
+    }
+
+    /// Ends the connection of a kept member.
+    private func leave(
+        _ member: (id: DurableSessionID, connection: RecordingConnection),
+        of sessions: DurableSessions
+    ) async throws {
+        sessions.detach(member.id, member.connection, sentUpTo: 0, expiry: .seconds(3_600))
+        // This attachment is completed after the end of the connection is committed.
+        _ = try await sessions.attached("somebody else")
+    }
+
+    private func texts(_ id: DurableSessionID, of sessions: DurableSessions) async throws -> [String] {
+        try await sessions.page(of: id).publications.map { String(buffer: $0.publication.payload) }
+    }
+
+    /// Passes on the first message of a session.
+    private func passOn(
+        of id: DurableSessionID,
+        isTooLarge: Bool = false,
+        _ sessions: DurableSessions
+    ) async throws -> Bool {
+        let page = try await sessions.page(of: id)
+        let queued = try #require(page.publications.first)
+        return await withCheckedContinuation { (continuation: CheckedContinuation<Bool, Never>) in
+            sessions.passOn(queued, of: id, isTooLarge: isTooLarge) { continuation.resume(returning: $0) }
+        }
+    }
+
+    @Test func `what an absent member has stays there if the connected ones could lose it`() async throws {
+        let loops = ManualLoops(2)
+        loops.plane.share(with: sessions)
+        let kept = try await member("kept", of: sessions)
+        // A packet has some bytes in addition to topic and payload, so the second message is too large, too.
+        let large = [String(repeating: "x", count: 500), String(repeating: "y", count: 95)]
+        for text in large + ["small"] { try await sessions.published(text, to: "t") }
+        try await leave(kept, of: sessions)
+        let (small, unsure) = (CleanMember(reader: SizeReader(100)), CleanMember())
+        try join(loops, 0, qos: .atLeastOnce, small)
+        try join(loops, 1, qos: .atMostOnce, unsure)
+        _ = try await member("small", of: sessions, reader: SizeReader(20))
+        time.advance(by: .seconds(61))
+        sessions.redistribute(now: time.now())
+        while small.received.isEmpty || sessions.statistics.handedOver == 0 {
+            try Task.checkCancellation()
+            loops.settle()
+            await Task.yield()
+        }
+        #expect(small.received == ["small"])
+        #expect(unsure.received == [])
+        #expect(sessions.statistics.handedOver == 1)
+        #expect(try await texts(kept.id, of: sessions) == large)
+        await sessions.shutdown()
+    }
+
+    @Test func `what has expired goes to no other member`() async throws {
+        let loops = ManualLoops(2)
+        loops.plane.share(with: sessions)
+        let kept = try await member("kept", of: sessions)
+        let soon = PublicationDetails(expiresAt: time.now().advanced(by: .seconds(30)))
+        try await sessions.published("old", to: "t", details: soon)
+        try await sessions.published("new", to: "t")
+        try await leave(kept, of: sessions)
+        let clean = CleanMember()
+        try join(loops, 0, qos: .atLeastOnce, clean)
+        time.advance(by: .seconds(61))
+        sessions.redistribute(now: time.now())
+        while clean.received.isEmpty || sessions.statistics.handedOver == 0 {
+            try Task.checkCancellation()
+            loops.settle()
+            await Task.yield()
+        }
+        #expect(clean.received == ["new"])
+        #expect(sessions.statistics.handedOver == 1)
+        await sessions.shutdown()
+    }
+
+    @Test(arguments: [true, false])
+    func `what a member leaves when it ends goes to an absent one rather than to one that could lose it`(
+        isTooLarge: Bool
+    ) async throws {
+        let loops = ManualLoops(2)
+        loops.plane.share(with: sessions)
+        let (one, connection) = try await member("one", of: sessions)
+        let jobs = (1...3).map { "\($0)" + String(repeating: "x", count: 200) }
+        for text in jobs { try await sessions.published(text, to: "t") }
+        let absent = try await member("absent", of: sessions, reader: SizeReader(isTooLarge ? 100 : 1_000))
+        try await leave(absent, of: sessions)
+        let clean = CleanMember(reader: SizeReader(isTooLarge ? 100 : 1_000))
+        try join(loops, 0, qos: isTooLarge ? .atLeastOnce : .atMostOnce, clean)
+        sessions.detach(one, connection, sentUpTo: 0, expiry: .zero)
+        // The old session is removed first.
+        _ = try await sessions.attached("one", clean: true, expiry: .zero)
+        loops.settle()
+        #expect(clean.received == [])
+        #expect(try await texts(absent.id, of: sessions) == jobs)
+        await sessions.shutdown()
+    }
+
+    @Test func `a member at the end of a large group is found if all before it could lose what moves`() throws {
+        let options = CombinedOptions(SubscriptionOptions(qos: .atLeastOnce))
+        let members = (0..<DurableGroup.window + 36).map { number in
+            let load = DurableLoad(owner: .subject("ann"))
+            load.isOnline.store(true, ordering: .relaxed)
+            load.setReader(SizeReader(10))
+            return DurableMember(session: DurableSessionID(rawValue: Int64(number + 1)), options: options, load: load)
+        }
+        let last = try #require(members.last)
+        last.load.setReader(SizeReader(1_000))
+        let filter = try #require(TopicFilter("t"))
+        let group = DurableGroup(name: "g", filter: filter, members: members, turn: DurableGroup.Turn())
+        let publication = StoredPublication(
+            topic: try #require(TopicName("t")),
+            payload: ByteBuffer(string: String(repeating: "x", count: 100)),
+            qos: .atLeastOnce,
+            publishedAt: time.now()
+        )
+        for doubtful in [DurableGroup.Doubtful.last, .never] {
+            let excluded = DurableGroup.Exclusions(doubtful: doubtful)
+            let choice = group.choose(for: publication, live: nil, in: nil, excluding: excluded)
+            guard case .kept(let member) = choice else {
+                Issue.record("no kept member was chosen")
+                continue
+            }
+            #expect(member.session == last.session)
+        }
+        last.load.setReader(SizeReader(10))
+        let never = DurableGroup.Exclusions(doubtful: .never)
+        #expect(group.choose(for: publication, live: nil, in: nil, excluding: never) == nil)
+    }
+
+    @Test func `what cannot be passed on because the store fails stays`() async throws {
+        let (one, _) = try await member("one", of: sessions)
+        try await sessions.published("1", to: "t")
+        let (other, _) = try await member("another", of: sessions)
+        store.fail(1)
+        #expect(try await passOn(of: one, sessions))
+        #expect(try await texts(one, of: sessions) == ["1"])
+        #expect(try await passOn(of: one, sessions))
+        #expect(try await texts(one, of: sessions) == [])
+        #expect(try await texts(other, of: sessions) == ["1"])
+        await sessions.shutdown()
+    }
+
+    @Test func `what is passed on finds a second member if the queue of the first is full`() async throws {
+        let sessions = DurableSessions(store: FakeSessionStore(StoreSettings(maxQueuedBytes: 1_000)), time: time)
+        let (one, _) = try await member("one", of: sessions)
+        let job = String(repeating: "y", count: 150)
+        try await sessions.published(job, to: "t")
+        let (full, _) = try await member("full", of: sessions)
+        let (other, _) = try await member("another", of: sessions)
+        // The queue of this member reaches its limit of bytes. This is known only when a publication is stored.
+        try await sessions.subscribed(full, "big", once)
+        try await sessions.published(String(repeating: "x", count: 1_000), to: "big")
+        // The first member is chosen first, because fewer publications wait for it.
+        try await sessions.subscribed(other, "many", once)
+        for _ in 0..<2 { try await sessions.published("x", to: "many") }
+        #expect(try await passOn(of: one, sessions))
+        #expect(try await texts(one, of: sessions) == [])
+        #expect(try await texts(full, of: sessions).count == 1)
+        #expect(try await texts(other, of: sessions) == ["x", "x", job])
+        await sessions.shutdown()
+    }
+
+    @Test func `what is too large goes to a member that is absent since before a restart`() async throws {
+        let unknown = try await member("unknown", of: sessions)
+        try await leave(unknown, of: sessions)
+        await sessions.shutdown()
+        let later = DurableSessions(store: store, time: time)
+        try await later.load()
+        let (one, _) = try await member("one", of: later, reader: SizeReader(1_000))
+        try await later.published("1", to: "t")
+        #expect(try await texts(one, of: later) == ["1"])
+        #expect(try await passOn(of: one, isTooLarge: true, later))
+        #expect(try await texts(unknown.id, of: later) == ["1"])
+        await later.shutdown()
+    }
+}
