@@ -167,9 +167,11 @@ struct PreparedStatement {
         soundAmount(column, upTo: most) ?? 0
     }
 
-    /// The largest amount, in bytes or rows, that counts as sound for one row or one session's queue.
+    /// The largest number of bytes or rows that a stored row may state, for itself or for a session's queue. A larger
+    /// number means that the row is damaged.
     static let maxAmount: Int64 = 1 << 44
-    /// The largest sum over several rows that counts as sound.
+    /// The largest number of bytes or rows that several rows may have together. A larger sum means that a row is
+    /// damaged.
     static let maxSum: Int64 = 1 << 56
     /// The SQL for the sum of a table's weights, without damaged weights.
     static let totalWeight = "total(CASE WHEN weight BETWEEN 0 AND \(maxAmount) THEN weight ELSE 0 END)"
@@ -187,7 +189,7 @@ struct PreparedStatement {
         return UInt64(number)
     }
 
-    /// The largest sequence number that counts as sound.
+    /// The largest sequence number that a stored row may have. A larger number means that the row is damaged.
     static let maxSequence: Int64 = 1 << 60
 
     /// Returns a time stamp. A damaged value is limited to a range in which the difference of two values does not

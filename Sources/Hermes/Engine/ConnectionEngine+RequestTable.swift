@@ -47,7 +47,8 @@ extension ConnectionEngine {
         /// During a search, the time from which the next request no longer waits for the answer to the previous
         /// request; nil if no request waits.
         private(set) var nextTry: NIODeadline?
-        /// The earliest deadline, or a moment before it.
+        /// The earliest deadline, or the earlier deadline of a request that has been removed; nil if there is no
+        /// request.
         private(set) var nextDeadline: NIODeadline?
 
         var isEmpty: Bool { entries.isEmpty }

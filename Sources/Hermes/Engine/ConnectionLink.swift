@@ -108,7 +108,7 @@ package protocol ConnectionLink: Sendable {
     /// Returns an estimate of the memory that a waiting event takes, in bytes.
     func bytes(of event: Event) -> Int
 
-    /// Notes the number and the bytes of the events that wait for the app. Called at each change.
+    /// Notes the number and the size in bytes of the events that wait for the app. Called at each change.
     mutating func backlogChanged(_ count: Int, bytes: Int)
 
     /// The time at which the driver must call `deadlineReached`; nil if there is none.

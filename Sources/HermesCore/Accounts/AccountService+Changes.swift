@@ -39,8 +39,8 @@ extension AccountService {
         }
     }
 
-    /// Finds the accounts whose names contain a text, in ascending order of their ids. Case does not matter. One call
-    /// looks at a bounded number of accounts, and does not delay commits.
+    /// Finds the accounts whose names contain a given text, in ascending order of their ids. Case does not matter. One
+    /// call looks at a bounded number of accounts, and does not delay commits.
     ///
     /// - Returns: the accounts that were found, and the id after which to continue. The id is nil if there are no more
     ///   accounts to look at.
@@ -56,7 +56,7 @@ extension AccountService {
         }
     }
 
-    /// Searches all accounts for devices that have a text in their id or name. The case of ASCII letters does not
+    /// Searches all accounts for devices whose ids or names contain a given text. The case of ASCII letters does not
     /// matter. The order of the result is undefined. One call looks only at a bounded number of the newest devices, and
     /// does not delay commits.
     package func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice] {

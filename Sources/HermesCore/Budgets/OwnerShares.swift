@@ -4,9 +4,10 @@
 /// A limit that owners share. It limits the amount of all owners together, of one account, and of one address without
 /// an account.
 ///
-/// No owner can use up the total for the other owners: an owner may get more only if its new amount is at most the
-/// amount that was free before the addition. All addresses without an account together have at most half of the total.
-/// So the owner that has the most is refused first, and addresses without an account are refused before accounts.
+/// No owner can use up the total for the other owners: an owner may add to its share only if its new share is not
+/// larger than the part of the total that was free before the addition. All addresses without an account together have
+/// at most half of the total. So the owner that has the most is refused first, and addresses without an account are
+/// refused before accounts.
 package struct SharedLimit: Sendable, Hashable {
     package var total: Int
     package var perAccount: Int

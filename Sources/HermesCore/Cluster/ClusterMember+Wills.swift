@@ -3,7 +3,7 @@
 
 import Synchronization
 
-/// Keeps the wills of clients in the record. One process holds each will.
+/// Keeps the wills of clients in the record. Each will is held by one process.
 extension ClusterMember {
     /// The largest number of transactions in one call to ``recordWills()``. After them, the caller does its other work.
     private static let batchesPerCall = 16

@@ -71,7 +71,7 @@ package enum ClusterQuestion: Sendable, Hashable {
     case topics
     /// The number of the node's subscribers of a topic.
     case subscriberCount(TopicName)
-    /// The numbers of the node's subscribers of all topics that begin with a text.
+    /// The numbers of the node's subscribers of all topics that begin with a given text.
     case subscriberCounts(String)
     /// Removes the node's connections from a room.
     case remove(RoomExpulsion)

@@ -49,5 +49,6 @@ package struct MessageContent: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 }
 
-/// A parsed content. The gateways define the class.
+/// The parsed form of a message's content. The class that implements this protocol is in the gateways
+/// (`CanonicalReading`).
 package protocol ContentReading: AnyObject, Sendable {}

@@ -12,7 +12,7 @@ package protocol Attachment: AnyObject, Sendable {
     var order: AttachmentOrder { get }
 
     /// Whether the attachment receives entries and ephemeral events. An attachment that does not receive them is
-    /// registered so that it ends with the account and counts for the account's presence.
+    /// registered so that it ends with the account and counts towards the account's presence.
     var takesEvents: Bool { get }
 
     /// Whether very much work waits for the attachment's event loop. If so, notices of presence are sent later.

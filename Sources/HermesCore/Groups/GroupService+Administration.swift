@@ -42,8 +42,8 @@ extension GroupService {
     private static let maxTries = 3
     private static let noSuchGroup = HermesError(.notFound, "there is no such group")
 
-    /// Finds the groups whose names contain a text. The case of ASCII letters does not matter. The groups are ascending
-    /// by id. One call examines a limited number of groups, and does not delay commits.
+    /// Finds the groups whose names contain a given text. The case of ASCII letters does not matter. The groups are
+    /// ascending by id. One call examines a limited number of groups, and does not delay commits.
     ///
     /// - Returns: the groups, and the id after which to continue. The id is nil if there are no more groups to examine.
     package func groups(

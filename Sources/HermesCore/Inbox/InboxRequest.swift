@@ -100,6 +100,6 @@ package struct ReadCost: Sendable, Hashable {
 
     /// The number of entries, messages or conversations.
     package let entries: Int
-    /// The bytes of the contents of the entries or messages; 0 for conversations.
+    /// The size of the contents of the entries or messages, in bytes; 0 for conversations.
     package let bytes: Int
 }

@@ -22,9 +22,9 @@ struct MemoryState {
         /// The last seq that no device waits for any more.
         var acknowledged: UInt64 = 0
         var entries = Deque<Entry>()
-        /// The number and the bytes of all ``entries``.
+        /// The number of all ``entries``, and their size in bytes.
         private(set) var use = Holding()
-        /// The number and the bytes of ``entries``, by source.
+        /// The number of the ``entries`` and their size in bytes, by source.
         private(set) var shares: [EntrySource: Holding] = [:]
 
         mutating func count(_ entry: Entry) {

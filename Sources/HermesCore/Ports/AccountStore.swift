@@ -16,8 +16,8 @@ package protocol AccountStore: InvitationStore {
     /// Returns accounts with an id above `id`, or with any id if `id` is nil, in ascending order of their ids.
     func accounts(after id: UserID?, limit: Int) async throws(HermesError) -> [Account]
 
-    /// Returns accounts whose name contains a text, in ascending order of their ids. If `id` is not nil, only accounts
-    /// with a higher id are returned. Looks at no more than ``StoreSettings/maxSearched`` accounts.
+    /// Returns accounts whose names contain a given text, in ascending order of their ids. If `id` is not nil, only
+    /// accounts with a higher id are returned. Looks at no more than ``StoreSettings/maxSearched`` accounts.
     ///
     /// - Parameter key: the text in the form of ``NickName/key``.
     /// - Returns: the accounts that were found, and the last account that was looked at. The second value is nil if no
@@ -68,8 +68,8 @@ package protocol AccountStore: InvitationStore {
     /// Returns the devices of an account, the oldest first.
     func devices(of user: UserID) async throws(HermesError) -> [Device]
 
-    /// Searches all accounts for devices that have a text in their id or name. Returns them in any order. The case of
-    /// ASCII letters does not matter. Looks at no more than the newest ``StoreSettings/maxSearched`` devices.
+    /// Searches all accounts for devices whose ids or names contain a given text. Returns them in any order. The case
+    /// of ASCII letters does not matter. Looks at no more than the newest ``StoreSettings/maxSearched`` devices.
     ///
     /// - Parameter text: the text to search for, with ASCII letters in lower case; it is not empty.
     func devices(containing text: String, limit: Int) async throws(HermesError) -> [OwnedDevice]

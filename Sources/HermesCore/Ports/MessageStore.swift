@@ -10,9 +10,9 @@ package protocol MessageStore: Sendable {
     /// Applies all operations in order in one transaction. When the call returns, all operations are durable.
     ///
     /// In each process, only one thread calls this at a time, and never on an event loop. The call may block. A store
-    /// of a single process can rely on one call at a time. The memory store does not rely on this, because several
-    /// instances of the core can share one memory store. An operation that is refused (outcome `.refused`) changes
-    /// nothing and does not affect the other operations.
+    /// that only one process uses can rely on one call at a time. The memory store does not rely on this, because
+    /// several instances of the core can share one memory store. An operation that is refused (outcome `.refused`)
+    /// changes nothing and does not affect the other operations.
     /// - Throws: ``HermesError`` with `.storageUnavailable`. Then no operation of the batch was applied.
     func commit(_ operations: [WriteOperation], now: Timestamp) throws(HermesError) -> [WriteOutcome]
 
@@ -318,8 +318,8 @@ package struct StoredHistory: Sendable, Hashable {
 package struct InboxDelivery: Sendable {
     package let user: UserID
     package let entry: InboxEntry
-    /// The nodes to which a device of the user was connected when the entry was committed (``PlaceStore``); empty in a
-    /// store of a single process.
+    /// The nodes to which a device of the user was connected when the entry was committed (``PlaceStore``); empty if
+    /// only one process uses the store.
     package let nodes: NodeSet
 
     package init(user: UserID, entry: InboxEntry, nodes: NodeSet = NodeSet()) {

@@ -9,7 +9,8 @@
 /// refused with ``StoreRefusals/removedNode``. The reason is that a process that was frozen may not know that it was
 /// removed. Other processes have taken over its work, and they would not notice its commits.
 ///
-/// Implementation: `Memory/MemoryStore`. A store of a single process does not implement this protocol.
+/// Implementation: `Memory/MemoryStore`, which several nodes of one program can share. The SQLite store does not
+/// implement this protocol, because only one process uses it.
 package protocol PlaceStore: WillStore {
     /// Adds a process of a node. The process gets a higher epoch than the node's earlier processes.
     func join(_ node: NodeID) async throws(HermesError) -> NodeIdentity

@@ -138,7 +138,7 @@ package enum SessionOperation: Sendable {
     /// - clean: whether an existing session is removed first.
     /// - expiry: the time for which the session is kept without a connection; nil if it is kept forever.
     /// - payer: the ``StoredSession/payer`` of a new session.
-    /// - node: the process that opens the session; nil if the store has a single process.
+    /// - node: the process that opens the session; nil if only one process uses the store.
     case open(
         SessionKey,
         clean: Bool,
@@ -149,7 +149,7 @@ package enum SessionOperation: Sendable {
     /// The session has no connection from now on. The stored `sentUpTo` never becomes lower.
     ///
     /// - opening: the operation is refused if the session was opened more often than this (``SessionPlace/opening``).
-    ///   If it is nil, there is no such check. A store of a single process ignores this value, here and in
+    ///   If it is nil, there is no such check. A store that only one process uses ignores this value, here and in
     ///   ``remove(_:opening:)``.
     case close(DurableSessionID, sentUpTo: UInt64, expiresAt: Timestamp?, opening: UInt64? = nil)
     /// Removes the session and everything that belongs to it.

@@ -21,8 +21,8 @@ package protocol SocialStore: Sendable {
     /// groups with a higher id are returned.
     func groups(of user: UserID, after: GroupID?, limit: Int) async throws(HermesError) -> [GroupSummary]
 
-    /// Returns groups whose name contains a text, in ascending order of their ids. If `after` is not nil, only groups
-    /// with a higher id are returned. Looks at no more than ``StoreSettings/maxSearched`` groups.
+    /// Returns groups whose names contain a given text, in ascending order of their ids. If `after` is not nil, only
+    /// groups with a higher id are returned. Looks at no more than ``StoreSettings/maxSearched`` groups.
     ///
     /// - Parameter key: the text in the form of ``Group/searchKey(_:)``. An empty text matches all groups.
     /// - Returns: the groups that were found, and the last group that was looked at. The second value is nil if no

@@ -18,9 +18,10 @@ package struct StoreSettings: Sendable, Hashable {
     package var maxQueuedMessages: Int
     /// The largest number of bytes that may wait for one durable session (``StoredPublication/weight``).
     package var maxQueuedBytes: Int
-    /// The largest number of publications that may wait for all durable sessions together.
+    /// The largest number of publications that may wait in the queues of all durable sessions together.
     package var queuedMessages: SharedLimit
-    /// The largest number of bytes that may wait for all durable sessions together.
+    /// The largest total size of the publications that may wait in the queues of all durable sessions together, in
+    /// bytes.
     package var queuedBytes: SharedLimit
     /// The limits of one inbox.
     package var inbox: InboxBudget

@@ -1,11 +1,12 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// Records the wills of the clients of several nodes. All nodes share the content of this store ("the record"). One
-/// process holds each will. This process publishes the will when the will's delay has ended. If a process ends, another
+/// Records the wills of the clients of several nodes. All nodes share the content of this store ("the record"). Each
+/// will is held by one process, which publishes the will when the will's delay has ended. If that process ends, another
 /// process gets its wills.
 ///
-/// Implementation: `Memory/MemoryStore`. A store of a single process does not implement this protocol.
+/// Implementation: `Memory/MemoryStore`, which several nodes of one program can share. The SQLite store does not
+/// implement this protocol, because only one process uses it.
 package protocol WillStore: Sendable {
     /// Changes wills in order, in one transaction. If the call throws an error, it has changed nothing.
     ///

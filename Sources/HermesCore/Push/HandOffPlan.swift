@@ -36,9 +36,9 @@ package struct HandOffPlan: Sendable {
     ///   - user: the inbox's user.
     ///   - device: the device to notify.
     ///   - entries: the entries that the device has not acknowledged, in ascending order, without expired entries.
-    ///   - seq: the seq of the last entry that was pushed. This entry and earlier entries count only for the badge.
-    ///   - end: the seq of the last entry that is due. Later entries count for the badge. Read marks among them show
-    ///     which messages were read.
+    ///   - seq: the seq of the last entry that was pushed. This entry and earlier entries only count towards the badge.
+    ///   - end: the seq of the last entry that is due. Later entries count towards the badge. Read marks among them
+    ///     show which messages were read.
     ///   - unread: the badge; nil for the number of push-worthy entries.
     ///   - text: returns the text of the notification for a message.
     package init(

@@ -53,7 +53,7 @@ package actor RoomDirectory {
         self.counts = counts
     }
 
-    /// Returns the rooms whose names contain a text, sorted by name.
+    /// Returns the rooms whose names contain a given text, sorted by name.
     ///
     /// - Parameters:
     ///   - text: the text, regardless of case; empty for all rooms.

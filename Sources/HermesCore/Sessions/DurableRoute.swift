@@ -47,7 +47,7 @@ struct DurableRoutes {
     private static let maxLargeBytes = 4 * maxBytes
     private static let minLarge = 4
 
-    /// A large route with its filters. It does not count for ``listBytes``.
+    /// A large route with its filters. It does not count towards ``listBytes``.
     private struct Large {
         let key: [UInt64]
         let route: DurableRoute

@@ -273,11 +273,16 @@ extension DurableSessions {
     private func redistribute(_ due: DurableState.Redistribution) {
         // The sources take turns. So the many long queues of one source delay neither other queues nor the end of
         // sessions.
-        _ = handOvers.run(for: due.payer) { [self] in
+        let isAccepted = handOvers.run(for: due.payer) { [self] in
             // The next pass retries a failed move.
             let hasMoved = try? await handOver(due.id, after: due.sentUpTo, isEnding: false, .isOffline) { _ in true }
-            shared.state.withLock { $0.redistributed(due.id, now: time.now(), hasMoved: hasMoved ?? false) }
+            redistributed(due, hasMoved: hasMoved ?? false)
         }
+        if !isAccepted { redistributed(due, hasMoved: false) }
+    }
+
+    private func redistributed(_ due: DurableState.Redistribution, hasMoved: Bool) {
+        shared.state.withLock { $0.redistributed(due.id, now: time.now(), hasMoved: hasMoved) }
     }
 
     /// The number of sessions after which ``redistribute(now:isOnDuty:most:)`` ends its pass.

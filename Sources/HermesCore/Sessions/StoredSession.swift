@@ -30,10 +30,10 @@ package struct StoredSession: Sendable {
     package var expiry: Duration?
     /// Whether the session was opened and has not been closed since then.
     package var isOnline = false
-    /// Where the session is open; nil in a store of a single process.
+    /// Where the session is open; nil if only one process uses the store.
     package var place: SessionPlace?
     /// The number of operations ``SessionOperation/subscribe(_:_:)`` and ``SessionOperation/unsubscribe(_:_:)`` that
-    /// have changed the session; 0 in a store of a single process.
+    /// have changed the session; 0 if only one process uses the store.
     package var subscriptionsVersion: UInt64 = 0
     /// The time at which the session expires unless it is opened earlier; nil while it is online, or if it never
     /// expires.
@@ -47,7 +47,7 @@ package struct StoredSession: Sendable {
     package var sentUpTo: UInt64 = 0
     /// The number of waiting or unacknowledged publications.
     package var queuedCount = 0
-    /// The approximate bytes of these publications.
+    /// The approximate size of these publications, in bytes.
     package var queuedBytes = 0
     /// The seqs of QoS 2 publications that the client has received (PUBREC) and not completed (PUBCOMP), in ascending
     /// order. Only the outcome of `.open` contains them.

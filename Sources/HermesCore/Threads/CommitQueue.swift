@@ -10,7 +10,8 @@ protocol CommitItem: Sendable {
     func operation() -> Operation
 }
 
-/// Riders are records that can wait for the next commit. The loss of a rider only causes a repetition.
+/// Riders are records that can wait for the next commit. If a rider (an acknowledgement) is lost, the only effect is
+/// that something is delivered again.
 protocol CommitRiders: Sendable {
     /// Creates an empty set.
     init()
@@ -45,7 +46,7 @@ final class CommitQueue<Item: CommitItem, Riders: CommitRiders>: Sendable {
         var waiting = FairQueue<Entry>()
         /// The number of items that the thread has taken, but not completed yet.
         var inProgress = 0
-        /// The bytes of all waiting and running items.
+        /// The approximate size of all waiting and running items, in bytes.
         var bytes = 0
         var riders = Riders()
         /// The riders that the thread has taken, but not stored yet.

@@ -89,8 +89,8 @@ final class WorkerThreads: Sendable {
     /// that holds a lock, such as the allocator's, must finish even on a busy machine.
     private static let niceness: Int32 = 10
 
-    /// Lowers the priority of this thread. Foundation's quality of service has no effect on Linux. There, `setpriority`
-    /// with 0 applies to the calling thread.
+    /// Lowers the priority of the calling thread on Linux, where Foundation's quality of service has no effect. There,
+    /// `setpriority` with the id 0 changes only the calling thread.
     private static func givesWay() {
         #if os(Linux)
         // If the call fails, the priority stays as it is. No result depends on the priority.

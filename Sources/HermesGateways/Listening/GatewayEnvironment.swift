@@ -116,7 +116,7 @@ package final class GatewayEnvironment: Sendable {
         )
     }
 
-    /// The number and the bytes of the MQTT wills that wait for their delay or for the store.
+    /// The number and the size in bytes of the MQTT wills that wait for their delay or for the store.
     package var waitingWills: Holding { wills.waiting }
 
     /// Returns the environment of a listener's connections.

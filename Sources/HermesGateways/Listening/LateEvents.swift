@@ -38,8 +38,8 @@ struct LateEvents {
         return ephemeral.popFirst()
     }
 
-    /// Gives back the memory of queues that are empty: a queue keeps the memory for the largest number of events that
-    /// it ever held.
+    /// Gives back the memory of empty queues. Otherwise an empty queue would keep the memory for the largest number of
+    /// events that it ever held.
     private mutating func releaseMemory() {
         if events.isEmpty { events = Deque() }
         if ephemeral.isEmpty { ephemeral = Deque() }

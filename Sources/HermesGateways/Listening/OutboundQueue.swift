@@ -54,7 +54,7 @@ package struct OutboundQueue {
     /// The waiting frames of each class, the least important class first; empty while nothing waits.
     private var lanes: [Deque<Waiting>] = []
     private var nextNumber: UInt64 = 0
-    /// The bytes of all frames.
+    /// The size of all frames, in bytes.
     package private(set) var bytes = 0
     package private(set) var count = 0
 

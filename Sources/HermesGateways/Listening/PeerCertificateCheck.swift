@@ -49,7 +49,7 @@ struct PeerCertificateCheck {
         return true
     }
 
-    /// Removes the handler that holds the verified chain from the pipeline, and returns this handler.
+    /// Removes from the pipeline the handler that holds the verified chain, and returns this handler.
     private func takeChain() -> VerifiedChain? {
         guard let chain = try? pipeline.handler(type: VerifiedChain.self) else { return nil }
         pipeline.removeHandler(chain, promise: nil)

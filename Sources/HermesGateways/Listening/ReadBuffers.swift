@@ -11,9 +11,9 @@ import NIOCore
 ///
 /// This class is unchecked Sendable because NIO's allocators are Sendable. It is confined to the event loop.
 final class ReadBuffers: @unchecked Sendable {
-    /// The longest read in bytes.
+    /// The length of the longest read, in bytes.
     static let maxBytes = sizes[2]
-    /// The longest read in bytes before long reads are allowed.
+    /// The length of the longest read before the login, in bytes.
     static let leastBytes = sizes[0]
     /// The sizes of buffers in bytes. A message that is passed on to other loops keeps its whole buffer in memory, so a
     /// short message should have a short buffer.

@@ -48,7 +48,7 @@ package enum RequestCost: Sendable, Hashable {
     /// Users who are notified that the user of the connection came online or went offline. This cost is also charged
     /// after the connection has ended.
     case watchers(Int)
-    /// Viewers of a room on this loop that get a frame.
+    /// A room's viewers on this loop that get a frame.
     case viewers(Int)
     /// Subscribers on this loop that get a publication of MQTT. No budget is charged for them; they only make the
     /// publisher's turn end sooner. Each subscriber may get a copy of the topic.

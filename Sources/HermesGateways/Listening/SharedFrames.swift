@@ -12,9 +12,9 @@ struct SharedFrames {
     /// The frames, by the addresses of their bytes. While a write of a frame is under way, no other frame can have its
     /// address.
     private var frames: [UInt: Frame] = [:]
-    /// The sum of the bytes of all frames.
+    /// The size of all frames together, in bytes.
     private var bytes = 0
-    /// The sum of the bytes of all writes. A frame counts once for each of its writes.
+    /// The size of all writes together, in bytes. A frame counts once for each of its writes.
     private var writtenBytes = 0
 
     /// The part of the written bytes that really occupies memory. If many connections share a frame, each of them is

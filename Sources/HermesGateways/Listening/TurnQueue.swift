@@ -18,7 +18,8 @@ struct TurnQueue {
     static let time = TimeAmount.milliseconds(20)
     /// The time of one turn while there are connections that send something only now and then. A message of one of
     /// these connections waits for several turns on its way: four to six turns of loops, and the turns of the store.
-    /// A turn of half a millisecond costs no more processor time than a turn of two milliseconds.
+    /// With turns of half a millisecond, the work needs no more processor time in total than with turns of two
+    /// milliseconds.
     static let shortTime = TimeAmount.microseconds(500)
     /// The time in which one tick (one pass of the event loop) writes output to crowds, if no other connections are
     /// active. A crowd is the very many subscribers of one topic on this loop. In this time, a thousand subscribers

@@ -61,7 +61,7 @@ struct MQTTInbound {
     private var lastNumber: UInt64 = 0
     /// The client's topic aliases [MQTT-3.3.2-12].
     private var aliases: [UInt16: String] = [:]
-    /// The bytes of the topics in ``aliases``.
+    /// The size of the topics in ``aliases``, in bytes.
     private var aliasBytes = 0
 
     private static let minLimitOf311 = 4_096

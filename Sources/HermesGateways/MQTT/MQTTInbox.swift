@@ -59,8 +59,8 @@ final class MQTTInbox {
         self.cursor = cursor
     }
 
-    /// Sets the part of the client's receive maximum that other publications cannot use; called once, before the first
-    /// entry is sent.
+    /// Sets how many slots of the client's receive maximum only the inbox can use. Called once, before the first entry
+    /// is sent.
     func accepted(ownSlots: Int) { self.ownSlots = ownSlots }
 
     func open(_ packets: DelimitedConnection) { self.packets = packets }

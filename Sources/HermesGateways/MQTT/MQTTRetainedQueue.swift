@@ -43,7 +43,7 @@ final class MQTTRetainedQueue {
     private(set) var current: Request?
     private var search: RetainedMessages.Search?
     private var found = Deque<Found>()
-    /// The approximate bytes of ``found``.
+    /// The approximate size of ``found``, in bytes.
     private var foundBytes = 0
     private var retryPause = MQTTRetainedQueue.retryPause
     /// Whether the found publications were found in the present turn of the loop. Until the turn ends, the client

@@ -49,9 +49,9 @@ package struct MQTTSettings: GatewayOptions {
     package var keptSessions = SharedLimit(250_000, perAccount: 1_000, perAddress: 1_000)
     /// The largest number of subscriptions of all kept sessions. A long filter counts as several subscriptions.
     package var keptSubscriptions = SharedLimit(250_000, perAccount: 60_000, perAddress: 25_000)
-    /// The largest number of publications that wait for all kept sessions together.
+    /// The largest number of publications that wait in the queues of all kept sessions together.
     package var keptMessages = SharedLimit(100_000_000, perAccount: 10_000_000, perAddress: 1_000_000)
-    /// The maximum total size of the publications that wait for all kept sessions, in bytes.
+    /// The largest total size of the publications that wait in the queues of all kept sessions together, in bytes.
     package var keptBytes = SharedLimit(16 << 30, perAccount: 4 << 30, perAddress: 512 << 20)
     /// The time between two publications of `$SYS/…`; zero if nothing is published.
     package var sysInterval: Duration = .seconds(10)

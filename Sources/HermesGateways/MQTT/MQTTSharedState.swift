@@ -14,7 +14,7 @@ final class MQTTSharedState {
     }
 
     let load = SharedLoad()
-    /// The approximate bytes of the messages in the window.
+    /// The approximate size of the messages in the window, in bytes.
     private(set) var bytes = 0
     /// The unacknowledged messages, by their numbers in the window (``OutboundWindow``).
     private(set) var unacknowledged: [UInt64: Sent] = [:]

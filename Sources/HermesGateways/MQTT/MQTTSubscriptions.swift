@@ -18,7 +18,7 @@ struct MQTTSubscriptions {
     private(set) var lease: ShapeLease?
     /// The sum of the levels of the filters with wildcards.
     private var levels = 0
-    /// The sum of the bytes of the texts.
+    /// The size of all texts together, in bytes.
     private var textBytes = 0
     /// Whether any subscription matches, or has ever matched, topics that the client may not read.
     var hasFiltered = false

@@ -20,7 +20,7 @@ struct MQTTWaitingQueue {
     private var messages = Deque<Message>()
     /// The number of waiting messages from each shared subscription.
     private var shared: [ObjectIdentifier: Int] = [:]
-    /// The approximate bytes of the messages.
+    /// The approximate size of the messages, in bytes.
     private(set) var bytes = 0
 
     var count: Int { messages.count }

@@ -10,8 +10,8 @@ import Synchronization
 /// room. With several nodes, each will is also in the record, which is the content of the store that the nodes share.
 /// The node that takes a will from the record publishes it (``WillLedger``).
 ///
-/// A waiting will counts for its owner (``OwnerShares``), so that the wills of one owner do not use up the room of
-/// other owners.
+/// A waiting will counts towards the share of its owner (``OwnerShares``), so that the wills of one owner do not use up
+/// the room of other owners.
 ///
 /// State: a `Mutex` around a dictionary. No other code is called while it is held.
 final class MQTTWills: Sendable {
@@ -104,7 +104,7 @@ final class MQTTWills: Sendable {
         heirLoop = loops.all.first
     }
 
-    /// The number and the bytes of the wills that wait for their delay or for the store.
+    /// The number and the size in bytes of the wills that wait for their delay or for the store.
     var waiting: Holding { state.withLock { $0.shares.tally.total } }
 
     /// Writes the client's will into the record, after the client has connected or renewed its token.

@@ -76,8 +76,8 @@ struct OutboundWindow: Sendable {
         inflight + count <= limit && phases.count + count <= span
     }
 
-    /// Lends a slot to another window of the same client, because the client's receive maximum counts for both. This
-    /// window must have room.
+    /// Lends a slot to another window of the same client, because the client's receive maximum applies to both windows
+    /// together. This window must have room.
     mutating func lend() { limit -= 1 }
 
     /// Takes back a slot that was lent.

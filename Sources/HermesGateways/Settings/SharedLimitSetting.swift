@@ -27,8 +27,9 @@ struct SharedLimitSetting: Sendable {
             key,
             limit.total,
             range,
-            "\(summary) An account or address gets more only if its new amount is at most the amount that was free "
-                + "before. All addresses without an account together may use half."
+            "\(summary) An account or address may add to its share only if its new share is not larger than the part "
+                + "of the total that was free before the addition. All addresses without an account together may use "
+                + "half."
         )
         perAccount = make("\(key)PerAccount", limit.perAccount, range, "The share of \(key) that one account may have.")
         perAddress = make(
@@ -65,21 +66,23 @@ struct SharedLimitSetting: Sendable {
     static let messages = counted(
         "mqtt.sessions.maxQueuedMessages",
         defaults.keptMessages,
-        "The largest number of publications that wait for all kept sessions. Further publications are dropped."
+        "The largest number of publications that wait in the queues of all kept sessions together. Further "
+            + "publications are dropped."
     )
     static let bytes = measured(
         "mqtt.sessions.maxQueuedBytes",
         defaults.keptBytes,
         from: 65_536,
-        "The largest total size of the publications that wait for all kept sessions. Further publications are dropped."
+        "The largest total size of the publications that wait in the queues of all kept sessions together. Further "
+            + "publications are dropped."
     )
     static let sharedGroups = counted(
         "mqtt.maxSharedGroups",
         defaults.sharedGroups,
         """
         The largest number of groups of shared subscriptions with connected members. A group counts once for each \
-        account or address that has members in it. There may be 16 times as many members as groups. Further groups \
-        and members are refused.
+        account or address that has members in it. The limits on members are 16 times the limits on groups. Further \
+        groups and members are refused.
         """
     )
     static let retainedMessages = counted(

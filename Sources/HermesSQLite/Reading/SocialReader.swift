@@ -101,7 +101,8 @@ struct SocialReader {
             SELECT \(SocialReader.groupColumns) FROM group_member m JOIN chat_group g ON g.id = m.group_id \
             WHERE m.user = ?1 AND m.group_id > ?2 ORDER BY m.group_id LIMIT ?3
             """
-        /// The groups whose ids are above one id and up to another, and whose names contain a text, up to a limit.
+        /// The groups whose ids are above one id and up to another, and whose names contain a given text, up to a
+        /// limit.
         static let named = """
             SELECT \(SocialReader.groupColumns) FROM chat_group g \
             WHERE g.id > ?1 AND g.id <= ?2 AND (?3 = '' OR instr(lower(g.name), ?3) > 0) ORDER BY g.id LIMIT ?4

@@ -149,7 +149,7 @@ struct SessionPurger {
                 try update.run()
                 payer.bind(session, at: 1)
                 let owner = try payer.first { $0.payer(0) }
-                // The rows of a removed session no longer count for anybody.
+                // The rows of a removed session no longer count towards anybody's share.
                 if let owner { queueChanges.add(Holding(entries: -1, bytes: -weight), of: owner) }
                 expired[DurableSessionID(rawValue: session), default: 0] += 1
             }

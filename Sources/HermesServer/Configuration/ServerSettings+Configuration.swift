@@ -165,8 +165,9 @@ extension ServerSettings {
         maxBytes: 255,
         "The origins whose web pages may open a WebSocket, such as https://example.org. If the port is on a loopback "
             + "address, the pages of this machine may always do so. If the port is on another address and the list is "
-            + "empty, the server's own pages may do so. If the list is empty and access.anonymous or "
-            + "listeners.http.anonymous is false, pages of every origin may do so."
+            + "empty, the server's own pages may do so. If the list is empty and clients cannot connect anonymously "
+            + "(at least one of access.anonymous and listeners.http.anonymous is false), the pages of all other "
+            + "origins may do so, too."
     )
     private static let homePage = Setting.flag(
         "http.pages.home",

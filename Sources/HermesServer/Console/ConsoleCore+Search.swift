@@ -150,8 +150,8 @@ extension ConsoleCore {
         }
     }
 
-    /// Returns the elements that contain a text, regardless of case. Only the first elements in alphabetical order
-    /// are returned.
+    /// Returns the elements that contain a given text, regardless of case. Only the first elements in alphabetical
+    /// order are returned.
     private static func names(_ all: [String], containing text: String) -> [String] {
         let wanted = text.lowercased()
         return Array(all.filter { $0.lowercased().contains(wanted) }.sorted().prefix(maxHits + 1))
@@ -201,7 +201,7 @@ extension ConsoleCore {
         return found.prefix(limit).map { Hit(id: $0, title: $0) }
     }
 
-    /// Returns entries of the audit log whose name, address, action, object or result contains a text, the newest
+    /// Returns entries of the audit log whose name, address, action, object or result contains a given text, the newest
     /// first.
     private func audited(_ text: String, _ limit: Int) async throws -> [Hit] {
         let wanted = Group.searchKey(text)

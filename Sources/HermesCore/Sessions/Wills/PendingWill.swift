@@ -52,7 +52,7 @@ package final class PendingWill: Sendable {
     /// Whether the topic of the will is `user/NAME` or below it, where NAME is the name of its client's account.
     package var belongsToName: Bool { identity.userName.map(publication.topic.belongs) ?? false }
 
-    /// The approximate bytes of the will.
+    /// The approximate size of the will, in bytes.
     package var weight: Int { publication.weight + publication.topic.rawValue.utf8.count + 512 }
 
     private func with(_ publication: Publication, identity: ClientIdentity, id: WillID?) -> PendingWill {

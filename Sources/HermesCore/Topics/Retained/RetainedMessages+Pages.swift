@@ -42,8 +42,9 @@ extension RetainedMessages {
     /// The largest number of bytes of topics that one search for a text examines.
     private static let maxSearchedBytes = 1 << 20
 
-    /// Returns topics that contain a text and have a retained publication, in no particular order. The case of ASCII
-    /// letters does not matter. A search examines at most as many topics as one page does, and at most 1 MiB of topics.
+    /// Returns topics that contain a given text and have a retained publication, in no particular order. The case of
+    /// ASCII letters does not matter. A search examines at most as many topics as one page does, and at most 1 MiB of
+    /// topics.
     ///
     /// - Parameter limit: the largest number of topics.
     package func topics(containing text: String, now: Timestamp, limit: Int) -> [TopicName] {

@@ -3,9 +3,9 @@
 
 /// An index that finds the topics that a filter matches: the converse of ``TopicTree``.
 ///
-/// The index is a trie over the levels of the topics. Edges to known levels are in one hash table with the keys (node,
-/// level). The children of a node also form a linked list, for wildcards. Nodes are records in one array. Level texts
-/// are stored once and compared byte by byte.
+/// The index is a trie over the levels of the topics. All edges are in one hash table with the keys (node, level), for
+/// filter levels without a wildcard. The children of a node also form a linked list, for wildcards. Nodes are records
+/// in one array. Level texts are stored once and compared byte by byte.
 struct RetainedTree {
     /// The owner's value for a topic: any number except `UInt32.max`.
     typealias Value = UInt32

@@ -17,7 +17,7 @@ struct EventKeys {
     /// The number of keys in memory.
     var count: Int { keys.count }
 
-    /// Returns the allowance of a key; nil if the key is unknown, because its allowance is then full.
+    /// Returns the allowance of a key; nil if the key is unknown. The allowance of an unknown key is full.
     func allowance(of id: Int64) -> EventAllowance? { keys[id]?.allowance }
 
     /// Returns the number of open streams of a key.

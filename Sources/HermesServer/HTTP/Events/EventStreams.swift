@@ -36,7 +36,7 @@ final class EventStreams: Sendable {
 
     /// - Parameters:
     ///   - findsUndelivered: whether webhooks get `message.undelivered`.
-    ///   - maxBytes: the bytes that may wait for all streams together.
+    ///   - maxBytes: the largest total size of the events that wait in all streams together, in bytes.
     init(
         _ settings: EventSettings,
         findsUndelivered: Bool,
