@@ -62,16 +62,17 @@ package final class LoginLog: Sendable {
     /// Logs a line, unless it must be left out.
     ///
     /// - Parameters:
+    ///   - allowance: the allowance of lines of this kind.
     ///   - fields: the fields of the line, without secrets. Fields without a value are left out. Values may come from
     ///     strangers.
-    ///   - skipped: the number of lines that were left out before this line; nil if this line must also be left out.
     private func log(
         _ message: Logger.Message,
+        _ allowance: WritableKeyPath<State, Allowance>,
         _ fields: [(key: String, value: String?)],
-        skipped: Int?,
         to logger: Logger
     ) {
-        guard let skipped else { return }
+        let now = time.uptime()
+        guard let skipped = state.withLock({ $0[keyPath: allowance].takeLine(now: now) }) else { return }
         var metadata = Logger.Metadata()
         for (key, value) in fields {
             if let value, !value.isEmpty { metadata[key] = "\(Self.shown(value))" }
@@ -97,8 +98,7 @@ package final class LoginLog: Sendable {
             ("reason", failure.rawValue), ("address", address),
             ("user", user.map(Self.claimed)), ("client", client.map(Self.claimed)),
         ]
-        let now = time.uptime()
-        log("login failed", fields, skipped: state.withLock { $0.logins.takeLine(now: now) }, to: logger)
+        log("login failed", \.logins, fields, to: logger)
     }
 
     /// Logs a failed TLS handshake.
@@ -107,9 +107,7 @@ package final class LoginLog: Sendable {
     ///   - reason: the reason, for people.
     ///   - address: the peer's address without port.
     package func handshakeFailed(_ reason: String, address: String?, to logger: Logger) {
-        let fields: [(key: String, value: String?)] = [("reason", reason), ("address", address)]
-        let now = time.uptime()
-        log("TLS handshake failed", fields, skipped: state.withLock { $0.handshakes.takeLine(now: now) }, to: logger)
+        log("TLS handshake failed", \.handshakes, [("reason", reason), ("address", address)], to: logger)
     }
 
     /// Logs that a client was refused because its certificate is revoked or has expired.
@@ -118,10 +116,7 @@ package final class LoginLog: Sendable {
     ///   - reason: the reason, for people.
     ///   - address: the peer's address without port.
     func certificateRefused(_ reason: String, address: String?, to logger: Logger) {
-        let fields: [(key: String, value: String?)] = [("reason", reason), ("address", address)]
-        let now = time.uptime()
-        let skipped = state.withLock { $0.certificates.takeLine(now: now) }
-        log("client certificate refused", fields, skipped: skipped, to: logger)
+        log("client certificate refused", \.certificates, [("reason", reason), ("address", address)], to: logger)
     }
 
     /// Returns a name that a client gave; "(hidden)" if it has the form of an API key, a JSON Web Token or an access
