@@ -50,7 +50,7 @@ FOLDERS_WITHOUT_MEANING = {"Utils", "Helpers", "Common", "Misc"}
 # protocol, and this name is the prefix of the protocol's types. A gateway must not name the types of another protocol.
 # The code that all gateways share must not name the types of any protocol, except for the settings and the catalogue,
 # which list all protocols.
-SHARED_FOLDERS = {"Content", "Framing", "JSON", "Listening", "Proxy", "Schema", "Settings", "WebSocket", "X509"}
+SHARED_FOLDERS = {"Content", "Framing", "JSON", "Listening", "Native", "Proxy", "Schema", "Settings", "WebSocket", "X509"}
 LISTS_ALL_PROTOCOLS = {"Settings", "GatewayCatalog.swift"}
 # The core must not name protocols or their packets.
 CORE_NAME = re.compile(
@@ -60,9 +60,6 @@ CORE_NAME = re.compile(
 # The files that still name another protocol, and how often each does so. These numbers may only decrease.
 NAMED_PROTOCOLS = {
     "Sources/HermesGateways/Listening/GatewayEnvironment.swift": 4,
-    "Sources/HermesGateways/MQTT/MQTTInbox.swift": 3,
-    "Sources/HermesGateways/MQTT/MQTTConnection+Inbox.swift": 4,
-    "Sources/HermesGateways/MQTT/MQTTConnection+NativeLogin.swift": 6,
 }
 ENCODING_SLOT = re.compile(r"static var \w+: Self \{ Self\(rawValue: (\d+)\) \}")
 
@@ -361,6 +358,37 @@ def check_encoding_slots() -> list[str]:
     return problems
 
 
+# A declaration of a setting, with its modifiers and its key; and an extension in which settings are declared.
+SETTING = re.compile(r'^    ((?:\w+ )*)let \w+ = (?:SharedLimit)?Setting(?:<[^=\n]+>)?\.\w+\(\s*"([\w.]+)"', re.MULTILINE)
+EXTENSION = re.compile(r"^extension (?:\w+\.)*(\w+)", re.MULTILINE)
+
+
+def setting_problems(texts: dict[str, str]) -> list[str]:
+    """Checks that everything about a setting stands in one file: only one file declares the key; this file also declares
+    the type with the setting's property; and the declaration is private, so the value is read in this file, too. The
+    argument is the texts of the sources by path."""
+    problems = []
+    owners: dict[str, str] = {}
+    for path, text in texts.items():
+        for found in SETTING.finditer(text):
+            modifiers, key = found.groups()
+            if key in owners:
+                problems.append(f"{path}: {owners[key]} declares the setting {key} already")
+            owners[key] = path
+            if "private" not in modifiers.split():
+                problems.append(f"{path}: the setting {key} is not private, so other files can read it")
+            extended = [match.group(1) for match in EXTENSION.finditer(text, 0, found.start())]
+            if extended and not re.search(rf"^[ ]*(?:\w+ )*struct {extended[-1]}\b", text, re.MULTILINE):
+                problems.append(f"{path}: the setting {key} belongs into the file of {extended[-1]}")
+    return problems
+
+
+def check_settings() -> list[str]:
+    paths = sorted((ROOT / "Sources").rglob("*.swift"))
+    texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths if not is_generated(path)}
+    return setting_problems(texts)
+
+
 def check_manifest() -> list[str]:
     """Checks that Package.swift adds the targets of Benchmarks/ and Fuzz/ only for developers."""
     lines = (ROOT / "Package.swift").read_text(encoding="utf-8").splitlines()
@@ -585,6 +613,26 @@ def examples() -> int:
     }
     measured = {"Benchmarks/A.swift": "B(), C(), D(), E()"}
     expect("benchmarks", only_in_benchmarks(sources, measured), ["Sources/A/C.swift"])
+    group = """
+package struct A {
+    package var b = 1
+}
+
+extension A {
+    private static let b = Setting<Int>.number(
+        "a.b",
+        default: 1
+    )
+}
+"""
+    for damaged, count in (
+        ({"A": group}, 0),
+        ({"A": group.replace("private ", "")}, 1),
+        ({"A": group.replace("struct A", "struct B")}, 1),
+        ({"A": group, "B": group}, 1),
+        ({"A": group.replace("a.b", "c"), "B": group.replace("extension A", "extension B.A")}, 0),
+    ):
+        expect("settings", len(setting_problems(damaged)), count)
     for problem in failed:
         print(f"self-test: {problem}", file=sys.stderr)
     print(f"self-test: {len(failed)} examples with a wrong result")
@@ -613,6 +661,7 @@ def main() -> int:
     problems += check_protocols(files)
     problems += check_only_in_benchmarks(files)
     problems += check_encoding_slots()
+    problems += check_settings()
     problems += check_manifest()
     problems += dependency_problems(manifest())
     problems += check_ways()

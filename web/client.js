@@ -89,8 +89,9 @@ export class HermesClient extends Requests {
     #lastState = "";
     /** @type {Map<string, any>} Changes that record which entries the app has taken, and that are not stored yet. */
     #owed = new Map();
-    /** @type {{ epoch: string, seq: number, uid?: number | null, owesReset?: true } | null} The last taken entry that
-     *   the store certainly records, and the account of its inbox; null if the store records none. */
+    /** @type {{ epoch: string, seq: number, uid?: number | null, owesReset?: true,
+     *   newest?: import("./packet.js").KnownEntry } | null} The last taken entry that the store certainly
+     *   records, the account of its inbox, and the newest entry that had arrived; null if the store records none. */
     #cursor = null;
     /** The seq of the last cursor that had to be stored. Only a reset lowers it. */
     #passed = 0;
@@ -171,6 +172,7 @@ export class HermesClient extends Requests {
         // that account logged in and the write of its record failed. A cursor from an earlier version has no uid.
         if (cursor && this.#account && (cursor.uid ?? this.#account.uid) === this.#account.uid) {
             this.#session.inbox = new InboxTracker(cursor.epoch, cursor.seq);
+            this.#session.newest = cursor.newest ?? null;
             this.#cursor = cursor;
             this.#passed = this.#lastTaken = cursor.seq;
             this.#owesReset = this.#session.owesReset = Boolean(cursor.owesReset);
@@ -479,7 +481,7 @@ export class HermesClient extends Requests {
                     break;
                 case "resetCursor":
                     this.#cursor = null;
-                    this.#passed = Math.min(this.#passed, effect.head);
+                    this.#passed = Math.min(this.#passed, effect.received);
                     this.#owesReset = true;
                     this.#owe(effect.taken);
                     break;
@@ -707,9 +709,9 @@ export class HermesClient extends Requests {
      * @param {number} seq The seq in the present inbox up to which the app has taken everything.
      */
     #owe(seq) {
-        const { owner: uid, inbox } = this.#session;
+        const { owner: uid, inbox, newest } = this.#session;
         this.#passed = Math.max(this.#passed, seq);
-        const cursor = { epoch: inbox.epoch, seq: this.#passed, uid };
+        const cursor = { epoch: inbox.epoch, seq: this.#passed, uid, ...(newest && { newest }) };
         this.#owed.set("cursor", this.#owesReset ? { ...cursor, owesReset: true } : cursor);
     }
 

@@ -123,18 +123,21 @@ export class InboxTracker {
     }
 
     /**
-     * Handles the beginning of a session. The server continues after `taken` or, in a new epoch, after the last entry
-     * that it has recorded as acknowledged.
+     * Handles the beginning of a session. The server continues after `taken` or, in a new epoch and if it has lost
+     * entries, after the last entry that it has recorded as acknowledged.
      *
      * @param {string} epoch
      * @param {number} serverAcknowledged
      * @param {number} head
      * @param {number} now
+     * @param {boolean} hasLostEntries Whether the server says that it has lost entries and gives their seqs to others.
+     *   The client does not know which of its entries are among them, so all entries after the server's record count as
+     *   not received.
      * @returns {"goesOn" | "newInbox" | "rewound"} `newInbox` means that the server has begun a new count, and that
-     *   earlier entries do not belong to this inbox. `rewound` means that the server has lost the entries after `head`
+     *   earlier entries do not belong to this inbox. `rewound` means that the server has lost entries after `received`
      *   and gives their seqs to other entries.
      */
-    resumed(epoch, serverAcknowledged, head, now) {
+    resumed(epoch, serverAcknowledged, head, now, hasLostEntries = false) {
         /** @type {"goesOn" | "newInbox" | "rewound"} */
         let resumption = "goesOn";
         if (epoch !== this.epoch) {
@@ -147,12 +150,13 @@ export class InboxTracker {
             this.#countedTo = 0;
             this.#ahead.clear();
             this.#aheadBytes = 0;
-        } else if (head < this.received) {
+        } else if (head < this.received || hasLostEntries) {
             resumption = "rewound";
-            this.counts.lost += this.received - head;
-            this.received = head;
-            this.#countedTo = Math.min(this.#countedTo, head);
-            while (this.untaken && this.#untaken[this.#untaken.length - 1] > head) this.#untaken.pop();
+            this.counts.lost += Math.max(0, this.received - head);
+            const last = Math.min(this.received, head, hasLostEntries ? serverAcknowledged : head);
+            this.received = last;
+            this.#countedTo = Math.min(this.#countedTo, last);
+            while (this.untaken && this.#untaken[this.#untaken.length - 1] > last) this.#untaken.pop();
             this.#ahead.clear();
             this.#aheadBytes = 0;
         }

@@ -370,6 +370,29 @@ export function inboxEvent(wire, epoch) {
 }
 
 /**
+ * An entry of the inbox, by which the server recognizes at a login whether it still has the same entries.
+ *
+ * @typedef {object} KnownEntry
+ * @property {number} seq
+ * @property {string} id The id of the message or push; empty for other kinds.
+ * @property {number} time The time of the commit, in milliseconds since 1970.
+ */
+
+/**
+ * Returns what identifies an entry; null if the entry cannot be recognized: it stands for deleted entries, is for
+ * another device, or is of a kind that this version does not know.
+ *
+ * @param {any} wire
+ * @returns {KnownEntry | null}
+ */
+export function knownEntry(wire) {
+    const { seq, serverTimeMs: time, expired } = wire;
+    const kind = kinds.find((one) => wire[one]);
+    if (expired || !kind) return null;
+    return { seq, id: ["message", "push", "oversized"].includes(kind) ? wire[kind].id : "", time };
+}
+
+/**
  * The event for entries that the server has deleted.
  *
  * @param {number} from

@@ -4,7 +4,7 @@
 import { ErrorCode, HermesError } from "./errors.js";
 import { longestInterval } from "./heartbeat.js";
 import { InboxTracker, SeenEntries } from "./inbox.js";
-import { entryName, gapEvent, inboxEvent, ownName, violation } from "./packet.js";
+import { entryName, gapEvent, inboxEvent, knownEntry, ownName, violation } from "./packet.js";
 import { ClockOffset, DeliveryCounter, TopicTracker } from "./statistics.js";
 
 /**
@@ -29,7 +29,7 @@ import { ClockOffset, DeliveryCounter, TopicTracker } from "./statistics.js";
  * @typedef {{ do: "send", body: any, id: number } | { do: "answer", id: number, result: any }
  *   | { do: "answerFailed", id: number, error: HermesError } | { do: "deliver", delivery: Delivery }
  *   | { do: "live", type: string, event: any } | { do: "forgetEntries" }
- *   | { do: "resetCursor", taken: number, head: number }
+ *   | { do: "resetCursor", taken: number, received: number }
  *   | { do: "loggedIn", session: any, heartbeatAtMost: number | null, heartbeatPrior: number | null }
  *   | { do: "refused", error: HermesError }
  *   | { do: "kicked", error: HermesError, mayReturn: boolean, advice: any, isBreach: boolean }
@@ -66,6 +66,8 @@ export class Session {
     /** Whether an earlier run ended before the app had taken the last `inboxReset`. */
     owesReset = false;
     inbox = new InboxTracker();
+    /** @type {import("./packet.js").KnownEntry | null} The newest entry that has arrived in this inbox. */
+    newest = null;
     seen = new SeenEntries();
     statistics = new DeliveryCounter();
     clock = new ClockOffset();
@@ -352,6 +354,10 @@ export class Session {
         const epoch = this.isOwnerCertain ? this.inbox.epoch : "0";
         const acknowledgedSeq = String(this.isOwnerCertain ? this.inbox.taken : 0);
         const authenticate = { ...credential, device: this.description, epoch, acknowledgedSeq, ticket: this.#ticket };
+        if (epoch !== "0" && this.newest) {
+            const { seq, id, time } = this.newest;
+            authenticate.newest = { seq: String(seq), id, serverTimeMs: String(time) };
+        }
         effects.push({ do: "send", body: { authenticate }, id: ID.authentication });
     }
 
@@ -434,6 +440,7 @@ export class Session {
         if (this.owner !== null && this.owner !== session.uid) {
             // Another account has logged in. Drop the data of the previous account.
             this.inbox = new InboxTracker();
+            this.newest = null;
             this.seen = new SeenEntries();
             this.#incarnation += 1;
             this.#carried = null;
@@ -445,19 +452,20 @@ export class Session {
         }
         this.owner = session.uid;
         this.isOwnerCertain = true;
-        const { epoch, headSeq: head } = session;
-        const resumption = this.inbox.resumed(epoch, session.acknowledgedSeq, head, now);
-        if (resumption === "goesOn" && !this.owesReset) return;
+        const { epoch, headSeq: head, acknowledgedSeq, inboxReset } = session;
+        const resumption = this.inbox.resumed(epoch, acknowledgedSeq, head, now, inboxReset);
+        if (resumption !== "goesOn") this.newest = null;
+        else if (!this.owesReset) return;
         this.owesReset = false;
-        const { taken } = this.inbox;
+        const { taken, received } = this.inbox;
         if (resumption === "rewound") {
-            // Waiting entries up to the new head stay valid.
-            const upTo = Math.min(this.#carried?.upTo ?? head, head);
+            // Waiting entries up to the last common seq stay valid.
+            const upTo = Math.min(this.#carried?.upTo ?? received, received);
             this.#carried = { since: this.#carried?.since ?? this.#incarnation, upTo };
         } else {
             this.#carried = null;
         }
-        effects.push({ do: "resetCursor", taken, head: resumption === "newInbox" ? taken : head });
+        effects.push({ do: "resetCursor", taken, received });
         this.#incarnation += 1;
         this.#deliver({ type: "inboxReset", seq: 0, epoch, time: 0 }, 0, effects);
     }
@@ -495,11 +503,12 @@ export class Session {
             return;
         }
         if (entered) this.#rooms.set(entered.room, entered.user);
-        const { inboxSeq: seq = 0, messageId = "" } = result.receipt ?? {};
+        const { inboxSeq: seq = 0, messageId = "", serverTimeMs: time = 0 } = result.receipt ?? {};
         if (wasSend && seq > 0) {
             // The client's own message is also an entry of the inbox. For this entry, the device gets only the receipt.
             // But the entry itself can arrive after the server has begun a new inbox.
             this.seen.insert(ownName(messageId));
+            this.#note({ seq, id: messageId, time });
             this.#track((out) => this.inbox.arrived(null, seq, seq, 0, now, out), date, effects);
         }
         effects.push({ do: "answer", id, result });
@@ -520,6 +529,7 @@ export class Session {
         // This device sent the message before the connection was lost or the page was closed. The receipt arrives after
         // the message is sent again.
         const isOwn = message?.own && message.clientId && this.#isMine(message.clientId);
+        this.#note(knownEntry(wire));
         const before = this.inbox.received;
         this.#track(
             (out) => this.inbox.arrived(isOwn ? null : inboxEvent(wire, this.inbox.epoch), seq, to, bytes, now, out),
@@ -527,6 +537,11 @@ export class Session {
             effects,
         );
         if (expired && before < to && this.inbox.received >= to) this.inbox.noteLoss(Math.max(seq, before + 1), to);
+    }
+
+    /** @param {import("./packet.js").KnownEntry | null} entry */
+    #note(entry) {
+        if (entry && entry.seq > (this.newest?.seq ?? 0)) this.newest = entry;
     }
 
     /** @param {string} clientId */

@@ -34,11 +34,11 @@ final class ServedPort: Sendable {
     private static func start() async throws -> (ServerAssembly, Int, String) {
         let any = 100_000_000
         var settings = try ServerSettings.defaults()
-        settings.dataDirectory = NSTemporaryDirectory() + "/hf-" + String(UInt64.random(in: 0 ... .max), radix: 36)
-        settings.store = .memory
-        settings.eventLoops = 2
-        settings.passwordCost = PasswordHasher.Parameters(ln: 1, r: 1, p: 1)
-        settings.http.port = 0
+        settings.data.directory = NSTemporaryDirectory() + "/hf-" + String(UInt64.random(in: 0 ... .max), radix: 36)
+        settings.data.storeKind = .memory
+        settings.process.eventLoops = 2
+        settings.accounts.passwordParameters = PasswordHasher.Parameters(ln: 1, r: 1, p: 1)
+        settings.http.listener.port = 0
         settings.gateways[listener: "impb"]?.isEnabled = false
         settings.gateways[listener: "liveroom"]?.isEnabled = false
         settings.gateways[listener: "qsiop"]?.isEnabled = false
@@ -52,8 +52,8 @@ final class ServedPort: Sendable {
         settings.gateways.limits.connectionsPerAddress = any
         settings.api.requestsPerSecond = any
         settings.api.burst = any
-        settings.registrationsPerAddress = 0
-        settings.registrationsPerHour = 0
+        settings.accounts.registrationLimits.perAddress = 0
+        settings.accounts.registrationLimits.inTotal = 0
         let store = MemoryStore()
         let assembly = try await ServerAssembly.start(
             settings,

@@ -201,12 +201,13 @@ public final class HermesClient: Sendable {
             let cursor = configuration.cursor ?? (journal.account == nil ? nil : journal.cursor)
             link.resume(
                 cursor,
+                newest: cursor == journal.cursor ? journal.newest : nil,
                 of: journal.account?.uid,
                 isCertain: isCertain,
                 recent: journal.recent,
                 owesReset: journal.account != nil && journal.owesReset
-            ) { place, uid, isReset in
-                if isReset { journal.reset(to: place, of: uid) } else { journal.passed(place, of: uid) }
+            ) { place, newest, uid, isReset in
+                if isReset { journal.reset(to: place, of: uid) } else { journal.passed(place, newest: newest, of: uid) }
             }
             link.remember(unanswered: journal.logins) { journal.keep(unanswered: $0) }
         }

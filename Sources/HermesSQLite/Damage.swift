@@ -8,7 +8,7 @@ import Synchronization
 
 /// Rows with contents that no version of Hermes writes. They are skipped, and each is reported once. They are never
 /// deleted, because somebody may still be able to read them. But a sound row replaces a damaged row with the same key
-/// (``FreshTables``).
+/// (``FreshTables``), and the row of an inbox is rebuilt (``InboxRow``).
 ///
 /// State: a `Mutex` around the reported rows.
 package final class Damage: Sendable {
@@ -34,6 +34,17 @@ package final class Damage: Sendable {
         }
         guard isNew else { return }
         logger.error("a damaged row is skipped", metadata: ["row": "\(row)"])
+        tell()
+    }
+
+    /// Reports a damaged row that was rebuilt from other rows.
+    ///
+    /// - Parameters:
+    ///   - row: the row's name.
+    ///   - was: the damaged numbers.
+    ///   - now: the numbers that replace them.
+    func rebuilt(_ row: String, was: String, now: String) {
+        logger.error("a damaged row was rebuilt", metadata: ["row": "\(row)", "was": "\(was)", "now": "\(now)"])
         tell()
     }
 

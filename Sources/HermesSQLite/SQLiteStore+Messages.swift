@@ -8,13 +8,14 @@ import Synchronization
 extension SQLiteStore: MessageStore {
     package func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage {
         let jumps = clockJumps.withLock { $0 }
-        return try await read { [epoch, damage] db in
+        return try await readInbox { [epoch, damage] db in
             try InboxReader(db: db, epoch: epoch, damage: damage, jumps: jumps).page(of: user, after: seq, limit: limit)
         }
     }
 
     package func position(of user: UserID) async throws(HermesError) -> InboxPosition {
-        try await read { [epoch, damage] db in try InboxReader(db: db, epoch: epoch, damage: damage).position(of: user)
+        try await readInbox { [epoch, damage] db in
+            try InboxReader(db: db, epoch: epoch, damage: damage).position(of: user)
         }
     }
 

@@ -18,6 +18,7 @@ enum StoreFailure {
     static func hermesError(_ error: any Error) -> HermesError {
         switch error {
         case let error as HermesError: error
+        case is DamagedInbox: Damage.refusal
         case let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT:
             HermesError(.shuttingDown, "The operation was cancelled.", cause: error)
         case let error as DatabaseError:

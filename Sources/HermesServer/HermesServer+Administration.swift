@@ -50,13 +50,13 @@ extension HermesServer {
         // The server may close the connection; writing then fails instead of ending the process.
         signal(SIGPIPE, SIG_IGN)
         let settings = try load(arguments: arguments, environment: environment, file: file)
-        guard settings.store == .sqlite else {
+        guard settings.data.storeKind == .sqlite else {
             throw ServerFailure(.badConfiguration, "store.kind is memory: there is no data to work on")
         }
-        if let response = try await ControlClient.ask(request, directory: settings.dataDirectory) { return response }
+        if let response = try await ControlClient.ask(request, directory: settings.data.directory) { return response }
         let data = OfflineData(settings)
         let isNew = try data.isCreated(by: request)
-        let logger = Logger(label: "hermes") { _ in LineLogHandler(level: .warning, format: settings.logFormat) }
+        let logger = Logger(label: "hermes") { _ in LineLogHandler(level: .warning, format: settings.log.format) }
         let store = try data.open(logger)
         if isNew { note("created the database \(data.database); the server must use the same data directory") }
         let messenger = Messenger(
@@ -65,8 +65,8 @@ extension HermesServer {
             socialStore: store.social,
             sessionStore: store.sessions,
             pushTokenStore: store.pushTokens,
-            accountSettings: AccountSettings(settings),
-            messageSettings: MessageSettings(settings),
+            accountSettings: settings.accounts,
+            messageSettings: settings.messages,
             durableSettings: DurableSettings(settings)
         )
         let keys = APIKeyService(store: store.apiKeys, time: messenger.time)
@@ -77,7 +77,7 @@ extension HermesServer {
             administrators: AdministratorService(
                 store: store.administrators,
                 time: messenger.time,
-                passwordCost: settings.passwordCost
+                passwordCost: settings.accounts.passwordParameters
             )
         )
         let response: Result<ControlResponse, ServerFailure>

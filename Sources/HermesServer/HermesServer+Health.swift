@@ -14,7 +14,7 @@ extension HermesServer {
         environment: [String: String] = ProcessInfo.processInfo.environment,
         file: String?
     ) throws(ServerFailure) -> String {
-        let http = try load(arguments: arguments, environment: environment, file: file).http
+        let http = try load(arguments: arguments, environment: environment, file: file).http.listener
         guard http.isEnabled, http.port > 0, http.unixSocketPath == nil, http.proxyProtocol == .off else {
             throw ServerFailure(
                 .badConfiguration,

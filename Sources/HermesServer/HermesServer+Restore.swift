@@ -22,10 +22,10 @@ extension HermesServer {
         log: (@Sendable (String) -> Void)? = nil
     ) throws(ServerFailure) -> String {
         let settings = try load(arguments: arguments, environment: environment, file: file)
-        guard settings.store == .sqlite else {
+        guard settings.data.storeKind == .sqlite else {
             throw ServerFailure(.badConfiguration, "store.kind is memory: there is no database to replace")
         }
-        let directory = AbsolutePath.of(settings.dataDirectory)
+        let directory = AbsolutePath.of(settings.data.directory)
         var isDirectory: ObjCBool = false
         guard FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory), isDirectory.boolValue else {
             throw ServerFailure(
@@ -36,7 +36,7 @@ extension HermesServer {
             )
         }
         let logger = Logger(label: "hermes") { _ in
-            LineLogHandler(level: .notice, format: settings.logFormat, write: log)
+            LineLogHandler(level: .notice, format: settings.log.format, write: log)
         }
         do throws(StoreOpenError) {
             let restored = try SQLiteStore.restore(path, in: directory, logger: logger)

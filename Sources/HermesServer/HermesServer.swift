@@ -27,7 +27,7 @@ public enum HermesServer {
         let configured = try load(arguments: arguments, environment: environment, file: file)
         let tail = LogTail()
         let logger = Logger(label: "hermes") { label in
-            LineLogHandler(level: configured.logLevel, format: configured.logFormat, label: label, tail: tail)
+            LineLogHandler(level: configured.log.level, format: configured.log.format, label: label, tail: tail)
         }
         // The reader of the output may disappear; writing then fails instead of ending the process.
         signal(SIGPIPE, SIG_IGN)
@@ -36,7 +36,7 @@ public enum HermesServer {
         logger.info(
             "starting",
             metadata: [
-                "version": "\(HermesVersion.current)", "data": "\(AbsolutePath.of(configured.dataDirectory))",
+                "version": "\(HermesVersion.current)", "data": "\(AbsolutePath.of(configured.data.directory))",
                 "configuration": "\(path.map(AbsolutePath.of) ?? "none")",
             ]
         )
@@ -48,8 +48,8 @@ public enum HermesServer {
             early.ready()
             let line = readyLine(
                 addresses,
-                hasHomePage: settings.pages.contains(.home),
-                isHTTPS: settings.http.tls != nil,
+                hasHomePage: settings.pages.served.contains(.home),
+                isHTTPS: settings.http.listener.tls != nil,
                 isEncrypted: settings.gateways[listener: "delimited"]?.tls != nil
             )
             print(line)

@@ -99,11 +99,11 @@ package final class TestServer: Sendable {
     /// Returns the default settings, with free ports and cheap password hashes.
     package static func settings(store: TestStore, directory: String) throws -> ServerSettings {
         var settings = try ServerSettings.defaults()
-        settings.dataDirectory = directory
-        settings.store = store == .memory ? .memory : .sqlite
-        settings.eventLoops = 2
-        settings.shutdownDeadline = .seconds(2)
-        settings.passwordCost = PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
+        settings.data.directory = directory
+        settings.data.storeKind = store == .memory ? .memory : .sqlite
+        settings.process.eventLoops = 2
+        settings.process.shutdownDeadline = .seconds(2)
+        settings.accounts.passwordParameters = PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
         settings.useFreePorts()
         return settings
     }
@@ -113,7 +113,7 @@ package final class TestServer: Sendable {
     package func port(_ name: String) -> Int { state.withLock { $0.ports[name] ?? 0 } }
 
     /// The data directory.
-    package var dataDirectory: String { state.withLock { $0.settings.dataDirectory } }
+    package var dataDirectory: String { state.withLock { $0.settings.data.directory } }
 
     /// Returns the core of the running server.
     /// - Throws: if the server is not running.
@@ -226,7 +226,7 @@ extension ServerSettings {
     /// Sets the ports of listeners. A listener that is not in `ports` gets a free port.
     fileprivate mutating func usePorts(_ ports: [String: Int]) {
         for (name, _, _) in gateways.listeners { gateways[listener: name]?.port = ports[name] ?? 0 }
-        http.port = ports["http"] ?? 0
+        http.listener.port = ports["http"] ?? 0
         console.listener.port = ports["console"] ?? 0
     }
 }

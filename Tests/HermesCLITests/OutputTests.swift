@@ -232,6 +232,46 @@ struct OutputTests {
         try await server.close()
     }
 
+    @Test func `pub reports each loss and each new connection, and a message that ends every connection fails`()
+        async throws
+    {
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(RefusingHandler())
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(server.localAddress?.port)
+        let text = String(repeating: "x", count: 2_000)
+        let parsed = try HermesCommand.parseAsRoot(
+            ["pub", "-t", "a", "-m", text, "-q", "1", "-V", "311", "-d", "-h", "127.0.0.1", "-p", "\(port)"]
+        )
+        let command = try #require(parsed as? PubCommand)
+        let pipe = try Pipe()
+        await #expect(throws: ExitCode.failure) {
+            try await command.publish(
+                in: MQTTCommandRun(name: "pub", options: command.options, errors: pipe.output)
+            )
+        }
+        close(pipe.output.descriptor)
+        let lines = await pipe.head(.max)
+        #expect(lines.first?.hasPrefix("hermes pub: connected as") == true)
+        // There are five connections. The command may end before it has reported the last ones.
+        #expect(lines.count { $0.hasSuffix("; trying again") } >= 3, "\(lines)")
+        #expect(lines.count { $0 == "hermes pub: connected again" } >= 3, "\(lines)")
+        #expect(lines.last?.contains("each of the 5 times that it got this message") == true, "\(lines)")
+        try await server.close()
+    }
+
+    @Test func `an empty text for send is refused, with a remedy`() {
+        for isInput in [true, false] {
+            let failure = SendCommand.emptyText(isInput: isInput)
+            #expect(failure.exitCode == .validationFailure)
+            #expect(failure.message.contains("so nothing was sent; "))
+        }
+    }
+
     @Test(arguments: [
         ("a", 1), ("é", 1), ("e\u{301}", 1), ("漢", 2), ("ｱ", 1), ("Ａ", 2), ("한", 2), ("\u{1112}\u{1161}\u{11AB}", 2),
         ("😀", 2), ("👍🏽", 2), ("👨‍👩‍👧‍👦", 2), ("🏳️‍🌈", 2), ("🇩🇪", 2), ("❤️", 2), ("❤", 1), ("⌚", 2), ("⌚\u{FE0E}", 1),
@@ -258,5 +298,20 @@ private final class AcceptingHandler: ChannelInboundHandler {
         guard !isAccepted else { return }
         isAccepted = true
         context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: [0x20, 3, 0, 0, 0])), promise: nil)
+    }
+}
+
+/// Answers the CONNECT of MQTT 3.1.1, and closes the connection at the next packet. The connection's event loop owns the
+/// handler.
+private final class RefusingHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private var isAccepted = false
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isAccepted else { return context.close(promise: nil) }
+        isAccepted = true
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: [0x20, 2, 0, 0])), promise: nil)
     }
 }

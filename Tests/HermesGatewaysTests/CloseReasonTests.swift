@@ -61,7 +61,7 @@ import Testing
 
     @Test func `the native protocol tells a number for every end that it tells, the catalogue's`() {
         for reason in Self.reasons {
-            let kicked = DelimitedTranslation.kicked(reason)
+            let kicked = NativeTranslation.kicked(reason)
             #expect((kicked == nil) == (reason.code == 0), "\(reason.label)")
             #expect(kicked.map { $0.code == reason.code } ?? true)
             // The reason `protocol` goes with the error numbers for bytes, and only with them. With this reason, a
@@ -71,7 +71,7 @@ import Testing
             if let kick = LiveRoomTranslation.kick(for: reason) { #expect(kick.code.rawValue == reason.code) }
         }
         let long = CloseReason.malformed(WireError(.frameTooLong, "long"))
-        #expect(DelimitedTranslation.kicked(long)?.code == 4003)
+        #expect(NativeTranslation.kicked(long)?.code == 4003)
         #expect(long.webSocketCode == 1009)
         let expected: [UInt16] = [
             1000, 1000, 1002, 1008, 1008, 1013, 1008, 1008, 1013, 1008, 1008, 1008, 1008, 1008, 1008, 1001, 1001, 1000,

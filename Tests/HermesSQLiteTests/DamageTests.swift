@@ -64,10 +64,12 @@ struct DamageTests {
         try again.close()
     }
 
-    /// Writes impossible values into the row of an inbox, while the store is closed.
+    /// Writes impossible values into the row of an inbox, while the store is closed. The row cannot be rebuilt, because
+    /// the numbers of the account's devices are damaged, too.
     private func damageInbox(of person: Principal, in directory: TemporaryDirectory) async throws {
         try await DatabaseQueue(path: directory.database).write { db in
             try db.execute(sql: "UPDATE inbox_head SET head = -1 WHERE user = ?", arguments: [person.user.rawValue])
+            try db.execute(sql: "UPDATE device SET cursor = -1 WHERE user = ?", arguments: [person.user.rawValue])
         }
     }
 

@@ -97,6 +97,64 @@ struct SeqDamageTests {
         try again.close()
     }
 
+    @Test(
+        arguments: ["head = -1", "oldest = -1", "acknowledged = -1", "head = 1 << 61, oldest = -1"],
+        [true, false]
+    )
+    func `a damaged row of an inbox is rebuilt, and no seq is assigned twice`(
+        _ damage: String,
+        readsFirst: Bool
+    ) async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        for text in ["a", "b", "c"] { try world.send(text, from: 0, to: 1) }
+        let user = world[1].user
+        try store.close()
+        try await DatabaseQueue(path: directory.database).write { db in
+            try db.execute(sql: "UPDATE inbox_head SET \(damage) WHERE user = ?", arguments: [user.rawValue])
+        }
+        let again = try directory.openStore()
+        let later = StoreWorld(store: again, people: world.people)
+        let head = damage.hasPrefix("head") ? 3 + InboxRow.jump : 3
+        if readsFirst {
+            let position = try await again.position(of: user)
+            #expect(position.head == head && position.oldest == 1)
+        }
+        try later.send("d", from: 0, to: 1)
+        let hole = head > 3 ? ["4-\(head):hole"] : []
+        #expect(try await later.inbox(1) == ["1:a", "2:b", "3:c"] + hole + ["\(head + 1):d"])
+        let entries = try await again.pool.read { db in
+            let sql = "SELECT entries FROM inbox_head WHERE user = ?"
+            return try Int.fetchOne(db, sql: sql, arguments: [user.rawValue])
+        }
+        #expect(entries == 4)
+        try later.acknowledge(1)
+        try await later.purge()
+        #expect(try await again.position(of: user).oldest == head + 2)
+        try again.close()
+    }
+
+    @Test
+    func `a rebuilt row is behind all that a device has acknowledged`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        for text in ["a", "b", "c"] { try world.send(text, from: 0, to: 1) }
+        try world.acknowledge(1)
+        try await world.purge()
+        let user = world[1].user
+        try await store.pool.write { db in
+            let sql = "UPDATE inbox_head SET head = -1, oldest = -1 WHERE user = ?"
+            try db.execute(sql: sql, arguments: [user.rawValue])
+        }
+        let position = try await store.position(of: user)
+        #expect(position.head == 3 + InboxRow.jump && position.oldest == position.head + 1)
+        try world.send("d", from: 0, to: 1)
+        #expect(try await world.inbox(1, after: position.head) == ["\(position.head + 1):d"])
+        try store.close()
+    }
+
     @Test
     func `an inbox with nothing but damaged entries is counted with them`() async throws {
         let directory = try TemporaryDirectory()

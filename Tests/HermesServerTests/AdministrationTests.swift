@@ -80,7 +80,7 @@ import Testing
     {
         let directory = NSTemporaryDirectory() + "/h-\(UUID().uuidString.prefix(8))"
         defer { try? FileManager.default.removeItem(atPath: directory) }
-        func here(_ settings: inout ServerSettings) { settings.dataDirectory = directory }
+        func here(_ settings: inout ServerSettings) { settings.data.directory = directory }
         try await withServer(store: .sqlite, configure: here) { server in
             for name in ["ann", "bob"] {
                 _ = try await server.messenger().accounts.createAccount(nickName: name, password: "secret1")

@@ -121,7 +121,7 @@ import Testing
         let made = try TestCertificate()
         defer { made.remove() }
         var settings = try ServerSettings.defaults()
-        settings.http.tls = made.settings
+        settings.http.listener.tls = made.settings
         let now = Int(Date().timeIntervalSince1970)
         #expect(ConfigurationFiles.warnings(of: settings).isEmpty)
         let late = ConfigurationFiles.warnings(of: settings, now: now + 3 * 86_400)

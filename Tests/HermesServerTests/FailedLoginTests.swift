@@ -181,7 +181,7 @@ import Testing
         defer { files.remove() }
         func encrypted(_ settings: inout ServerSettings) {
             if name == "http" {
-                settings.http.tls = files.settings
+                settings.http.listener.tls = files.settings
             } else {
                 settings.console.listener.tls = files.settings
             }

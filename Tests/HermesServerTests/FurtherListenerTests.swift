@@ -3,6 +3,7 @@
 
 import Foundation
 import Hermes
+import HermesCore
 import HermesGateways
 import HermesServer
 import HermesTestKit

@@ -16,7 +16,7 @@ import Testing
     func `only contacts write to each other and add each other to groups where that is the rule`(
         store: TestStore
     ) async throws {
-        func contactsOnly(_ settings: inout ServerSettings) { settings.acceptedFrom = .contacts }
+        func contactsOnly(_ settings: inout ServerSettings) { settings.messages.acceptedFrom = .contacts }
         try await withServer(store: store, configure: contactsOnly) { server in
             let api = try await APIClient(server)
             let (ann, bob) = (try await WebPage.open(server), try await WebPage.open(server))
@@ -61,7 +61,7 @@ import Testing
     func `a new member reads what was said since it joined, unless the group's history is open`(
         store: TestStore
     ) async throws {
-        func keeping(_ settings: inout ServerSettings) { settings.historyDays = 1 }
+        func keeping(_ settings: inout ServerSettings) { settings.store.historyPeriod = .seconds(86_400) }
         try await withServer(store: store, configure: keeping) { server in
             let (ann, bob) = (try await WebPage.open(server), try await WebPage.open(server))
             _ = try await ann.register("ann")

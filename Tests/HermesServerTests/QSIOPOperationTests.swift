@@ -165,6 +165,26 @@ import Testing
         }
     }
 
+    @Test func `what an older version accepted, and a device cannot get, is counted`() async throws {
+        _ = MetricsRegistry.installed
+        try await withServer { server in
+            let (user, device) = try await Self.device(server, "ann")
+            let topic = try #require(TopicName("qsiop/\(user.rawValue)/pager/down/21"))
+            let before = Self.refusedPayloads()
+            // The plane does not check the payload, as an older version did not.
+            for payload in [#"{"a:b":"1"}"#, #"{"a":"1"}"#] {
+                let publication = Publication(
+                    topic: topic,
+                    payload: ByteBuffer(string: payload),
+                    kind: Publication.plainKind
+                )
+                #expect(try server.assembly().core.topics.publish(publication))
+            }
+            #expect(String(buffer: try await device.next().body) == "a:1\n")
+            #expect(Self.refusedPayloads() >= before + 1)
+        }
+    }
+
     @Test(arguments: TestStore.allCases)
     func `a back end that is away gets it later; the device is answered after the commit, in order`(
         store: TestStore

@@ -57,7 +57,7 @@ import Testing
         let files = try TestCertificate()
         defer { files.remove() }
         func encrypted(_ settings: inout ServerSettings) {
-            settings.http.tls = files.settings
+            settings.http.listener.tls = files.settings
             settings.gateways.limits.tlsHandshakesPerSecondPerAddress = 1
         }
         try await withServer(configure: encrypted) { server in
@@ -83,7 +83,7 @@ import Testing
     {
         let files = try TestCertificate()
         defer { files.remove() }
-        func encrypted(_ settings: inout ServerSettings) { settings.http.tls = files.settings }
+        func encrypted(_ settings: inout ServerSettings) { settings.http.listener.tls = files.settings }
         try await withServer(configure: encrypted) { server in
             let port = server.port("http")
             let old = try files.copy()
@@ -120,7 +120,7 @@ import Testing
             for name in ["delimited", "http"] {
                 var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
                 if name == "http" {
-                    settings.http.port = other.port("http")
+                    settings.http.listener.port = other.port("http")
                 } else {
                     settings.gateways[listener: "delimited"]?.port = other.port("delimited")
                 }
@@ -140,7 +140,7 @@ import Testing
         try await withServer { other in
             try await withDirectory { directory in
                 var settings = try TestServer.settings(store: .sqlite, directory: directory)
-                settings.http.isEnabled = hasOthers
+                settings.http.listener.isEnabled = hasOthers
                 for (name, _, _) in settings.gateways.listeners {
                     settings.gateways[listener: name]?.isEnabled = false
                 }

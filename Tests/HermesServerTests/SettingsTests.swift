@@ -64,12 +64,12 @@ import Testing
 
     @Test func `every default is allowed`() throws {
         let settings = try ServerSettings.defaults()
-        #expect(settings.dataDirectory == "./hermes-data")
+        #expect(settings.data.directory == "./hermes-data")
         #expect(settings.gateways[listener: "impb"] == ListenerSettings(port: 6969))
         #expect(settings.gateways[listener: "liveroom"]?.port == 9898)
         #expect(settings.gateways[listener: "qsiop"]?.port == 7979)
         #expect(settings.gateways[listener: "delimited"]?.port == 9000)
-        #expect(settings.http.port == 8080)
+        #expect(settings.http.listener.port == 8080)
         #expect(settings.gateways.room.silence == .seconds(10))
         #expect(settings.gateways.limits == ConnectionLimits())
         #expect(settings.gateways.room == LiveRoomSettings())
@@ -87,7 +87,16 @@ import Testing
         let settings = try load(["--listeners.impb.port", "3"], environment: environment, yaml: yaml)
         #expect(settings.gateways[listener: "impb"]?.port == 3)
         #expect(settings.gateways[listener: "qsiop"]?.port == 2)
-        #expect(settings.logLevel == .debug)
+        #expect(settings.log.level == .debug)
+    }
+
+    @Test func `every default is that of its group`() throws {
+        let groups = ServerSettings()
+        var settings = try ServerSettings.defaults()
+        #expect(settings.gateways == groups.gateways)
+        // The dictionaries in these settings have no order.
+        settings.gateways = groups.gateways
+        #expect("\(settings)" == "\(groups)")
     }
 
     @Test func `every setting is read from the environment`() throws {
@@ -103,11 +112,11 @@ import Testing
         let environment = ["HERMES_LIMITS_CONNECTIONS_PER_ADDRESS": "17", "HERMES_EVENT_LOOPS": "3"]
         let settings = try load(environment: environment)
         #expect(settings.gateways.limits.connectionsPerAddress == 17)
-        #expect(settings.eventLoops == 3)
+        #expect(settings.process.eventLoops == 3)
     }
 
     @Test func `arguments may use an equals sign`() throws {
-        #expect(try load(["--data.directory=/tmp/a=b"]).dataDirectory == "/tmp/a=b")
+        #expect(try load(["--data.directory=/tmp/a=b"]).data.directory == "/tmp/a=b")
     }
 
     @Test func `units are read`() throws {
@@ -213,7 +222,7 @@ import Testing
             #expect(try problems(["--data.directory", path]).contains("data.directory (command line) begins with ~"))
         }
         #expect(try problems(yaml: "access:\n  rules: \"~/rules\"\n").contains("write the whole path"))
-        #expect(try load(["--data.directory", "a~"]).dataDirectory == "a~")
+        #expect(try load(["--data.directory", "a~"]).data.directory == "a~")
     }
 
     @Test func `a file that cannot be read is named with its whole path`() throws {
@@ -370,13 +379,13 @@ import Testing
         #expect(try problems(["--access.jwt.keys", "k.pem"]).contains("accounts.registration: closed"))
         #expect(try problems(["--http.websocket.origins", "a,,b"]).contains("http.websocket.origins"))
         let frames = ["https://a.example", "https://*.b.example:8443", "http://localhost:8000"]
-        #expect(try load(["--http.pages.frames", frames.joined(separator: ", ")]).frames == frames)
-        #expect(try load([]).frames == [])
+        #expect(try load(["--http.pages.frames", frames.joined(separator: ", ")]).pages.frames == frames)
+        #expect(try load([]).pages.frames == [])
         let all: WebPages = WebPages.areBuiltIn ? [.home, .api, .chat, .room] : []
-        #expect(try load([]).pages == all)
-        #expect(try load(["--http.pages.room", "false"]).pages == all.subtracting(.room))
-        #expect(try load(["--http.pages.chat", "false"]).pages == all.subtracting(.chat))
-        #expect(try load(["--http.websocket.enabled", "false"]).pages == all.subtracting([.chat, .room]))
+        #expect(try load([]).pages.served == all)
+        #expect(try load(["--http.pages.room", "false"]).pages.served == all.subtracting(.room))
+        #expect(try load(["--http.pages.chat", "false"]).pages.served == all.subtracting(.chat))
+        #expect(try load(["--http.websocket.enabled", "false"]).pages.served == all.subtracting([.chat, .room]))
         for text in [
             "*", "'self'", "example.org", "https://", "https://*", "https://a b", "https://a;script-src *",
             "https://a:x", "https://a:1:2", "https://a/path", "https://a..b", "https://a,", "javascript://a",
@@ -387,7 +396,7 @@ import Testing
         }
         #expect(try problems(["--listeners.http.host", "0.0.0.0"]).contains("http.websocket.enabled: false"))
         #expect(
-            try load(["--listeners.http.host", "::", "--http.websocket.enabled", "false"]).http.host == "::"
+            try load(["--listeners.http.host", "::", "--http.websocket.enabled", "false"]).http.listener.host == "::"
         )
     }
 }

@@ -51,6 +51,11 @@ const receipt = (packet, seq) => {
     const { id: messageId } = message(seq).event.message;
     return { id: packet.id, result: { receipt: { messageId, clientId: packet.send.clientId, inboxSeq: String(seq) } } };
 };
+/** Returns the cursor in a store, without the newest entry. */
+const storedCursor = (store) => {
+    const { newest, ...cursor } = store.records.get("cursor");
+    return cursor;
+};
 /** Sends a message through the outbox, and waits for its receipt. */
 const send = async (client, text) => {
     const sent = next(client, "outbox", (entry) => entry.status === "sent" && entry.content.text === text);
@@ -331,6 +336,36 @@ describe("inbox", () => {
         });
     }
 
+    test("the login names the newest entry, so that the server can tell a loss of entries below its head", async () => {
+        const store = new MemoryStore();
+        const first = await open({ store });
+        first.on("entry", () => {});
+        const { uid } = await first.logIn({ nickName: "ann", password: "secret" });
+        assert.equal(server.packets[0].authenticate.newest, undefined);
+        const times = [1, 2, 3].map((seq) => {
+            const packet = message(seq, `text ${seq}`);
+            server.connections[0].send(packet);
+            return packet.event.serverTimeMs;
+        });
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "3"));
+        await first.close();
+        const second = await open({ store });
+        const seen = [];
+        second.on("entry", ({ type, seq, message: one }) => void seen.push(one ? `${seq} ${one.content.text}` : type));
+        // The server lost entries 2 and 3. Meanwhile, it has given their seqs to others.
+        server.session = { ...server.session, headSeq: "4", acknowledgedSeq: "0", inboxReset: true };
+        assert.equal((await second.resume()).uid, uid);
+        const [, , third] = times;
+        const { newest } = (await server.packet("authenticate", 1)).authenticate;
+        assert.deepEqual(newest, { seq: "3", id: "m3".padEnd(26, "0"), serverTimeMs: third });
+        server.connections[1].send(message(1, "text 1"));
+        for (const seq of [2, 3, 4]) server.connections[1].send(message(seq, `new ${seq}`, { id: `n${seq}` }));
+        await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "4"));
+        assert.deepEqual(seen, ["inboxReset", "2 new 2", "3 new 3", "4 new 4"]);
+        assert.equal(store.records.get("cursor").newest.id, "n4");
+        await second.close();
+    });
+
     test("a loss of entries does not hide the report of a new inbox, nor one loss another", async () => {
         const store = new MemoryStore();
         const first = await open({ store });
@@ -375,7 +410,7 @@ describe("inbox", () => {
         server.connections[0].send(message(1, "one"));
         await server.packet("acknowledge");
         assert.deepEqual(seen, ["message"]);
-        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 2 });
+        assert.deepEqual(storedCursor(store), { epoch: "9", seq: 1, uid: 2 });
     });
 
     /** A store whose writes end late, or fail. `cursors` contains the seqs of all attempted writes. */
@@ -455,7 +490,7 @@ describe("inbox", () => {
         server.session = { ...server.session, headSeq: "1" };
         await client.resume();
         assert.equal((await server.packet("acknowledge")).acknowledge.upToSeq, "1");
-        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 1 });
+        assert.deepEqual(storedCursor(store), { epoch: "9", seq: 1, uid: 1 });
     });
 
     test("what the server did not lose stays untaken in the store until the app takes it", async () => {
@@ -487,7 +522,7 @@ describe("inbox", () => {
         await server.until(() => server.packets.some((packet) => packet.acknowledge?.upToSeq === "3"));
         release();
         await new Promise((resolve) => setImmediate(resolve));
-        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 3, uid: 1 });
+        assert.deepEqual(storedCursor(store), { epoch: "9", seq: 3, uid: 1 });
     });
 
     test("entries that waited at `close` arrive after the next login, although nothing else comes", async () => {
@@ -547,7 +582,7 @@ describe("inbox", () => {
         assert.equal((await failed).message, "full");
         isFull = false;
         assert.equal((await server.packet("acknowledge")).acknowledge.upToSeq, "1");
-        assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 1 });
+        assert.deepEqual(storedCursor(store), { epoch: "9", seq: 1, uid: 1 });
     });
 
     test("expired entries are a gap", async () => {
@@ -768,7 +803,7 @@ describe("outbox", () => {
             server.handler = (packet, connection) => packet.send && connection.send(receipt(packet, 1));
             await send(client, "one");
             await client.close();
-            assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 1 });
+            assert.deepEqual(storedCursor(store), { epoch: "9", seq: 1, uid: 1 });
             forget(1);
             assert.equal(await firstEntry(store), "from Bob");
         });
@@ -785,7 +820,7 @@ describe("outbox", () => {
             failing.mock.restore();
             context.mock.timers.tick(2000);
             await new Promise((resolve) => setImmediate(resolve));
-            assert.deepEqual(store.records.get("cursor"), { epoch: "9", seq: 1, uid: 1 });
+            assert.deepEqual(storedCursor(store), { epoch: "9", seq: 1, uid: 1 });
         });
 
         test("but an entry that the store does not know as taken is one", async () => {

@@ -17,7 +17,7 @@ extension DelimitedLink {
         let place = place
         guard let owner, let keptPlace, keptPlace != place else { return }
         self.keptPlace = place
-        keepPlace?(place, owner, false)
+        keepPlace?(place, newest, owner, false)
     }
 
     private mutating func event(_ entry: Entry, seq: UInt64) -> Event {
@@ -52,6 +52,7 @@ extension DelimitedLink {
             // message is sent again.
             entry = nil
         }
+        note(KnownEntry(event))
         let before = inbox.received
         inbox.arrived(entry, seq: event.seq, to: to, bytes: frameBytes, now: now, output: &outputs)
         if isExpired, before < to, inbox.received >= to { inbox.noteLoss(of: max(event.seq, before + 1)...to) }

@@ -44,6 +44,8 @@ struct DelimitedLink: ConnectionLink {
     private var mayBeRegistered = false
     var registerIsUnanswered = false
     var inbox: InboxTracker<Entry>
+    /// The newest entry that has arrived in this inbox; nil if none has.
+    private(set) var newest: KnownEntry?
     /// The number of the present inbox; see ``Event/incarnation``.
     var incarnation: UInt64 = 0
     /// Describes which events of earlier inboxes stay valid: those with the incarnation `since` or a later one, and
@@ -57,10 +59,11 @@ struct DelimitedLink: ConnectionLink {
     var isOwnerCertain = true
     /// Whether each event keeps the received entry from which it was created.
     private(set) var keepsSources = false
-    /// The function that records in the store the cursor `place`, up to which the app has nothing left to take. `uid`
-    /// is the inbox's account. `isReset` says whether a reset inbox begins at this cursor. If so, the app has yet to
-    /// take the event `inboxReset`.
-    private(set) var keepPlace: (@Sendable (_ place: Cursor, _ uid: UInt32, _ isReset: Bool) -> Void)?
+    /// The function that records in the store the cursor `place`, up to which the app has nothing left to take, and the
+    /// newest entry. `uid` is the inbox's account. `isReset` says whether a reset inbox begins at this cursor. If so,
+    /// the app has yet to take the event `inboxReset`.
+    private(set) var keepPlace: KeepPlace?
+    typealias KeepPlace = @Sendable (_ place: Cursor, _ newest: KnownEntry?, _ uid: UInt32, _ isReset: Bool) -> Void
     /// The last cursor that `keepPlace` got, or the place at the last login; nil before the first login.
     var keptPlace: Cursor?
     /// Whether an earlier run of the app ended before the app had taken the event `inboxReset`.
@@ -148,19 +151,22 @@ struct DelimitedLink: ConnectionLink {
     ///
     /// - Parameters:
     ///   - cursor: the last entry that the app took; nil if unknown.
+    ///   - newest: the newest entry that had arrived; nil if unknown.
     ///   - owner: the inbox's account; nil if unknown.
     ///   - isCertain: whether the credential is known to be the owner's. If not, the answer to the login names the
     ///     account.
     ///   - recent: the last entries that the app took, oldest first.
     ///   - owesReset: whether the app did not take the last event `inboxReset`.
-    ///   - keepPlace: the function that records in the store the cursor up to which the app has nothing left to take.
+    ///   - keepPlace: the function that records in the store the cursor up to which the app has nothing left to take,
+    ///     and the newest entry.
     mutating func resume(
         _ cursor: Cursor?,
+        newest: KnownEntry?,
         of owner: UInt32?,
         isCertain: Bool,
         recent: [InboxEvent],
         owesReset: Bool,
-        keepPlace: @escaping @Sendable (_ place: Cursor, _ uid: UInt32, _ isReset: Bool) -> Void
+        keepPlace: @escaping KeepPlace
     ) {
         keepsSources = true
         self.keepPlace = keepPlace
@@ -174,7 +180,14 @@ struct DelimitedLink: ConnectionLink {
         // Later in this run, the event is already among the events that wait for the app.
         guard inbox.epoch == 0 else { return }
         self.owesReset = owesReset
-        if let cursor { inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq) }
+        guard let cursor else { return }
+        inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq)
+        self.newest = newest
+    }
+
+    /// Notes an entry that has arrived.
+    mutating func note(_ entry: KnownEntry?) {
+        if let entry, entry.seq > newest?.seq ?? 0 { newest = entry }
     }
 
     /// Takes over the logins that an earlier run of the app sent and that may still reach the server.
@@ -340,6 +353,7 @@ extension DelimitedLink {
         // If the credential belonged to another account, the cursor would acknowledge that account's entries.
         request.epoch = isOwnerCertain ? inbox.epoch : 0
         request.acknowledgedSeq = isOwnerCertain ? inbox.taken : 0
+        if isOwnerCertain, inbox.epoch != 0, let newest { request.newest = newest.wire }
         return .send(.authenticate(request), id: ID.authentication)
     }
 
@@ -433,8 +447,10 @@ extension DelimitedLink {
             epoch: session.epoch,
             serverAcknowledged: session.acknowledgedSeq,
             head: session.headSeq,
+            hasLostEntries: session.inboxReset,
             now: now
         )
+        if resumption != .goesOn { newest = nil }
         let place = place
         keptPlace = place
         switch resumption {
@@ -442,13 +458,13 @@ extension DelimitedLink {
             // If an earlier run of the app ended before it took `inboxReset`, the app gets that event again.
             guard owesReset else { return }
         case .newInbox: carried = nil
-        case .rewound(let head):
-            // Waiting events with seqs up to the new head stay valid.
-            carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? head, head))
+        case .rewound(let last):
+            // Waiting events with seqs up to the last common seq stay valid.
+            carried = (since: carried?.since ?? incarnation, upTo: min(carried?.upTo ?? last, last))
         }
         owesReset = false
         incarnation &+= 1
-        keepPlace?(place, session.uid, true)
+        keepPlace?(place, nil, session.uid, true)
         let reset = InboxEvent(.inboxReset)
         effects.append(.event(Event(epoch: inbox.epoch, seq: 0, incarnation: incarnation, event: reset)))
     }
@@ -456,6 +472,7 @@ extension DelimitedLink {
     /// Drops the data of the previous account, because another account logged in.
     private mutating func changeOwner(_ effects: inout Effects) {
         inbox = InboxTracker()
+        newest = nil
         owesReset = false
         incarnation &+= 1
         carried = nil

@@ -19,7 +19,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         case goesOn
         /// The server began a new inbox, in which the earlier seqs mean nothing.
         case newInbox
-        /// The server lost the entries after this seq and assigns their seqs to new entries.
+        /// The server lost entries after this seq and assigns their seqs to new entries.
         case rewound(to: UInt64)
     }
 
@@ -99,12 +99,17 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         return min(acknowledgeAt, repairAt)
     }
 
-    /// Handles the beginning of a session. The server continues after `taken` or, in a new epoch, after the last entry
-    /// that it has recorded as acknowledged.
+    /// Handles the beginning of a session. The server continues after `taken` or, in a new epoch and if it has lost
+    /// entries, after the last entry that it has recorded as acknowledged.
+    ///
+    /// - Parameter hasLostEntries: whether the server says that it has lost entries and assigns their seqs to others.
+    ///   The client does not know which of its entries are among them, so all entries after the server's record count
+    ///   as not received.
     package mutating func resumed(
         epoch: UInt64,
         serverAcknowledged: UInt64,
         head: UInt64,
+        hasLostEntries: Bool = false,
         now: NIODeadline
     ) -> Resumption {
         var resumption = Resumption.goesOn
@@ -115,12 +120,13 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
             self = InboxTracker(epoch: epoch, taken: min(serverAcknowledged, head))
             self.counts = counts
             self.isFull = isFull
-        } else if head < received {
-            resumption = .rewound(to: head)
-            counts.lost &+= received - head
-            received = head
-            countedTo = min(countedTo, head)
-            while let last = untaken.last, last > head { untaken.removeLast() }
+        } else if head < received || hasLostEntries {
+            let last = min(received, hasLostEntries ? min(serverAcknowledged, head) : head)
+            resumption = .rewound(to: last)
+            if head < received { counts.lost &+= received - head }
+            received = last
+            countedTo = min(countedTo, last)
+            while let seq = untaken.last, seq > last { untaken.removeLast() }
             ahead = [:]
         }
         self.head = max(head, received)

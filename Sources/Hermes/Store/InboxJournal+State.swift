@@ -9,6 +9,8 @@ extension InboxJournal {
     struct State: Sendable {
         var account: Account?
         var cursor: Cursor?
+        /// The newest entry that has arrived in the cursor's epoch. It is stored with the cursor.
+        var newest: KnownEntry?
         /// Whether the app has not taken the last event `inboxReset` yet.
         var owesReset = false
         /// The kept entries by place. An entry's place is its ordinal modulo the largest number of entries.
@@ -55,7 +57,9 @@ extension InboxJournal.State {
             var value = ByteBuffer(bytes: record.value)
             switch record.key {
             case InboxJournal.Key.account: account = InboxJournal.Account(value)
-            case InboxJournal.Key.cursor: cursor = Cursor(value)
+            case InboxJournal.Key.cursor:
+                cursor = Cursor(&value)
+                newest = KnownEntry(stored: &value)
             case InboxJournal.Key.reset: owesReset = true
             case InboxJournal.Key.statistics: statistics = try? Hermes_V1_Statistics(wire: value, maxParts: nil)
             case InboxJournal.Key.logins:
@@ -96,11 +100,17 @@ extension InboxJournal.State {
         }
         if isOther || session.epoch != cursor?.epoch, cursor != nil {
             cursor = nil
+            newest = nil
             dirty.insert(InboxJournal.Key.cursor)
         }
         guard new != account else { return }
         account = new
         dirty.insert(InboxJournal.Key.account)
+    }
+
+    /// Notes an entry that has arrived.
+    mutating func note(_ entry: KnownEntry?) {
+        if let entry, entry.seq > newest?.seq ?? 0 { newest = entry }
     }
 
     /// Notes that no event `inboxReset` is left for the app.
@@ -144,7 +154,7 @@ extension InboxJournal.State {
     func value(of key: String) -> [UInt8]? {
         switch key {
         case InboxJournal.Key.account: return account?.stored
-        case InboxJournal.Key.cursor: return cursor?.stored
+        case InboxJournal.Key.cursor: return cursor?.stored(with: newest)
         case InboxJournal.Key.reset: return owesReset ? [1] : nil
         default:
             guard key.hasPrefix(InboxJournal.Key.recent),
@@ -156,17 +166,15 @@ extension InboxJournal.State {
 }
 
 extension Cursor {
-    fileprivate init?(_ buffer: ByteBuffer) {
-        var buffer = buffer
-        guard let epoch = buffer.readInteger(as: UInt64.self), let seq = buffer.readInteger(as: UInt64.self)
-        else { return nil }
+    fileprivate init?(_ buffer: inout ByteBuffer) {
+        guard let (epoch, seq) = buffer.readMultipleIntegers(as: (UInt64, UInt64).self) else { return nil }
         self.init(epoch: epoch, seq: seq)
     }
 
-    fileprivate var stored: [UInt8] {
+    fileprivate func stored(with newest: KnownEntry?) -> [UInt8] {
         var buffer = ByteBuffer()
-        buffer.writeInteger(epoch)
-        buffer.writeInteger(seq)
+        buffer.writeMultipleIntegers(epoch, seq)
+        newest?.store(into: &buffer)
         return Array(buffer.readableBytesView)
     }
 }

@@ -42,6 +42,8 @@ final class InboxJournal: Sendable {
     var account: Account? { state.withLockedValue { $0.account } }
     /// The last seq up to which the app has nothing left to take; nil if unknown.
     var cursor: Cursor? { state.withLockedValue { $0.cursor } }
+    /// The newest entry that has arrived, taken or not; nil if unknown.
+    var newest: KnownEntry? { state.withLockedValue { $0.newest } }
     /// Whether the app has not taken the last event `inboxReset` yet, in this run or an earlier one.
     var owesReset: Bool { state.withLockedValue { $0.owesReset } }
 
@@ -99,6 +101,7 @@ final class InboxJournal: Sendable {
                 guard event.seq > 0, event.epoch == session.epoch, state.cursor != position else { return }
                 if let cursor = state.cursor, cursor.epoch == event.epoch, cursor.seq > event.seq { return }
                 state.cursor = position
+                state.note(event.source.flatMap { KnownEntry($0) })
                 state.dirty.insert(Key.cursor)
             }
             if let source = event.source, maxEntries > 0 { state.keep(source, maxEntries: maxEntries) }
@@ -111,12 +114,14 @@ final class InboxJournal: Sendable {
     ///
     /// - Parameters:
     ///   - place: the place.
+    ///   - newest: the newest entry that has arrived; nil if unknown.
     ///   - uid: the account that the inbox belongs to.
-    func passed(_ place: Cursor, of uid: UInt32) {
+    func passed(_ place: Cursor, newest: KnownEntry? = nil, of uid: UInt32) {
         let mustWrite = state.withLockedValue { state in
             guard state.account?.uid == uid else { return false }
             if let cursor = state.cursor, cursor.epoch != place.epoch || cursor.seq >= place.seq { return false }
             state.cursor = place
+            state.note(newest)
             state.dirty.insert(Key.cursor)
             // When a write ends, its caller also writes the changes that were made meanwhile. Many quick moves thus
             // cause few writes.
@@ -135,6 +140,7 @@ final class InboxJournal: Sendable {
         state.withLockedValue { state in
             guard state.account?.uid == uid else { return }
             state.cursor = place
+            state.newest = nil
             state.owesReset = true
             state.dirty.formUnion([Key.cursor, Key.reset])
         }

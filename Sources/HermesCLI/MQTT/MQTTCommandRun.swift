@@ -10,6 +10,8 @@ struct MQTTCommandRun: Sendable {
     /// "pub" or "sub".
     let name: String
     let options: MQTTOptions
+    /// The output for errors and for reports about the connection.
+    var errors = StandardOutput(descriptor: STDERR_FILENO)
 
     /// The exit code of a timeout. mosquitto_sub has the same exit code.
     static let timedOut = ExitCode(27)
@@ -87,23 +89,34 @@ struct MQTTCommandRun: Sendable {
         return Self.timedOut
     }
 
-    /// Reports lost and new connections, until the task is cancelled.
+    /// Reports each lost connection and, with `-d`, each new connection. Returns when the client has stopped or the task
+    /// is cancelled.
     func watch(_ client: MQTTClient) async {
+        var isLost = false
         for await state in client.states {
             switch state {
-            case .waiting(let error, _): say("\(error.message); trying again")
-            case .live: debug("live")
+            case .waiting(let error, _):
+                isLost = true
+                say("\(error.message); trying again")
+            case .live:
+                if isLost { debug("connected again") }
+                isLost = false
             default: continue
             }
         }
     }
 
     func say(_ text: String) {
-        if !options.quiet { StandardError.tell(text, as: "hermes \(name)") }
+        if !options.quiet { tell(text) }
     }
 
     func debug(_ text: String) {
-        if options.debug { StandardError.tell(text, as: "hermes \(name)") }
+        if options.debug { tell(text) }
+    }
+
+    private func tell(_ text: String) {
+        // Without standard error, the text is lost.
+        try? errors.write(Array(StandardError.line(text, as: "hermes \(name)").utf8))
     }
 
     private func exitCode(_ error: HermesClientError) -> ExitCode {

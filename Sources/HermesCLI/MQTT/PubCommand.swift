@@ -25,7 +25,8 @@ struct PubCommand: AsyncParsableCommand {
               hermes pub -L mqtt://ann:secret@broker.example/a/b -n -r
 
             Exit codes: 0 for success; the server's reason code if the server refuses (with -V mqttv311, its return \
-            code); 1 if the server cannot be reached; 66 if the file of -f cannot be read.
+            code); 1 if the server cannot be reached, or closes each connection that gets the message; 66 if the file \
+            of -f cannot be read.
             """,
         helpNames: .long
     )
@@ -89,8 +90,12 @@ struct PubCommand: AsyncParsableCommand {
         guard (1...65_535).contains(maxInflight) else { throw ValidationError("-M \(maxInflight): must be 1 to 65535") }
     }
 
-    func run() async throws {
-        let run = MQTTCommandRun(name: "pub", options: options)
+    func run() async throws { try await publish(in: MQTTCommandRun(name: "pub", options: options)) }
+
+    /// Connects, publishes and disconnects.
+    ///
+    /// - Throws: the ExitCode of a failure.
+    func publish(in run: MQTTCommandRun) async throws {
         var message = MQTTMessage(topic: topic ?? options.urlTopic ?? "")
         message.qos = MQTTClient.QoS(rawValue: UInt8(clamping: qos)) ?? .atMostOnce
         message.retain = retain
@@ -106,6 +111,11 @@ struct PubCommand: AsyncParsableCommand {
             let publisher = MQTTPublisher(client: client, window: maxInflight)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 defer { group.cancelAll() }
+                group.addTask {
+                    await run.watch(client)
+                    // The client has stopped. Another task throws the reason.
+                    try await Task.sleep(for: .seconds(86_400))
+                }
                 if prepared.qos == .atMostOnce {
                     group.addTask { try await publishUnacknowledged(prepared, publisher, client) }
                     // The server does not acknowledge these publications, so a lost server must be detected in another

@@ -52,7 +52,7 @@ struct SendCommand: AsyncParsableCommand {
         let address = server.address(defaultPort: 9000)
         try await reportingFailures(server: address) {
             let text = self.text == "-" ? try Self.readInput() : self.text
-            guard !text.isEmpty else { throw ClientFailure("the text is empty", exitCode: .validationFailure) }
+            guard !text.isEmpty else { throw Self.emptyText(isInput: self.text == "-") }
             let login = Login(name: from, server: address, options: login, deviceSuffix: "-send")
             let device = login.device
             let client = try login.makeClient(reconnect: .never, device: device)
@@ -102,6 +102,16 @@ struct SendCommand: AsyncParsableCommand {
             }
             throw ClientFailure("not sent")
         }
+    }
+
+    /// Returns the failure of a text without characters. The server would deliver such a message, but it is most likely
+    /// the result of a script that has failed.
+    static func emptyText(isInput: Bool) -> ClientFailure {
+        let message =
+            isInput
+            ? "stdin has no text, so nothing was sent; check the command whose output is to be sent"
+            : "the text is empty, so nothing was sent; give at least one character, or - to read stdin"
+        return ClientFailure(message, exitCode: .validationFailure)
     }
 
     private static func readInput() throws -> String {

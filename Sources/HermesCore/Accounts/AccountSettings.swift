@@ -1,8 +1,6 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import Foundation
-
 /// The rule that decides who may register.
 package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
     case open
@@ -42,7 +40,7 @@ package struct AccountSettings: Sendable, Hashable {
         minPasswordBytes: Int = 6,
         maxPasswordBytes: Int = 256,
         passwordParameters: PasswordHasher.Parameters = .standard,
-        maxConcurrentHashes: Int = ProcessInfo.processInfo.activeProcessorCount,
+        maxConcurrentHashes: Int = 2,
         maxWaitingHashes: Int = 1000,
         maxWaitingHashesOfOne: Int = 200,
         loginLimits: LoginThrottle.Limits = LoginThrottle.Limits(),
@@ -58,5 +56,45 @@ package struct AccountSettings: Sendable, Hashable {
         self.maxWaitingHashesOfOne = maxWaitingHashesOfOne
         self.loginLimits = loginLimits
         self.maxDevices = max(1, maxDevices)
+    }
+}
+
+extension AccountSettings {
+    private static let defaults = AccountSettings()
+
+    private static let registration = Setting<RegistrationRule>.choice(
+        "accounts.registration",
+        default: defaults.registration,
+        "Who may create an account. With 'open', everybody may. With 'invitation', everybody who has an invitation "
+            + "code may ('hermes invitation create'). With 'closed', only the operator may ('hermes user add')."
+    )
+    private static let maxDevices = Setting.number(
+        "accounts.devices",
+        default: defaults.maxDevices,
+        in: 1...1000,
+        "The largest number of devices of an account. At this limit, a new device is refused until another device is "
+            + "removed."
+    )
+    private static let maxConcurrentHashes = Setting.number(
+        "accounts.passwordHashesAtOnce",
+        default: defaults.maxConcurrentHashes,
+        in: 1...64,
+        "The largest number of login passwords that are hashed at once. In addition, half as many new passwords, but "
+            + "at least one, may be hashed at the same time. Each hash takes 16 MiB of memory."
+    )
+
+    /// The settings of accounts and logins.
+    package static let settings: [SettingDescriptor] =
+        [registration.descriptor, maxDevices.descriptor, maxConcurrentHashes.descriptor]
+        + RegistrationLimit.Limits.settings + LoginThrottle.Limits.settings
+
+    package init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            registration: try values.value(of: Self.registration),
+            registrationLimits: try RegistrationLimit.Limits(values),
+            maxConcurrentHashes: try values.value(of: Self.maxConcurrentHashes),
+            loginLimits: try LoginThrottle.Limits(values),
+            maxDevices: try values.value(of: Self.maxDevices)
+        )
     }
 }

@@ -261,3 +261,22 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
         entries = Dictionary(uniqueKeysWithValues: kept.map { ($0.key, $0.entry) })
     }
 }
+
+extension LoginThrottle.Limits {
+    private static let defaults = Self()
+
+    private static let failuresPerAddress = Setting.number(
+        "limits.loginFailuresPerAddress",
+        default: defaults.failuresPerAddress,
+        in: 1...1_000_000,
+        "The largest number of failed logins per minute from one IP address. Beyond this number, further logins from "
+            + "this address are delayed, unless the account has used the device or the address before."
+    )
+
+    /// The settings of these limits.
+    static let settings: [SettingDescriptor] = [failuresPerAddress.descriptor]
+
+    init(_ values: SettingValues) throws(SettingsError) {
+        self.init(failuresPerAddress: try values.value(of: Self.failuresPerAddress))
+    }
+}

@@ -58,3 +58,32 @@ package struct RegistrationLimit: Sendable {
         if limits.perAddress > 0, let address { addresses.refund(address) }
     }
 }
+
+extension RegistrationLimit.Limits {
+    private static let defaults = Self()
+
+    private static let perAddress = Setting.number(
+        "limits.registrationsPerAddress",
+        default: defaults.perAddress,
+        in: 0...1_000_000,
+        "The largest number of accounts per hour that clients of one IP address may create without an invitation. 0 "
+            + "means no limit. An IPv6 /64 network counts as one address."
+    )
+    private static let inTotal = Setting.number(
+        "limits.registrationsPerHour",
+        default: defaults.inTotal,
+        in: 0...10_000_000,
+        "The largest number of accounts per hour that all clients together may create without an invitation. 0 means "
+            + "no limit."
+    )
+
+    /// The settings of these limits.
+    static let settings: [SettingDescriptor] = [perAddress.descriptor, inTotal.descriptor]
+
+    init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            perAddress: try values.value(of: Self.perAddress),
+            inTotal: try values.value(of: Self.inTotal)
+        )
+    }
+}

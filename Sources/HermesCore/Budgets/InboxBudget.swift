@@ -163,3 +163,34 @@ package struct InboxBudget: Hashable, Sendable {
         retryAfter: .seconds(60)
     )
 }
+
+extension InboxBudget {
+    private static let defaults = InboxBudget()
+
+    private static let maxBytes = Setting.byteCount(
+        "limits.inbox",
+        default: defaults.maxBytes,
+        in: (8 << 20)...(1 << 40),
+        "The largest total size of the entries in one account's inbox. One sender may use a quarter, and one group "
+            + "may use a quarter. When half is used, entries from accounts that are not contacts are refused. When an "
+            + "eighth is used, an entry is deleted as soon as one device has acknowledged it."
+    )
+    private static let maxEntries = Setting.number(
+        "limits.inboxEntries",
+        default: defaults.maxEntries,
+        in: 1000...100_000_000,
+        "The largest number of entries in one account's inbox. One sender may use a quarter, and one group may use a "
+            + "quarter. When half is used, entries from accounts that are not contacts are refused. When an eighth is "
+            + "used, an entry is deleted as soon as one device has acknowledged it."
+    )
+
+    /// The settings of an inbox.
+    static let settings: [SettingDescriptor] = [maxBytes.descriptor, maxEntries.descriptor]
+
+    init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            maxEntries: try values.value(of: Self.maxEntries),
+            maxBytes: try values.value(of: Self.maxBytes)
+        )
+    }
+}

@@ -110,6 +110,24 @@ package final class InboxRequests: Sendable {
 
     // MARK: Reading
 
+    /// Whether the inbox still has an entry that a client has got. If the entry is not stored any more, the answer is
+    /// true.
+    ///
+    /// - Parameter source: the source in whose turn the store is read (``ReadGate``).
+    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
+    package func has(
+        _ entry: KnownEntry,
+        of user: UserID,
+        source: CommitSource? = nil
+    ) async throws(HermesError) -> Bool {
+        guard entry.seq > 0 else { return true }
+        let answer = try await answer(.page(after: entry.seq - 1, limit: 1), for: user, source: source)
+        guard case .page(let page) = answer else { return true }
+        guard entry.seq <= page.position.head else { return false }
+        guard let stored = page.entries.first, stored.seq == entry.seq else { return true }
+        return entry.matches(stored)
+    }
+
     /// Reads when the source's turn has come.
     private func read(
         _ source: CommitSource,

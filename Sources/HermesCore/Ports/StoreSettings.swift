@@ -76,6 +76,50 @@ package struct StoreSettings: Sendable, Hashable {
 }
 
 extension StoreSettings {
+    private static let defaults = StoreSettings()
+    private static let day = Duration.seconds(86_400)
+
+    private static let historyDays = Setting.number(
+        "store.historyDays",
+        default: Int(defaults.historyPeriod / day),
+        in: 0...3650,
+        "The number of days for which a message stays readable after it was sent, even if every device has "
+            + "acknowledged it. With 0, a message is deleted when every device has acknowledged it."
+    )
+    private static let maxUnreadBytes = Setting.byteCount(
+        "limits.unreadPerAccount",
+        default: defaults.maxUnreadBytes,
+        in: (8 << 20)...(1 << 40),
+        "The largest total size of one account's unread messages in the inboxes of others. Messages to groups do not "
+            + "count. When half is used, a further message is accepted only in two cases: it is the account's only "
+            + "unread message in the recipient's inbox, or the account's unread messages in that inbox take at most a "
+            + "64th of the limit."
+    )
+    private static let maxGroups = Setting.number(
+        "accounts.groups",
+        default: defaults.maxGroups,
+        in: 1...100_000,
+        "The largest number of groups that an account may be in. Accounts that are not its contacts can add it to a "
+            + "group only while it is in fewer groups than half of this number."
+    )
+
+    /// The settings of a store and of the inboxes in it.
+    package static let settings: [SettingDescriptor] =
+        [historyDays.descriptor, maxUnreadBytes.descriptor, maxGroups.descriptor] + InboxBudget.settings
+
+    /// Creates the settings without those that follow from other groups: how long records and events stay, and the
+    /// limits of the queues of durable sessions.
+    package init(_ values: SettingValues) throws(SettingsError) {
+        self.init(
+            historyPeriod: try Self.day * values.value(of: Self.historyDays),
+            inbox: try InboxBudget(values),
+            maxUnreadBytes: try values.value(of: Self.maxUnreadBytes),
+            maxGroups: try values.value(of: Self.maxGroups)
+        )
+    }
+}
+
+extension StoreSettings {
     /// Throws an error if an account may not be added to a group because the account is already in `count` groups.
     ///
     /// - Parameter caller: the relation between this account and the account that adds it to the group. For a stranger,

@@ -105,8 +105,8 @@ package final class DurableGroup: Sendable {
         case absent
         /// The member is absent, and its permissions are not known.
         case absentUnknown
-        /// The member is connected, but may lose a publication that moves, because it gets the publication at most
-        /// once.
+        /// The member is connected, but gets the publication at most once, and may lose it: the publication moves, or
+        /// the member processes publications more slowly than they arrive.
         case connectedAtMostOnce
         /// The member is absent, and most likely does not accept a publication of this length. But it may have a higher
         /// limit when it returns.
@@ -151,9 +151,10 @@ package final class DurableGroup: Sendable {
 
     /// Chooses the least busy of the connected members; members that are equally busy take turns. If no member is
     /// connected, it chooses among the absent members. It prefers absent members whose permissions have become known
-    /// since the start of the server. Members that do not accept a publication of this length are chosen only if no
-    /// other member can be chosen. A publication that moves from another member's queue was promised to the publisher,
-    /// so fewer members can be chosen for it (``Doubtful``).
+    /// since the start of the server. A connected member that does not keep up, and gets the publication at most once,
+    /// is chosen only if no absent member can be chosen. Members that do not accept a publication of this length are
+    /// chosen only if no other member can be chosen. A publication that moves from another member's queue was promised
+    /// to the publisher, so fewer members can be chosen for it (``Doubtful``).
     ///
     /// It excludes members that are not permitted to read the topic. It also excludes members whose queue or whose
     /// owner's share is full, and absent members that would get the publication at most once. It looks at ``window``
@@ -204,7 +205,7 @@ package final class DurableGroup: Sendable {
             } else {
                 let seat = seats[place - members.count]
                 let fits = seat.fits(bytes)
-                let mayLose = isMove && !seat.isBusied(by: question)
+                let mayLose = (isMove || seat.load.isBehind) && !seat.isBusied(by: question)
                 guard fits || !mustFit, !mayLose || excluded.doubtful != .never else { continue }
                 guard seat.canTake(question), groups?.isReachable(seat) ?? false else {
                     isFull = isFull || seat.load.isFull && seat.isBusied(by: question)

@@ -150,7 +150,7 @@ extension DurableSessions {
     /// The largest number of members that are tried for a publication. Each try is a commit. A member whose queue has
     /// too many publications is not chosen. So a try fails only for one of three reasons: the queue has too many
     /// publications by now, the queue has too many bytes, or the session is gone.
-    private static let maxTries = 32
+    static let maxTries = 32
 
     /// Chooses other members for a publication, one for each target that could not accept it.
     ///
@@ -239,7 +239,8 @@ extension DurableSessions {
 
     /// Redistributes the messages of sessions that have long been without a connection. Other members of the shared
     /// subscriptions get those messages that were never sent. Before that, this function tries again to hand over the
-    /// messages that had to wait because the store failed (``DurableState/keepUnplaced(_:_:)``).
+    /// messages that had to wait because the store failed (``DurableState/keepUnplaced(_:_:)``,
+    /// ``passOnAgain(now:)``).
     ///
     /// - Parameter most: the number of sessions after which the pass looks for no further sessions. It still handles
     ///   all sessions that it has already found.
@@ -247,6 +248,7 @@ extension DurableSessions {
         for (publication, share) in shared.state.withLock({ $0.takeUnplaced() }) {
             hand(publication, in: share)
         }
+        passOnAgain(now: now)
         guard isOnDuty, let delay = settings.sharedRedistribution else { return }
         // Whether each shared subscription has a connected member. This pass checks each shared subscription only once,
         // however many of its members are absent.
@@ -354,7 +356,11 @@ extension DurableSessions {
         }
     }
 
-    private func item(
+    /// Chooses another member for a message of a session's queue.
+    ///
+    /// - Parameter refused: the members that could not accept the message.
+    /// - Returns: nil if no other member can get the message.
+    func item(
         _ queued: QueuedPublication,
         of id: DurableSessionID,
         _ refused: Set<DurableSessionID>,
@@ -392,50 +398,6 @@ extension DurableSessions {
             if outcome == .takenOut { hand(item.queued.publication, to: [choice]) }
         }
         return (outcomes, hasEnded)
-    }
-
-    /// Moves a message to another member of its shared subscription, because the session's client is no longer
-    /// permitted to read the message, or because the message is too large for the client.
-    ///
-    /// - Parameters:
-    ///   - isTooLarge: whether the message is too large. In that case, a connected member can get the message only if
-    ///     the member is known to accept this size. So the message does not go back and forth between clients with
-    ///     small limits.
-    ///   - completion: called with false if no other member can get the message, otherwise with true. If the store has
-    ///     failed, the message stays in the session's queue, and `completion` is called with true.
-    package func passOn(
-        _ queued: QueuedPublication,
-        of id: DurableSessionID,
-        isTooLarge: Bool,
-        completion: @escaping @Sendable (Bool) -> Void
-    ) {
-        passOn(queued, of: id, isTooLarge: isTooLarge, tried: [], completion: completion)
-    }
-
-    /// - Parameter tried: the members that could not accept the message.
-    private func passOn(
-        _ queued: QueuedPublication,
-        of id: DurableSessionID,
-        isTooLarge: Bool,
-        tried: Set<DurableSessionID>,
-        completion: @escaping @Sendable (Bool) -> Void
-    ) {
-        guard tried.count < Self.maxTries else { return completion(false) }
-        var chosen = Chosen()
-        let move = item(queued, of: id, tried, isEnding: true, isTooLarge: isTooLarge, &chosen)
-        guard let item = move else { return completion(false) }
-        committer.submit(.move(QueueMove(from: id, [item]))) { [self, chosen] result in
-            guard case .success(.moved(let outcomes, _)) = result, let outcome = outcomes.first else {
-                chosen.giveBack()
-                return completion(true)
-            }
-            if outcome == .stays, let target = item.target {
-                let refused = tried.union([target.session])
-                return passOn(queued, of: id, isTooLarge: isTooLarge, tried: refused, completion: completion)
-            }
-            if outcome == .takenOut { hand(queued.publication, to: chosen.live) }
-            completion(outcome != .stays)
-        }
     }
 }
 

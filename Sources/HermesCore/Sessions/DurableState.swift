@@ -110,6 +110,8 @@ struct DurableState {
     /// Messages that a member without a kept session returned while the store failed, each with the text of its shared
     /// subscription.
     var unplaced: [(publication: StoredPublication, share: String)] = []
+    /// Messages that could not be passed on because the store failed.
+    var delayedMoves: [DurableSessionID: DelayedMoves] = [:]
     /// The number of stored sessions with a connection.
     private(set) var online = 0
     /// The sessions that have no connection and expire at some time, and the sessions whose removal must be tried

@@ -28,7 +28,7 @@ package struct DelimitedGateway: Gateway {
     package var idleTimeout: Duration { environment.settings.limits.idle }
     package var maxFrameBytes: Int { environment.settings.limits.maxFrameBytes }
 
-    package func makeConnection(for connection: Connection) -> DelimitedConnection {
-        DelimitedConnection(connection: connection, environment: environment)
+    package func makeConnection(for connection: Connection) -> NativeConnection {
+        NativeConnection(connection: connection, environment: environment)
     }
 }

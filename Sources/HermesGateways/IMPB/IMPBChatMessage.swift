@@ -4,6 +4,8 @@
 import HermesWire
 import SwiftProtobuf
 
+typealias WireMessage = SwiftProtobuf.Message
+
 /// The common fields of 1:1 and group messages.
 protocol IMPBChatMessage: WireMessage {
     associatedtype Bytes: SwiftProtobufContiguousBytes, Sequence<UInt8>

@@ -55,12 +55,8 @@ extension IMPBConnection {
 
     private func postAddress(_ request: IMPB_p2p_post_ip_request, seq: UInt32, from sender: Sender) {
         guard let sponsor = UserID(request.sponsorUid) else { return fail(seq, Messenger.notAContact) }
-        var address = IMPBTranslation.addresses(request.ipInfo)
-        // A client that has not asked a STUN server does not know its public address. The server knows at least the
-        // host.
-        if address.observedHost.isEmpty {
-            address.observedHost = connection.remoteHost ?? ""
-            address.observedPort = address.localPort
+        guard let address = IMPBTranslation.addresses(request.ipInfo, observed: connection.remoteHost) else {
+            return fail(seq, HermesError(.invalidArgument, "ip_info.ip is an IP address without a zone, or empty"))
         }
         let user = sender.principal.user
         let signal = IMPBTranslation.signal(from: user, to: sponsor, address, isReady: request.isReady)

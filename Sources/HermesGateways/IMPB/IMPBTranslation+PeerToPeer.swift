@@ -16,12 +16,19 @@ extension IMPBTranslation {
         return info
     }
 
-    static func addresses(_ info: IMPB_Ip_info) -> DirectAddress {
+    /// Returns the addresses of a client; nil if the address that the client reports is not an IP address.
+    ///
+    /// - Parameter observed: the host that the server observes. A client cannot claim another one. But only the client
+    ///   knows its public UDP port, because a STUN server has told it.
+    static func addresses(_ info: IMPB_Ip_info, observed: String?) -> DirectAddress? {
+        guard info.ip.isEmpty || DirectAddress.isHost(info.ip) else { return nil }
         var address = DirectAddress()
-        address.localHost = String(decoding: info.ip.utf8.prefix(64), as: UTF8.self)
+        address.localHost = info.ip
         address.localPort = UInt16(exactly: info.port) ?? 0
-        address.observedHost = String(decoding: info.sockIp.utf8.prefix(64), as: UTF8.self)
+        address.observedHost = observed ?? ""
         address.observedPort = UInt16(exactly: info.sockPort) ?? 0
+        // A client that has not asked a STUN server does not know its public port, which may be its own port.
+        if address.observedPort == 0 { address.observedPort = address.localPort }
         return address
     }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import HermesCore
+import NIOCore
 
 /// The core's attachment for an authenticated connection. Every protocol with an inbox uses it.
 package final class DeviceAttachment: Attachment {
@@ -58,7 +59,7 @@ extension Connection {
 
 /// The addresses of a device.
 package struct DirectAddress: Sendable, Hashable {
-    /// The host that the device reported.
+    /// The host that the device reported: an IP address (``isHost(_:)``), or empty.
     package var localHost = ""
     package var localPort: UInt16 = 0
     /// The host that the server observed.
@@ -66,4 +67,20 @@ package struct DirectAddress: Sendable, Hashable {
     package var observedPort: UInt16 = 0
 
     package init() {}
+
+    /// The length of the longest text of an IP address, in bytes.
+    private static let maxHostBytes = 45
+
+    /// Whether a text is an IP address of version 4 or 6, without a zone. A device's contacts send packets to the
+    /// address that the device reports, so nothing else is passed on to them.
+    static func isHost(_ text: String) -> Bool {
+        let isPlain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
+            case UInt8(ascii: "A")...UInt8(ascii: "F"), UInt8(ascii: "."), UInt8(ascii: ":"): true
+            default: false
+            }
+        }
+        return isPlain && text.utf8.count <= maxHostBytes && (try? SocketAddress(ipAddress: text, port: 0)) != nil
+    }
 }

@@ -107,4 +107,10 @@ package final class GatewayMetrics: Sendable {
     func throttled() { throttledConnections.increment() }
 
     func refused(_ refusal: ConnectionCounter.Refusal) { refused[refusal]?.increment() }
+
+    /// Creates the counter of publications whose payload the clients of the topic cannot get. All gateways count in the
+    /// same metric.
+    static func refusedPayloads() -> Counter {
+        Counter(label: "hermes_mqtt_refused_total", dimensions: [("packet", "publish"), ("reason", "payload")])
+    }
 }

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
+
 /// The rules of rooms on the LiveRoom port.
 package struct LiveRoomSettings: GatewayOptions {
     /// The handling of the application's own frame types.

@@ -37,12 +37,12 @@ extension MQTTConnection {
         account.inbox = inbox
         inbox.change(to: form)
         if let packets = inbox.packets { return packets.roomChanged() }
-        let carrier = DelimitedConnection.Carrier(
+        let carrier = NativeConnection.Carrier(
             write: { [unowned self] packet, kind in writeDown(packet, kind) },
             freeSlots: { [unowned self] in self.client?.inbox?.freeSlots(self.outbound.window) ?? .max },
             rules: { [unowned self] in self.client?.access(environment.access) }
         )
-        let packets = DelimitedConnection(connection: connection, environment: environment, carrier: carrier)
+        let packets = NativeConnection(connection: connection, environment: environment, carrier: carrier)
         inbox.open(packets)
         // The session is attached, so the server would have ended this connection if necessary. So the login is not
         // affected if the server ended other connections of the account before this moment.
@@ -80,7 +80,7 @@ extension MQTTConnection {
     }
 
     /// Sends a packet of the native protocol, or a replacement if the packet is too long for the client.
-    private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> DelimitedConnection.Carriage {
+    private func writeDown(_ packet: Hermes_V1_Packet, _ kind: Publication.DropClass) -> NativeConnection.Carriage {
         // Nothing more is written over this connection. The next connection delivers the packet.
         guard phase == .connected, let inbox = client?.inbox, inbox.packets != nil else { return .carried }
         let payload = inbox.payload(of: packet)
@@ -180,10 +180,12 @@ extension MQTTConnection {
             // The client does not subscribe to the topic for answers, so it would not get the answer.
             return answer(head, .notAuthorized)
         }
-        let frame = DelimitedFrame(body: payload, isJSON: isJSON)
         connection.charge(isJSON ? .json(payload.readableBytes) : .bytes(payload.readableBytes))
         do {
-            let packet = try frame.packet { connection.charge(.parts($0)) }
+            let packet =
+                isJSON
+                ? try Hermes_V1_Packet(wireJSON: payload) { connection.charge(.parts($0)) }
+                : try Hermes_V1_Packet(wire: payload) { connection.charge(.parts($0)) }
             answer(head, .success)
             if !renewsToken(packet) { packets.received(packet) }
         } catch {

@@ -11,7 +11,7 @@ extension MQTTConnection {
     static let nativeMethod = "hermes.v1"
 
     func logInNatively(_ connect: MQTTConnect) {
-        let request: DelimitedLogin
+        let request: NativeLogin
         do {
             request = try nativeLogin(connect)
         } catch {
@@ -36,16 +36,16 @@ extension MQTTConnection {
             return refuseNatively(problem, connect, user: request.userName)
         }
         connection.charge(request.cost)
-        let accounts = environment.messenger.accounts
+        let messenger = environment.messenger
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) in
-            try await request.perform(by: accounts, address: address)
+            try await request.perform(by: messenger, address: address)
         } then: { [self] result in
             guard phase == .connecting else { return }
             switch result {
             case .failure(let error):
                 refuseNatively(error, connect, user: request.userName)
-            case .success(let login): loggedInNatively(login, request, attempt)
+            case .success(let outcome): loggedInNatively(outcome, request, attempt)
             }
         }
     }
@@ -53,12 +53,12 @@ extension MQTTConnection {
     /// Reads the login from the authentication data.
     ///
     /// - Throws: HermesError or WireError if CONNECT does not contain a valid login.
-    private func nativeLogin(_ connect: MQTTConnect) throws -> DelimitedLogin {
+    private func nativeLogin(_ connect: MQTTConnect) throws -> NativeLogin {
         guard let data = connect.authenticationData else {
             throw HermesError(.invalidArgument, "the authentication data has to be a hermes.v1.Packet")
         }
-        let packet = try DelimitedFrame(body: data).packet { connection.charge(.parts($0)) }
-        guard let request = try DelimitedLogin(packet) else {
+        let packet = try Hermes_V1_Packet(wire: data) { connection.charge(.parts($0)) }
+        guard let request = try NativeLogin(packet) else {
             throw HermesError(.notAuthenticated, "the packet in CONNECT has to register or to authenticate")
         }
         return request
@@ -73,7 +73,12 @@ extension MQTTConnection {
         return bytes(of: .connack(MQTTConnack(reason: .success, properties: properties))) != nil
     }
 
-    private func loggedInNatively(_ login: Login, _ request: DelimitedLogin, _ attempt: MQTTConnectAttempt) {
+    private func loggedInNatively(
+        _ outcome: NativeLogin.Outcome,
+        _ request: NativeLogin,
+        _ attempt: MQTTConnectAttempt
+    ) {
+        let login = outcome.login
         let identity = ClientIdentity(
             principal: login.principal,
             userName: login.principal.nickName.key,
@@ -82,7 +87,7 @@ extension MQTTConnection {
         guard allowsNativePackets(environment.access.current.bound(to: identity)) else {
             return refuseNatively(Self.deniedPackets, attempt.connect, user: identity.userName)
         }
-        let (session, cursor) = request.welcome(login, on: connection, in: environment)
+        let (session, cursor) = request.welcome(outcome, on: connection, in: environment)
         let account = MQTTAccountState(admission: nil, device: request.device, isIDAssigned: false, login: login)
         let inbox = MQTTInbox(MQTTInbox.Form(isJSON: false, qos: .atMostOnce), cursor: cursor)
         inbox.welcome = session
@@ -140,7 +145,7 @@ extension MQTTConnection {
         guard isNative else { return [] }
         let error = parting.error ?? HermesError(HermesError.Code(rawValue: parting.code), parting.text)
         var result = Hermes_V1_Result()
-        result.error = DelimitedTranslation.error(error)
+        result.error = NativeTranslation.error(error)
         return native(result)
     }
 

@@ -37,7 +37,7 @@ final class MQTTInbox {
 
     private(set) var form: Form
     /// The object that serves the native protocol; nil while the client does not subscribe to the inbox.
-    private(set) var packets: DelimitedConnection?
+    private(set) var packets: NativeConnection?
     /// The last seq that the client has. A new subscription to the inbox continues after it.
     private(set) var cursor: UInt64
     /// The answer to a login of the native protocol; nil after CONNACK has carried it, and for all other logins.
@@ -63,7 +63,7 @@ final class MQTTInbox {
     /// is sent.
     func accepted(ownSlots: Int) { self.ownSlots = ownSlots }
 
-    func open(_ packets: DelimitedConnection) { self.packets = packets }
+    func open(_ packets: NativeConnection) { self.packets = packets }
 
     func change(to form: Form) { self.form = form }
 
@@ -199,7 +199,7 @@ extension MQTTInbox {
         case .result where packet.id != 0:
             var failure = Hermes_V1_Packet()
             failure.id = packet.id
-            failure.result.error = DelimitedTranslation.error(
+            failure.result.error = NativeTranslation.error(
                 HermesError(
                     .tooLarge,
                     "the answer takes \(bytes) bytes, more than this client's Maximum Packet Size; ask for less at once"

@@ -27,7 +27,7 @@ struct MQTTMetrics: Sendable {
     let refusedPublishes = refused("publish", "rules")
     /// Publications to rooms, and to the topics of other protocols' clients (``ApplicationTopics``), whose payload
     /// these clients cannot get.
-    let refusedPayloads = refused("publish", "payload")
+    let refusedPayloads = GatewayMetrics.refusedPayloads()
     /// Subscriptions that the topic rules refused.
     let refusedSubscriptions = refused("subscribe", "rules")
     /// Subscriptions that were refused because the session, or the share of its owner, has no room for them.

@@ -182,16 +182,69 @@ extension MQTTSettings {
         "The time between two publications of statistics to $SYS. With 0 s, the server publishes no statistics."
     )
 
+    private static let keptSessions = SharedLimitSetting.counted(
+        "mqtt.sessions.max",
+        defaults.keptSessions,
+        "The largest number of kept sessions of all clients. A client that needs a further session is refused."
+    )
+    private static let keptSubscriptions = SharedLimitSetting.counted(
+        "mqtt.sessions.maxSubscriptions",
+        defaults.keptSubscriptions,
+        "The largest number of subscriptions of all kept sessions. Further subscriptions are refused. A filter takes "
+            + "384 bytes, plus twice its length, plus 64 bytes for each level. Each KiB of this memory, or part of a "
+            + "KiB, counts as one subscription. A shared filter counts as 39 more subscriptions."
+    )
+    private static let keptMessages = SharedLimitSetting.counted(
+        "mqtt.sessions.maxQueuedMessages",
+        defaults.keptMessages,
+        "The largest number of publications that wait in the queues of all kept sessions together. Further "
+            + "publications are dropped."
+    )
+    private static let keptBytes = SharedLimitSetting.measured(
+        "mqtt.sessions.maxQueuedBytes",
+        defaults.keptBytes,
+        from: 65_536,
+        "The largest total size of the publications that wait in the queues of all kept sessions together. Further "
+            + "publications are dropped."
+    )
+    private static let sharedGroups = SharedLimitSetting.counted(
+        "mqtt.maxSharedGroups",
+        defaults.sharedGroups,
+        """
+        The largest number of groups of shared subscriptions with connected members. A group counts once for each \
+        account or address that has members in it. The limits on members are 16 times the limits on groups. Further \
+        groups and members are refused.
+        """
+    )
+    private static let retainedMessages = SharedLimitSetting.counted(
+        "mqtt.retained.maxMessages",
+        defaults.retainedMessages,
+        from: 0,
+        "The largest number of retained publications. A further publication over MQTT 5 with QoS 1 or 2 is refused. "
+            + "Other further publications are delivered without being retained."
+    )
+    private static let retainedBytes = SharedLimitSetting.measured(
+        "mqtt.retained.maxBytes",
+        defaults.retainedBytes,
+        from: 0,
+        "The largest memory of all retained publications together. A publication takes its payload, topic and "
+            + "properties, plus 352 bytes, plus 64 bytes for each level of the topic, plus 160 bytes if it expires."
+    )
+
     /// The settings below `mqtt`.
-    package static let settings: [SettingDescriptor] =
-        [
+    package static let settings: [SettingDescriptor] = {
+        var all = [
             packet.descriptor, receiveMaximum.descriptor, inflight.descriptor, aliases.descriptor,
             subscriptions.descriptor, subscriptionBytes.descriptor, expiry.descriptor, queuedMessages.descriptor,
             queuedBytes.descriptor, sharedRedistribution.descriptor, keepAlive.descriptor, clientID.descriptor,
             will.descriptor, maximumQoS.descriptor, sysInterval.descriptor,
-        ] + SharedLimitSetting.ofSessions.flatMap(\.descriptors)
-        + SharedLimitSetting.sharedGroups.descriptors + [retained.descriptor]
-        + SharedLimitSetting.ofRetained.flatMap(\.descriptors)
+        ]
+        for limit in [keptSessions, keptSubscriptions, keptMessages, keptBytes, sharedGroups] {
+            all += limit.descriptors
+        }
+        all.append(retained.descriptor)
+        return all + retainedMessages.descriptors + retainedBytes.descriptors
+    }()
 
     package init(_ values: SettingValues) throws(SettingsError) {
         self.init()
@@ -212,12 +265,12 @@ extension MQTTSettings {
         isRetainAvailable = try values.value(of: Self.retained)
         sysInterval = try values.value(of: Self.sysInterval)
         maxWillBytes = try values.value(of: Self.will)
-        retainedMessages = try SharedLimitSetting.retainedMessages.value(in: values)
-        retainedBytes = try SharedLimitSetting.retainedBytes.value(in: values)
-        sharedGroups = try SharedLimitSetting.sharedGroups.value(in: values)
-        keptSessions = try SharedLimitSetting.sessions.value(in: values)
-        keptSubscriptions = try SharedLimitSetting.subscriptions.value(in: values)
-        keptMessages = try SharedLimitSetting.messages.value(in: values)
-        keptBytes = try SharedLimitSetting.bytes.value(in: values)
+        retainedMessages = try Self.retainedMessages.value(in: values)
+        retainedBytes = try Self.retainedBytes.value(in: values)
+        sharedGroups = try Self.sharedGroups.value(in: values)
+        keptSessions = try Self.keptSessions.value(in: values)
+        keptSubscriptions = try Self.keptSubscriptions.value(in: values)
+        keptMessages = try Self.keptMessages.value(in: values)
+        keptBytes = try Self.keptBytes.value(in: values)
     }
 }

@@ -3,6 +3,7 @@
 
 package import HermesCore
 package import HermesWire
+import Metrics
 import NIOCore
 
 /// One device's connection: carries out the actions of ``QSIOPConnection``, and pushes the entries of the device's
@@ -199,7 +200,7 @@ package final class QSIOPDevice: GatewayConnection, TopicSubscriber {
             return
         }
         let frame = delivery.encoded(.qsiop, by: QSIOPApplication.frame)
-        guard frame.readableBytes > 0 else { return }
+        guard frame.readableBytes > 0 else { return gateway.refusedPayloads.increment() }
         connection.tally.messagesOut += 1
         connection.write(delivery.publication.dropClass, frame: frame)
     }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import Metrics
 
 /// The gateway for small devices, which send requests and also get the pushes of their account.
 package struct QSIOPGateway: Gateway {
@@ -15,6 +16,9 @@ package struct QSIOPGateway: Gateway {
 
     let environment: GatewayEnvironment
     let rules: QSIOPRules
+    /// Publications that a device cannot get, although they were accepted: by an older version, or by a node with an
+    /// older version.
+    let refusedPayloads = GatewayMetrics.refusedPayloads()
 
     package init(environment: GatewayEnvironment) {
         self.environment = environment

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
+
 /// The rules of the QSIOP port.
 package struct QSIOPSettings: GatewayOptions {
     /// Whether a report needs a token in addition to the `userid`.
@@ -23,9 +25,11 @@ extension GatewaySettings {
 }
 
 extension QSIOPSettings {
+    private static let defaults = QSIOPSettings()
+
     private static let requireToken = Setting.flag(
         "qsiop.requireToken",
-        default: false,
+        default: defaults.isTokenRequired,
         "Whether a device must send an access token of its account. If false, the user id is enough."
     )
 

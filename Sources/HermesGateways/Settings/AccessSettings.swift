@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
+
 /// The access rules: who may connect, and how that is decided.
 package struct AccessSettings: Sendable, Hashable {
     /// The signature algorithms of JSON Web Tokens.
@@ -55,14 +57,16 @@ package struct AccessSettings: Sendable, Hashable {
 }
 
 extension AccessSettings {
+    private static let defaults = AccessSettings()
+
     private static let anonymous = Setting.flag(
         "access.anonymous",
-        default: true,
+        default: defaults.isAnonymousAllowed,
         "Whether room viewers and MQTT clients may connect without an account, and QSIOP devices without a token."
     )
     private static let anonymousOnPublic = Setting.flag(
         "access.anonymousOnPublic",
-        default: false,
+        default: defaults.isAnonymousAllowedOnPublic,
         "Whether anonymous access is also allowed on addresses that other machines can reach. If false, the server "
             + "refuses to start when such an address would have anonymous access."
     )

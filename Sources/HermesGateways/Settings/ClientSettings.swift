@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
+
 /// The settings of the services that the server offers to the client SDK in addition to the protocols.
 package struct ClientSettings: Sendable, Hashable {
     /// Whether the server suggests heartbeat intervals to clients. The server derives them from other clients in
@@ -11,9 +13,11 @@ package struct ClientSettings: Sendable, Hashable {
 }
 
 extension ClientSettings {
+    private static let defaults = ClientSettings()
+
     private static let sharesHeartbeats = Setting<Bool>.flag(
         "clients.heartbeatPriors",
-        default: false,
+        default: defaults.sharesHeartbeats,
         "Whether the server sends clients the heartbeat interval that other clients have learned in networks of the "
             + "same kind."
     )

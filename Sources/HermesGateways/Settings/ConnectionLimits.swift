@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
+
 /// The limits of connections, the same for every protocol.
 package struct ConnectionLimits: Sendable, Hashable {
     /// The largest number of connections of all listeners together.

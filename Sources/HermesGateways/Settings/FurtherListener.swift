@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
+
 /// A listener that an operator adds to the predefined listeners, for example with `listeners.factory.protocol: mqtt`.
 package struct FurtherListener: Sendable, Hashable {
     /// The name in the configuration.

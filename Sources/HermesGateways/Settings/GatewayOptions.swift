@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
+
 /// The settings of one protocol, without the settings of its listeners.
 package protocol GatewayOptions: Sendable, Hashable {
     /// The settings, in the order of the documentation.

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
+
 /// The configuration of the gateways.
 package struct GatewaySettings: Sendable {
     /// The predefined listeners of the protocols in ``GatewayCatalog``, by name.

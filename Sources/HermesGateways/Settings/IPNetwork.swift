@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
 package import NIOCore
 
 /// A range of IP addresses: `10.0.0.0/8`, `2001:db8::/32`, or one address.

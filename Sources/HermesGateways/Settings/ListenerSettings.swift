@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
+
 /// The settings of one listener: its address, its TLS configuration, and who may connect.
 package struct ListenerSettings: Sendable, Hashable {
     /// Whether connections begin with a PROXY header that contains the client's address.
@@ -248,7 +250,7 @@ extension ListenerSettings {
     }
 
     /// Creates the settings that apply if nothing is configured.
-    init(defaultsOf keys: Keys) {
+    package init(defaultsOf keys: Keys) {
         self.init(isEnabled: !keys.features.contains(.tlsOnly), port: keys.defaultPort)
     }
 

@@ -1,6 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+package import HermesCore
+
 /// The address of the STUN listener, for direct links between clients.
 package struct STUNSettings: Sendable, Hashable {
     package var isEnabled: Bool

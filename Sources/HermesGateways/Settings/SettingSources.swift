@@ -3,7 +3,7 @@
 
 import Configuration
 import Foundation
-import HermesCore
+package import HermesCore
 import Yams
 
 /// The sources of the settings' values, in order of precedence: command line, environment (`HERMES_…`), file.

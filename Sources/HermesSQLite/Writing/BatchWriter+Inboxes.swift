@@ -21,17 +21,7 @@ extension BatchWriter {
     /// - Returns: false if there is no such account.
     mutating func loadInbox(of user: UserID) throws -> Bool {
         if cache.inboxes[user] != nil { return true }
-        statements.selectInbox.bind(user, at: 1)
-        let found = try statements.selectInbox.first { row in
-            let inbox = WriterCache.Inbox(
-                head: try row.sequence(0),
-                oldest: try row.sequence(1),
-                acknowledged: try row.sequence(2),
-                blocksSomebody: row.integer(5) != 0
-            )
-            return (inbox: inbox, use: row.counts(3))
-        }
-        guard let found else { return false }
+        guard let found = try soundRow(of: user) else { return false }
         var inbox = found.inbox
         inbox.use = try found.use ?? recount(user)
         statements.selectLast.bind(user, at: 1)
@@ -44,6 +34,29 @@ extension BatchWriter {
             markDirty(index)
         }
         return true
+    }
+
+    /// Returns an inbox's row. A damaged row is rebuilt first.
+    private func soundRow(of user: UserID) throws -> (inbox: WriterCache.Inbox, use: Holding?)? {
+        do {
+            return try row(of: user)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
+            guard try InboxRow.rebuild(user, in: db, damage) else { throw error }
+            return try row(of: user)
+        }
+    }
+
+    private func row(of user: UserID) throws -> (inbox: WriterCache.Inbox, use: Holding?)? {
+        statements.selectInbox.bind(user, at: 1)
+        return try statements.selectInbox.first { row in
+            let inbox = WriterCache.Inbox(
+                head: try row.sequence(0),
+                oldest: try row.sequence(1),
+                acknowledged: try row.sequence(2),
+                blocksSomebody: row.integer(5) != 0
+            )
+            return (inbox: inbox, use: row.counts(3))
+        }
     }
 
     /// Reads an inbox's row, as ``loadInbox(of:)`` does. Does not fail if the row is damaged, because the change also

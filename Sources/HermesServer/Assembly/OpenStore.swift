@@ -56,7 +56,7 @@ struct OpenStore: Sendable {
         progress: @escaping @Sendable (OpeningProgress) -> Void = { _ in }
     ) throws(ServerFailure) -> OpenStore {
         let kept = StoreSettings(settings)
-        switch settings.store {
+        switch settings.data.storeKind {
         case .memory:
             let store = memory ?? MemoryStore(settings: kept)
             return OpenStore(store)
@@ -65,14 +65,14 @@ struct OpenStore: Sendable {
             let damagedRows = Counter(label: "hermes_store_damaged_rows_total")
             do throws(StoreOpenError) {
                 let store = try SQLiteStore.open(
-                    directory: settings.dataDirectory,
-                    durability: settings.durability == .full ? .full : .normal,
+                    directory: settings.data.directory,
+                    durability: settings.data.durability == .full ? .full : .normal,
                     settings: kept,
                     logger: logger,
                     progress: progress,
                     damaged: { damagedRows.increment() }
                 )
-                let file = DatabaseFile("\(settings.dataDirectory)/\(SQLiteStore.fileName)")
+                let file = DatabaseFile("\(settings.data.directory)/\(SQLiteStore.fileName)")
                 return OpenStore(
                     store,
                     close: { try store.close() },

@@ -12,12 +12,12 @@ extension ServerAssembly {
     /// - Parameter routes: the routes of the HTTP API; nil if the API is switched off.
     static func pages(_ settings: ServerSettings, routes: [APIRoute]?, core: APICore) -> Pages {
         Pages(
-            settings.pages,
+            settings.pages.served,
             routes: routes,
             isAnonymousAllowed: settings.gateways.access.isAnonymousAllowed,
-            hasKeys: settings.store != .memory,
+            hasKeys: settings.data.storeKind != .memory,
             program: LocalProgram(settings),
-            frames: settings.frames,
+            frames: settings.pages.frames,
             pushKey: settings.push.webPush?.publicKey ?? "",
             audience: RoomAudience(
                 isAnonymousAllowed: settings.isAnonymousAllowedOverHTTP,

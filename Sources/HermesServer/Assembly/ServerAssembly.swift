@@ -95,7 +95,7 @@ package final class ServerAssembly: Sendable {
         self.console = console
         self.administrators = administrators
         self.core = core
-        let directory = settings.store == .memory ? nil : settings.dataDirectory
+        let directory = settings.data.storeKind == .memory ? nil : settings.data.directory
         let gauges = StateGauges(
             listeners: listeners,
             webSockets: webSockets,
@@ -147,7 +147,7 @@ package final class ServerAssembly: Sendable {
         environment: [String: String] = [:]
     ) async throws(ServerFailure) -> ServerAssembly {
         _ = MetricsRegistry.installed
-        let loops = settings.eventLoops > 0 ? settings.eventLoops : System.coreCount
+        let loops = settings.process.eventLoops > 0 ? settings.process.eventLoops : System.coreCount
         let ticks = LoopTicks()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: loops, metricsDelegate: ticks)
         let health = HealthState(manager: ServiceManager(environment: environment, logger: logger))
@@ -173,8 +173,8 @@ package final class ServerAssembly: Sendable {
             socialStore: store.social,
             sessionStore: store.sessions,
             pushTokenStore: store.pushTokens,
-            accountSettings: AccountSettings(settings),
-            messageSettings: MessageSettings(settings),
+            accountSettings: settings.accounts,
+            messageSettings: settings.messages,
             durableSettings: DurableSettings(settings),
             time: time
         )
@@ -196,7 +196,7 @@ package final class ServerAssembly: Sendable {
                 logger: logger,
                 serverVersion: "hermes/\(HermesVersion.current)",
                 tickets: ReconnectTickets(
-                    key: settings.store == .memory ? nil : TicketKey.inDirectory(settings.dataDirectory)
+                    key: settings.data.storeKind == .memory ? nil : TicketKey.inDirectory(settings.data.directory)
                 ),
                 counter: counter
             )
@@ -205,7 +205,7 @@ package final class ServerAssembly: Sendable {
                 store: store.administrators,
                 time: messenger.time,
                 sessions: settings.console.sessions,
-                passwordCost: settings.passwordCost,
+                passwordCost: settings.accounts.passwordParameters,
                 cluster: messenger.cluster
             )
             let running = RunningServer(time: time)
@@ -250,7 +250,7 @@ package final class ServerAssembly: Sendable {
                 throw error
             }
             do throws(ServerFailure) {
-                let opened = try await GatewaysService.listen(environment, http: settings.http, group: group)
+                let opened = try await GatewaysService.listen(environment, http: settings.http.listener, group: group)
                 let assembly = ServerAssembly(
                     settings: settings,
                     messenger: messenger,
@@ -308,7 +308,8 @@ package final class ServerAssembly: Sendable {
         ready: @escaping @Sendable ([BoundAddress]) -> Void
     ) async throws(ServerFailure) {
         let names =
-            listeners.map(\.name) + (settings.http.isEnabled ? ["http"] : []) + (console == nil ? [] : ["console"])
+            listeners.map(\.name) + (settings.http.listener.isEnabled ? ["http"] : [])
+            + (console == nil ? [] : ["console"])
         let signal = ReadySignal(names) { [self] addresses in
             opened.withLock { $0 = addresses }
             showListeners(addresses)
@@ -358,7 +359,7 @@ package final class ServerAssembly: Sendable {
             listeners: listeners,
             webSockets: webSockets,
             health: health,
-            deadline: settings.shutdownDeadline,
+            deadline: settings.process.shutdownDeadline,
             logger: logger,
             started: { [listeners, settings] in
                 for listener in listeners {
@@ -393,7 +394,7 @@ package final class ServerAssembly: Sendable {
                     health: health
                 )
             )
-            services.append(WatchdogService(patience: settings.shutdownDeadline + .seconds(10), logger: logger))
+            services.append(WatchdogService(patience: settings.process.shutdownDeadline + .seconds(10), logger: logger))
         }
         return services
     }
@@ -419,12 +420,12 @@ package final class ServerAssembly: Sendable {
                 origins: WebOrigins(
                     settings.webSocket.origins,
                     isAnonymousAllowed: settings.isAnonymousAllowedOverHTTP,
-                    isLoopback: settings.http.isLoopback
+                    isLoopback: settings.http.listener.isLoopback
                 )
             ),
             logger: quiet(logger),
             listening: { [settings] port in
-                signal.opened(BoundAddress(name: "http", host: settings.http.host, port: port))
+                signal.opened(BoundAddress(name: "http", host: settings.http.listener.host, port: port))
             }
         )
     }
@@ -449,10 +450,10 @@ package final class ServerAssembly: Sendable {
         _ group: any EventLoopGroup,
         _ logger: Logger
     ) async -> ControlSocket? {
-        guard settings.store == .sqlite else { return nil }
+        guard settings.data.storeKind == .sqlite else { return nil }
         do {
             return try await ControlSocket.bind(
-                directory: settings.dataDirectory,
+                directory: settings.data.directory,
                 administration: administration,
                 group: group,
                 logger: logger

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 import HermesGateways
 import HermesSQLite
 import NIOCore

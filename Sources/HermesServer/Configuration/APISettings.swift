@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesGateways
+import HermesCore
 
 /// The HTTP API for back ends.
 package struct APISettings: Sendable, Hashable {
@@ -19,25 +19,27 @@ package struct APISettings: Sendable, Hashable {
 }
 
 extension APISettings {
+    private static let defaults = APISettings()
+
     private static let enabled = Setting.flag(
         "http.api.enabled",
-        default: true,
+        default: defaults.isEnabled,
         "Whether the API for back ends is served under /v1 on the HTTP port. 'hermes apikey' creates its keys."
     )
     private static let requestsPerSecond = Setting.number(
         "http.api.requestsPerSecond",
-        default: 100,
+        default: defaults.requestsPerSecond,
         in: 1...1_000_000,
         "The largest number of requests per second that one API key may send, on average."
     )
     private static let burst = Setting.number(
         "http.api.burst",
-        default: 200,
+        default: defaults.burst,
         in: 1...1_000_000,
         "The largest number of requests that one API key may send at once, after a pause."
     )
 
-    static let all: [SettingDescriptor] = [enabled.descriptor, requestsPerSecond.descriptor, burst.descriptor]
+    static let settings: [SettingDescriptor] = [enabled.descriptor, requestsPerSecond.descriptor, burst.descriptor]
 
     init(_ values: SettingValues) throws(SettingsError) {
         self.init(

@@ -13,7 +13,7 @@ enum ConfigurationFiles {
     /// Returns the problems, one sentence each, with the setting, the file and, if there is one, the line.
     static func problems(of settings: ServerSettings) async -> [String] {
         var problems: [String] = []
-        let others = [("http", settings.http), ("console", settings.console.listener)]
+        let others = [("http", settings.http.listener), ("console", settings.console.listener)]
         for (name, listener) in settings.gateways.listeners.map({ ($0.name, $0.settings) }) + others
         where listener.isEnabled {
             if let tls = listener.tls { problems += self.problems(of: tls, name) }
@@ -30,7 +30,7 @@ enum ConfigurationFiles {
         of settings: ServerSettings,
         now: Int = Int(Date().timeIntervalSince1970)
     ) -> [String] {
-        let others = [("http", settings.http), ("console", settings.console.listener)]
+        let others = [("http", settings.http.listener), ("console", settings.console.listener)]
         let listeners = settings.gateways.listeners.map { ($0.name, $0.settings) } + others
         return listeners.flatMap { name, listener -> [String] in
             guard listener.isEnabled, let tls = listener.tls, let box = try? TLSContextBox(tls) else { return [] }

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 import HermesGateways
 
 /// Writes the list of settings as files for people: `docs/hermes.yaml` and `docs/configuration.md`.

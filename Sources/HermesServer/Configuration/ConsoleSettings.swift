@@ -6,20 +6,12 @@ package import HermesGateways
 
 /// The console for administrators, which has a listener of its own.
 package struct ConsoleSettings: Sendable, Hashable {
-    package var listener: ListenerSettings
-    package var sessions: ConsoleSessions.Limits
+    package var listener = ListenerSettings(defaultsOf: ConsoleSettings.keys)
+    package var sessions = ConsoleSessions.Limits()
     /// The origins under which a proxy offers the console.
-    package var origins: [String]
+    package var origins: [String] = []
 
-    package init(
-        listener: ListenerSettings = ListenerSettings(port: 8090),
-        sessions: ConsoleSessions.Limits = ConsoleSessions.Limits(),
-        origins: [String] = []
-    ) {
-        self.listener = listener
-        self.sessions = sessions
-        self.origins = origins
-    }
+    package init() {}
 }
 
 extension ConsoleSettings {
@@ -45,19 +37,17 @@ extension ConsoleSettings {
             + "address, it answers only under these origins and under local names such as localhost."
     )
 
-    static let listenerSettings: [SettingDescriptor] = keys.all
-    static let all: [SettingDescriptor] = [idle.descriptor, lifetime.descriptor, proxied.descriptor]
+    static let settings: [SettingDescriptor] = keys.all + [idle.descriptor, lifetime.descriptor, proxied.descriptor]
 
     /// - Throws: for invalid values, and for a console that other machines can reach without TLS.
     init(_ values: SettingValues) throws(SettingsError) {
-        self.init(
-            listener: try ListenerSettings(values, Self.keys),
-            sessions: ConsoleSessions.Limits(
-                idle: try values.value(of: Self.idle),
-                lifetime: try values.value(of: Self.lifetime)
-            ),
-            origins: try values.value(of: Self.proxied)
+        self.init()
+        listener = try ListenerSettings(values, Self.keys)
+        sessions = ConsoleSessions.Limits(
+            idle: try values.value(of: Self.idle),
+            lifetime: try values.value(of: Self.lifetime)
         )
+        origins = try values.value(of: Self.proxied)
         guard listener.isEnabled, !listener.isLoopback, listener.tls == nil else { return }
         throw SettingsError(problems: [
             "listeners.console.host = \"\(listener.host)\" can be reached by other machines, and the console's logins "

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesGateways
+import HermesCore
 
 /// The event streams of the HTTP API (`/v1/events`).
 package struct EventSettings: Sendable, Hashable {
@@ -75,7 +75,7 @@ extension EventSettings {
         "The time between two comments that keep a stream's connection open."
     )
 
-    static let all: [SettingDescriptor] = [
+    static let settings: [SettingDescriptor] = [
         maxStreams.descriptor, maxStreamsPerKey.descriptor, eventsPerSecond.descriptor, maxQueuedBytes.descriptor,
         maxPayloadBytes.descriptor, heartbeat.descriptor,
     ]

@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 import HermesGateways
 
 extension ServerSettings {
@@ -10,8 +11,8 @@ extension ServerSettings {
     /// The listeners on TCP ports and Unix sockets that the server opens.
     var enabledListeners: [EnabledListener] {
         var all: [EnabledListener] = gateways.listeners.map { ($0.name, $0.settings) }
-        all.append(("http", http))
-        if WebPages.areBuiltIn, store == .sqlite { all.append(("console", console.listener)) }
+        all.append(("http", http.listener))
+        if WebPages.areBuiltIn, data.storeKind == .sqlite { all.append(("console", console.listener)) }
         return all.filter(\.settings.isEnabled)
     }
 

@@ -31,14 +31,14 @@ extension ServerSettings {
     }
 
     private func isBehindProxy(_ listener: EnabledListener) -> Bool {
-        listener.settings.proxyProtocol != .off || listener.name == "http" && !trustedProxies.isEmpty
+        listener.settings.proxyProtocol != .off || listener.name == "http" && !http.trustedProxies.isEmpty
     }
 
     /// A warning about a data directory whose path leaves no room for the name of the control socket.
     private var controlSocketWarning: String? {
-        let path = ControlSocket.path(in: dataDirectory)
+        let path = ControlSocket.path(in: data.directory)
         let limit = ControlClient.maxPathBytes
-        guard store == .sqlite, path.utf8.count > limit else { return nil }
+        guard data.storeKind == .sqlite, path.utf8.count > limit else { return nil }
         return "data.directory is too long for the control socket: \"\(path)\" has more than \(limit) bytes; commands "
             + "such as \"hermes user\" cannot reach the running server"
     }

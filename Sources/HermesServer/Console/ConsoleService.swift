@@ -34,7 +34,7 @@ struct ConsolePort: Sendable {
         _ logger: Logger
     ) async throws(ServerFailure) -> ConsolePort? {
         let console = settings.console.listener
-        guard console.isEnabled, settings.store == .sqlite else { return nil }
+        guard console.isEnabled, settings.data.storeKind == .sqlite else { return nil }
         let tls: TLSContextBox?
         do {
             tls = try console.tls.map(TLSContextBox.init)
@@ -45,12 +45,12 @@ struct ConsolePort: Sendable {
         var limits = settings.gateways.limits
         limits.connections = min(limits.connections, ConnectionCounter.total(forHTTP: maxConnections))
         let counter = ConnectionCounter(limits, http: DescriptorShares.present.console)
-        var exchange = settings.httpLimits
+        var exchange = settings.http.limits
         exchange.idle = min(exchange.idle, idle)
         let gate = HTTPGate(
             limits: exchange,
             api: settings.api,
-            forwarded: ForwardedClient(proxies: settings.trustedProxies),
+            forwarded: ForwardedClient(proxies: settings.http.trustedProxies),
             counter: counter,
             health: health,
             uptime: { [time = SystemTime()] in time.uptime() },

@@ -17,7 +17,7 @@ struct OfflineData {
 
     init(_ settings: ServerSettings) {
         self.settings = settings
-        directory = AbsolutePath.of(settings.dataDirectory)
+        directory = AbsolutePath.of(settings.data.directory)
     }
 
     /// The absolute path of the database.

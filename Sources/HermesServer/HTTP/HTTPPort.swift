@@ -21,18 +21,18 @@ struct HTTPPort: Sendable {
         group: any EventLoopGroup,
         _ logger: Logger
     ) async throws(ServerFailure) -> HTTPPort? {
-        guard settings.http.isEnabled else { return nil }
+        guard settings.http.listener.isEnabled else { return nil }
         let tls: TLSContextBox?
         do {
-            tls = try settings.http.tls.map(TLSContextBox.init)
+            tls = try settings.http.listener.tls.map(TLSContextBox.init)
         } catch {
-            throw settings.http.tls.map { .badCertificate("http", $0, error) }
+            throw settings.http.listener.tls.map { .badCertificate("http", $0, error) }
                 ?? ServerFailure(.badConfiguration, "listeners.http.tls cannot be used: \(error)")
         }
         let gate = HTTPGate(
-            limits: settings.httpLimits,
+            limits: settings.http.limits,
             api: settings.api,
-            forwarded: ForwardedClient(proxies: settings.trustedProxies),
+            forwarded: ForwardedClient(proxies: settings.http.trustedProxies),
             counter: counter,
             health: health,
             // The deadlines of connections use the system's clock, whatever clock the rest of the server uses.
@@ -42,7 +42,7 @@ struct HTTPPort: Sendable {
         )
         do {
             let listener = try await HTTPListener.start(
-                settings.http,
+                settings.http.listener,
                 gate: gate,
                 counter: counter,
                 tls: tls,
@@ -51,7 +51,7 @@ struct HTTPPort: Sendable {
             )
             return HTTPPort(listener: listener, tls: tls)
         } catch {
-            throw .cannotListen("http", settings.http, error)
+            throw .cannotListen("http", settings.http.listener, error)
         }
     }
 }

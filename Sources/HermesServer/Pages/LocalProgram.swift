@@ -17,7 +17,7 @@ struct LocalProgram: Sendable, Hashable {
         self.init(
             executable: Bundle.main.executablePath,
             searchPath: ProcessInfo.processInfo.environment["PATH"] ?? "",
-            dataDirectory: settings.store == .memory ? nil : settings.dataDirectory
+            dataDirectory: settings.data.storeKind == .memory ? nil : settings.data.directory
         )
     }
 

@@ -60,7 +60,7 @@ final class StateGauges: Sendable {
         budgets = BudgetGauges(memory, topics, messenger)
         self.messenger = messenger
         self.outbound = OutboundGauges(outbound)
-        DelimitedStatistics.start()
+        NativeStatistics.start()
         func gauge(_ name: String) -> Gauge {
             Gauge(label: "hermes_connections_open", dimensions: [("gateway", name)])
         }

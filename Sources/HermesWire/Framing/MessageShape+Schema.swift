@@ -10,7 +10,7 @@ extension MessageShape {
         // hermes.v1.AccountRequest
         [1, 0, 2, 0, 3, 0, 4, 0],
         // hermes.v1.Authenticate
-        [1, 0, 3, 0],
+        [1, 0, 3, 0, 7, 0],
         // hermes.v1.ChangeMembers
         [4, 0],
         // hermes.v1.ContactList

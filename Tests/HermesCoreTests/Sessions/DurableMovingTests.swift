@@ -110,6 +110,26 @@ import Testing
         await sessions.shutdown()
     }
 
+    @Test(arguments: [QoS.atMostOnce, .atLeastOnce])
+    func `what is new goes to an absent member rather than to a slow one that could lose it`(qos: QoS) async throws {
+        let loops = ManualLoops(2)
+        loops.plane.share(with: sessions)
+        let absent = try await member("absent", of: sessions)
+        try await leave(absent, of: sessions)
+        let clean = CleanMember()
+        try join(loops, 0, qos: qos, clean)
+        try await sessions.published("1", to: "t")
+        clean.load.fallBehind()
+        try await sessions.published("2", to: "t")
+        clean.load.catchUp()
+        try await sessions.published("3", to: "t")
+        loops.settle()
+        // With QoS 1, the slow member keeps the publication until it can be sent.
+        #expect(clean.received == (qos == .atMostOnce ? ["1", "3"] : ["1", "2", "3"]))
+        #expect(try await texts(absent.id, of: sessions) == (qos == .atMostOnce ? ["2"] : []))
+        await sessions.shutdown()
+    }
+
     @Test func `what has expired goes to no other member`() async throws {
         let loops = ManualLoops(2)
         loops.plane.share(with: sessions)
@@ -196,6 +216,40 @@ import Testing
         #expect(try await passOn(of: one, sessions))
         #expect(try await texts(one, of: sessions) == [])
         #expect(try await texts(other, of: sessions) == ["1"])
+        await sessions.shutdown()
+    }
+
+    @Test(arguments: [true, false])
+    func `what the store failed to pass on is tried again after growing pauses, until the connection ends`(
+        ends: Bool
+    ) async throws {
+        let (one, connection) = try await member("one", of: sessions)
+        try await sessions.published("1", to: "t")
+        let (other, _) = try await member("another", of: sessions)
+        store.fail(1)
+        #expect(try await passOn(of: one, sessions))
+        let pauses = [10, 20, 40]
+        for pause in pauses {
+            time.advance(by: .seconds(pause - 1))
+            sessions.redistribute(now: time.now())
+            #expect(sessions.handOvers.running == 0)
+            let isLast = pause == pauses.last
+            if isLast, ends {
+                sessions.detach(one, connection, sentUpTo: 1, expiry: .seconds(3_600))
+                _ = try await sessions.attached("one")
+            }
+            if !isLast { store.fail(1) }
+            time.advance(by: .seconds(1))
+            sessions.redistribute(now: time.now())
+            #expect(sessions.handOvers.running == (isLast && ends ? 0 : 1))
+            while sessions.handOvers.running > 0 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+        }
+        // A new connection decides anew what its client can get.
+        #expect(try await texts(one, of: sessions) == (ends ? ["1"] : []))
+        #expect(try await texts(other, of: sessions) == (ends ? [] : ["1"]))
         await sessions.shutdown()
     }
 

@@ -132,6 +132,74 @@ struct DelimitedGatewayTests {
         }
     }
 
+    @Test
+    func `a store that has another entry under the seq of the client's newest one has lost entries`() async throws {
+        try await GatewayHarness.with { server in
+            let ann = try await server.delimited()
+            let annSession = try await ann.register("ann")
+            let bob = try await server.delimited()
+            let bobSession = try await bob.register("bob")
+            for number in 1...3 { try await ann.send("\(number)", to: bobSession.uid, id: UInt64(number)) }
+            var entries: [Hermes_V1_KnownEntry] = []
+            for _ in 1...3 { entries.append(Hermes_V1_KnownEntry(try await bob.event())) }
+            // The fourth entry is a read mark, which has no id. The fifth is the entry of a message that Bob sends.
+            var request = Hermes_V1_MarkRead()
+            request.conversation.uid = bobSession.uid
+            request.upToSeq = 1
+            _ = try await ann.ask(9, .markRead(request))
+            entries.append(Hermes_V1_KnownEntry(try await bob.event()))
+            #expect(entries[3].id.isEmpty)
+            try await bob.send("hi", to: annSession.uid, id: 9)
+            let receipt = try await bob.receipt(9)
+            var own = Hermes_V1_KnownEntry()
+            own.seq = receipt.inboxSeq
+            own.id = receipt.messageID
+            own.serverTimeMs = receipt.serverTimeMs
+            entries.append(own)
+            #expect(entries.map(\.seq) == [1, 2, 3, 4, 5])
+            try await bob.wire.close()
+
+            func isReset(_ newest: Hermes_V1_KnownEntry?, epoch: UInt64 = bobSession.epoch) async throws -> Bool {
+                let back = try await server.delimited()
+                // The cursor stays at 0, so that the server goes on with the first entry each time.
+                let session = try await back.authenticate("bob", device: "one", epoch: epoch, newest: newest)
+                #expect(session.acknowledgedSeq == 0)
+                #expect(try await back.event().seq == 1)
+                try await back.wire.close()
+                return session.inboxReset
+            }
+            for entry in entries {
+                #expect(try await !isReset(entry))
+                var other = entry
+                if entry.id.isEmpty { other.serverTimeMs += 1 } else { other.id = String(entry.id.reversed()) }
+                #expect(try await isReset(other))
+                // Without an epoch, the client's seqs mean nothing.
+                #expect(try await !isReset(other, epoch: 0))
+            }
+            // Nobody has got entry 6.
+            var ahead = entries[4]
+            ahead.seq = 6
+            #expect(try await isReset(ahead))
+            ahead.seq = .max
+            #expect(try await isReset(ahead))
+            // Up to the device's cursor, client and store have agreed before, and the entries may be gone.
+            let last = try await server.delimited()
+            _ = try await last.authenticate("bob", device: "one", epoch: bobSession.epoch, acknowledged: 3)
+            try await last.wire.close()
+            var gone = entries[2]
+            gone.id = "gone"
+            let again = try await server.delimited()
+            let session = try await again.authenticate(
+                "bob",
+                device: "one",
+                epoch: bobSession.epoch,
+                acknowledged: 3,
+                newest: gone
+            )
+            #expect(!session.inboxReset && session.acknowledgedSeq == 3)
+        }
+    }
+
     @Test func `the same device replaces its older connection`() async throws {
         try await GatewayHarness.with { server in
             let first = try await server.delimited()

@@ -270,6 +270,21 @@ struct IMPBGatewayTests {
             #expect(address.ip == "10.0.0.8")
             #expect(address.port == 4_000)
 
+            // Bob claims a foreign address. Ann gets the address that the server observes, and Bob's port.
+            post.ipInfo.ip = ""
+            post.ipInfo.sockIp = "203.0.113.9"
+            post.ipInfo.sockPort = 5_000
+            #expect(try IMPB_p2p_post_ip_response(wire: await bob.ask(6, .postIp, post).respon).isSuc)
+            let claimed = try IMPB_p2p_connect_ready_notification(wire: await ann.notification(.p2PConnectReady).body)
+            #expect(claimed.ip == "127.0.0.1")
+            #expect(claimed.port == 5_000)
+            for text in ["bank.example", "10.0.0.8\0", "fe80::1%en0", " 10.0.0.8", "1"] {
+                post.ipInfo.ip = text
+                #expect(try await bob.ask(7, .postIp, post).error.code == HermesError.Code.invalidArgument.rawValue)
+            }
+            post.ipInfo.ip = "2001:db8::1"
+            #expect(try IMPB_p2p_post_ip_response(wire: await bob.ask(8, .postIp, post).respon).isSuc)
+
             // A blocked account is no longer a contact. So it gets neither an address nor the presence.
             try await server.contact(.block, by: bobUID, annUID)
             #expect(try await ann.ask(6, .connectRequest, request).error.code == HermesError.Code.forbidden.rawValue)

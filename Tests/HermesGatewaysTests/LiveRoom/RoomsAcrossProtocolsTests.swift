@@ -113,7 +113,7 @@ import Testing
         }
         func history(_ limit: Int, _ maxBytes: Int) throws -> Hermes_V1_History {
             let page = HistoryPage(newestOf: messages, limit: limit, maxBytes: maxBytes)
-            let value = DelimitedTranslation.value(of: .history(page), reader: bob)
+            let value = NativeTranslation.value(of: .history(page), reader: bob)
             guard case .history(let history) = value else { throw Unexpected("not history") }
             return history
         }

@@ -74,7 +74,8 @@ final class DelimitedTestClient: Sendable {
         _ name: String,
         device: String,
         epoch: UInt64 = 0,
-        acknowledged: UInt64 = 0
+        acknowledged: UInt64 = 0,
+        newest: Hermes_V1_KnownEntry? = nil
     ) async throws -> Hermes_V1_Session {
         var request = Hermes_V1_Authenticate()
         request.password.nickName = name
@@ -82,6 +83,7 @@ final class DelimitedTestClient: Sendable {
         request.device.id = device
         request.epoch = epoch
         request.acknowledgedSeq = acknowledged
+        if let newest { request.newest = newest }
         return try session(await ask(1, .authenticate(request)))
     }
 
@@ -115,5 +117,15 @@ final class DelimitedTestClient: Sendable {
         var request = Hermes_V1_Acknowledge()
         request.upToSeq = seq
         try await ask(99, .acknowledge(request))
+    }
+}
+
+extension Hermes_V1_KnownEntry {
+    /// Creates the record of an event as a client keeps it.
+    init(_ event: Hermes_V1_Event) {
+        self.init()
+        seq = event.seq
+        if case .message(let message) = event.event { id = message.id }
+        serverTimeMs = event.serverTimeMs
     }
 }

@@ -33,7 +33,7 @@ import Testing
         "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\(fields)\r\n"
     }
 
-    private static func shortHead(_ settings: inout ServerSettings) { settings.httpLimits.head = .milliseconds(200) }
+    private static func shortHead(_ settings: inout ServerSettings) { settings.http.limits.head = .milliseconds(200) }
 
     // MARK: Connections
 
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test func `a body that does not come is told so`() async throws {
-        func short(_ settings: inout ServerSettings) { settings.httpLimits.body = .milliseconds(200) }
+        func short(_ settings: inout ServerSettings) { settings.http.limits.body = .milliseconds(200) }
         try await withServer(configure: short) { server in
             let request = "POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf"
             let answers = try await Self.answers(server, request)
@@ -64,7 +64,7 @@ import Testing
     @Test func `one address has its connections in all protocols together`() async throws {
         func few(_ settings: inout ServerSettings) {
             settings.gateways.limits.connectionsPerAddress = 3
-            settings.httpLimits.head = .seconds(60)
+            settings.http.limits.head = .seconds(60)
         }
         try await withServer(configure: few) { server in
             let mqtt = try await WebSocketClient.connect(port: server.port("mqtt"))
@@ -290,7 +290,7 @@ import Testing
     @Test func `the address that a trusted proxy tells has its own connections`() async throws {
         func proxied(_ settings: inout ServerSettings) {
             settings.gateways.limits.connectionsPerAddress = 1
-            settings.trustedProxies = ["127.0.0.1"].compactMap(IPNetwork.init)
+            settings.http.trustedProxies = ["127.0.0.1"].compactMap(IPNetwork.init)
         }
         try await withServer(configure: proxied) { server in
             func open(_ client: String) async throws -> (WebSocketClient, Bool) {
@@ -313,7 +313,7 @@ import Testing
     @Test func `requests over a trusted proxy's connections count for their client while they last`() async throws {
         func proxied(_ settings: inout ServerSettings) {
             settings.gateways.limits.connectionsPerAddress = 2
-            settings.trustedProxies = ["127.0.0.1"].compactMap(IPNetwork.init)
+            settings.http.trustedProxies = ["127.0.0.1"].compactMap(IPNetwork.init)
         }
         try await withServer(configure: proxied) { server in
             let key = try await APIClient(server).key
@@ -362,7 +362,7 @@ import Testing
 
     @Test func `the HTTP port takes the header of a proxy as the others do`() async throws {
         func proxied(_ settings: inout ServerSettings) {
-            settings.http.proxyProtocol = .v2
+            settings.http.listener.proxyProtocol = .v2
             settings.gateways.limits.connectionsPerAddress = 1
         }
         try await withServer(configure: proxied) { server in
@@ -386,7 +386,7 @@ import Testing
 
     @Test func `a connection whose proxy hides the client counts only for itself`() async throws {
         func proxied(_ settings: inout ServerSettings) {
-            settings.http.proxyProtocol = .v2
+            settings.http.listener.proxyProtocol = .v2
             settings.gateways.limits.connectionsPerAddress = 1
         }
         try await withServer(configure: proxied) { server in
@@ -481,7 +481,7 @@ import Testing
         }
         let anybody = try await withServer { try await reason($0) }
         #expect(anybody == 0)
-        func closed(_ settings: inout ServerSettings) { settings.http.isAnonymousAllowed = false }
+        func closed(_ settings: inout ServerSettings) { settings.http.listener.isAnonymousAllowed = false }
         try await withServer(configure: closed) { server in
             #expect(try await reason(server) == MQTTReasonCode.notAuthorized.rawValue)
             // The other ports have their own setting.
@@ -490,7 +490,7 @@ import Testing
             await client.close()
         }
         var settings = try ServerSettings.defaults()
-        settings.http.isAnonymousAllowed = false
+        settings.http.listener.isAnonymousAllowed = false
         #expect(!settings.isAnonymousAllowedOverHTTP)
     }
 
@@ -498,7 +498,7 @@ import Testing
 
     @Test func `the port answers while the server starts`() async throws {
         var settings = try TestServer.settings(store: .memory, directory: "/nowhere")
-        settings.http.port = 0
+        settings.http.listener.port = 0
         let health = HealthState()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let http = try #require(

@@ -84,7 +84,7 @@ import Testing
     func `where registration is closed, no account takes a name that somebody else may go by`(
         _ rule: RegistrationRule
     ) async throws {
-        func ruled(_ settings: inout ServerSettings) { settings.registration = rule }
+        func ruled(_ settings: inout ServerSettings) { settings.accounts.registration = rule }
         try await withServer(configure: ruled) { server in
             let accounts = try server.messenger().accounts
             let eve = try await accounts.createAccount(nickName: "eve", password: "secret12")
@@ -209,7 +209,7 @@ import Testing
     @Test(.enabled(if: TestCertificate.canBeMade)) func `the SDK by wss`() async throws {
         let files = try TestCertificate()
         defer { files.remove() }
-        func encrypted(_ settings: inout ServerSettings) { settings.http.tls = files.settings }
+        func encrypted(_ settings: inout ServerSettings) { settings.http.listener.tls = files.settings }
         try await withServer(configure: encrypted) { server in
             var configuration = HermesClient.Configuration(
                 server: try #require(ServerAddress("wss://127.0.0.1:\(server.port("http"))/ws")),

@@ -204,7 +204,7 @@ extension HomePage {
 
     @Test func `only a live room may be framed, and only by the origins that the operator names`() async throws {
         let origins = ["https://example.org", "https://*.example.net:8443"]
-        func framed(_ settings: inout ServerSettings) { settings.frames = origins }
+        func framed(_ settings: inout ServerSettings) { settings.pages.frames = origins }
         try await withServer(configure: framed) { server in
             for path in ["/room/lobby", "/room/", "/room/index.html"] {
                 let room = try await HTTPProbe.send("GET", path, port: server.port("http"))
@@ -236,10 +236,10 @@ extension HomePage {
     }
 
     @Test func `a page that is switched off is not there, and nothing points to it`() async throws {
-        func homeOnly(_ settings: inout ServerSettings) { settings.pages = [.home] }
-        func nothing(_ settings: inout ServerSettings) { settings.pages = [] }
-        func chatOnly(_ settings: inout ServerSettings) { settings.pages = [.home, .chat] }
-        func roomOnly(_ settings: inout ServerSettings) { settings.pages = [.home, .room] }
+        func homeOnly(_ settings: inout ServerSettings) { settings.pages.served = [.home] }
+        func nothing(_ settings: inout ServerSettings) { settings.pages.served = [] }
+        func chatOnly(_ settings: inout ServerSettings) { settings.pages.served = [.home, .chat] }
+        func roomOnly(_ settings: inout ServerSettings) { settings.pages.served = [.home, .room] }
         func status(_ path: String, _ server: TestServer) async throws -> Int {
             try await HTTPProbe.get(path, port: server.port("http")).status
         }
@@ -264,7 +264,7 @@ extension HomePage {
             let home = try await HTTPProbe.get("/", port: server.port("http")).text
             #expect(!home.contains("/chat/") && !home.contains("/room/") && !home.contains("\"/api\""))
         }
-        func apiOnly(_ settings: inout ServerSettings) { settings.pages = [.api] }
+        func apiOnly(_ settings: inout ServerSettings) { settings.pages.served = [.api] }
         try await withServer(configure: apiOnly) { server in
             #expect(try await status("/", server) == 404)
             let api = try await HTTPProbe.get("/api", port: server.port("http"))
@@ -381,7 +381,7 @@ extension HomePage {
     }
 
     @Test func `the visitor is whom a PROXY header names, even if the proxy is on this machine`() async throws {
-        func proxied(_ settings: inout ServerSettings) { settings.http.proxyProtocol = .v2 }
+        func proxied(_ settings: inout ServerSettings) { settings.http.listener.proxyProtocol = .v2 }
         try await withServer(store: .sqlite, configure: proxied) { server in
             let option = LocalProgram(executable: nil, searchPath: "", dataDirectory: server.dataDirectory).dataOption
             func page(_ header: [UInt8]) async throws -> String {

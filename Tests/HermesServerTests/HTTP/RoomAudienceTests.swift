@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func `where the operator wants accounts, nobody learns it without one`() async throws {
-        func closed(_ settings: inout ServerSettings) { settings.http.isAnonymousAllowed = false }
+        func closed(_ settings: inout ServerSettings) { settings.http.listener.isAnonymousAllowed = false }
         try await withServer(configure: closed) { server in
             let answer = try await HTTPProbe.get("/room/lobby/viewers", port: server.port("http"))
             #expect(answer.status == 403 && answer.text == "{}")

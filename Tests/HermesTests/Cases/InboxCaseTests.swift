@@ -38,7 +38,8 @@ import Testing
     struct Step: CaseStep {
         enum CodingKeys: String, CodingKey, CaseIterable {
             case event = "do"
-            case now, epoch, serverAcknowledged, head, oldest, entry, seq, from, to, resumption, expect, nextDeadline
+            case now, epoch, serverAcknowledged, head, hasLostEntries, oldest, entry, seq, from, to, resumption, expect
+            case nextDeadline
         }
 
         enum Event: String, Decodable { case resumed, arrived, arriveAll, taken, synchronized, deadline, lost }
@@ -48,6 +49,7 @@ import Testing
         let epoch: String?
         let serverAcknowledged: UInt64?
         let head: UInt64?
+        let hasLostEntries: Bool?
         let oldest: UInt64?
         /// The entry; absent or null for an entry that is not for the app.
         let entry: String?
@@ -85,6 +87,7 @@ import Testing
                 epoch: number(step.epoch),
                 serverAcknowledged: #require(step.serverAcknowledged),
                 head: #require(step.head),
+                hasLostEntries: step.hasLostEntries ?? false,
                 now: now
             )
             #expect(text(resumption, head: step.head) == step.resumption)

@@ -99,6 +99,56 @@ struct LostStoreTests {
         try await server.stop()
     }
 
+    @Test(arguments: [false, true])
+    func `what was lost below the new head is told, and the new entries under its seqs are shown`(isNextRun: Bool)
+        async throws
+    {
+        let newest = Log<Hermes_V1_KnownEntry?>()
+        let server = try await FakeHermesServer.scripted { packet, connection in
+            switch packet.body {
+            case .send(let send): connection.receipt(for: send, id: packet.id, seq: 4)
+            case .authenticate(let request):
+                newest.append(request.hasNewest ? request.newest : nil)
+                if connection.number == 1 {
+                    connection.accept(id: packet.id, head: 3)
+                    for seq in UInt64(1)...3 { connection.event(seq, "\(seq)") }
+                } else {
+                    // The device had acknowledged the first entry when the state was saved to which the store went
+                    // back. The second entry was in this state, too.
+                    connection.accept(id: packet.id, head: 5, acknowledged: 1, inboxReset: true)
+                    connection.event(2, "2", id: "M2")
+                    for seq in UInt64(3)...5 { connection.event(seq, "new \(seq)", id: "N\(seq)") }
+                }
+            default: break
+            }
+        }
+        var configuration = HermesClient.Configuration.fake(server)
+        configuration.localStore = MemoryLocalStore()
+        var client = try HermesClient(configuration)
+        _ = try await client.logIn(.token("t"))
+        #expect(await Self.seen(3, from: client) == ["1", "2", "3"])
+        // The newest entry is the one of the device's own message.
+        _ = try await client.send(.text("mine"), to: .user(8), clientID: "the-id").receipt()
+        if isNextRun {
+            await client.close()
+            client = try HermesClient(configuration)
+            _ = try await client.logIn(.token("token-1"))
+        } else {
+            server.closeConnection()
+        }
+        #expect(await Self.seen(4, from: client) == ["reset", "new 3", "new 4", "new 5"])
+        await client.close()
+        #expect(await client.cursor == Cursor(epoch: 1, seq: 5))
+        #expect(newest.all.map { $0?.seq } == [nil, 4])
+        #expect(newest.all.last??.id == "M-the-id")
+        // After the loss, only entries of the present inbox count.
+        let next = try HermesClient(configuration)
+        _ = try await next.logIn(.token("token-1"))
+        #expect(newest.all.last??.id == "N5")
+        await next.close()
+        try await server.stop()
+    }
+
     @Test func `after a new epoch a message that this device sent is not shown as another device's`() async throws {
         let server = try await FakeHermesServer.scripted { packet, connection in
             switch packet.body {

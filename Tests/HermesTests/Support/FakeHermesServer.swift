@@ -34,7 +34,8 @@ extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
         acknowledged: UInt64 = 0,
         token: String = "token-1",
         uid: UInt32 = 7,
-        maxFrameBytes: UInt32 = 0
+        maxFrameBytes: UInt32 = 0,
+        inboxReset: Bool = false
     ) {
         var result = Hermes_V1_Result()
         result.session.uid = uid
@@ -44,6 +45,7 @@ extension FakeServer.Connection where Decoder == DelimitedFrameDecoder {
         result.session.epoch = epoch
         result.session.headSeq = head
         result.session.acknowledgedSeq = acknowledged
+        result.session.inboxReset = inboxReset
         send(.result(result), id: id)
     }
 

@@ -42,7 +42,7 @@ extension TopicReader {
 /// are on the way to the member.
 package final class SharedLoad: Sendable {
     private let value = Atomic(0)
-    private let isBehind = Atomic(false)
+    private let hasFallenBehind = Atomic(false)
     private let isQueueFull = Atomic(false)
 
     /// The load of a member that is chosen only if no other member can be chosen.
@@ -51,14 +51,17 @@ package final class SharedLoad: Sendable {
     package init() {}
 
     package var current: Int {
-        value.load(ordering: .relaxed) &+ (isBehind.load(ordering: .relaxed) ? Self.most : 0)
+        value.load(ordering: .relaxed) &+ (isBehind ? Self.most : 0)
     }
+
+    /// Whether the member processes publications more slowly than they arrive.
+    package var isBehind: Bool { hasFallenBehind.load(ordering: .relaxed) }
 
     /// Records that the member processes publications more slowly than they arrive. The count of publications does not
     /// show this for QoS 0, because publications with QoS 0 are complete when they are sent.
-    package func fallBehind() { isBehind.store(true, ordering: .relaxed) }
+    package func fallBehind() { hasFallenBehind.store(true, ordering: .relaxed) }
 
-    package func catchUp() { isBehind.store(false, ordering: .relaxed) }
+    package func catchUp() { hasFallenBehind.store(false, ordering: .relaxed) }
 
     /// Whether the member cannot queue another publication of QoS 1 or 2.
     package var isFull: Bool {

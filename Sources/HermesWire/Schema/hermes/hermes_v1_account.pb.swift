@@ -106,6 +106,17 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
   /// The ticket of a ReconnectAdvice: at most 64 bytes; may be empty.
   package var ticket: Data = Data()
 
+  /// The newest inbox entry that the client has got, taken or not; absent if there is none, or if `epoch` is 0. If the
+  /// server has another entry with this seq, it has lost entries, and Session.inbox_reset is true.
+  package var newest: Hermes_V1_KnownEntry {
+    get {_newest ?? Hermes_V1_KnownEntry()}
+    set {_newest = newValue}
+  }
+  /// Returns true if `newest` has been explicitly set.
+  package var hasNewest: Bool {self._newest != nil}
+  /// Clears the value of `newest`. Subsequent reads from it will return its default value.
+  package mutating func clearNewest() {self._newest = nil}
+
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
   package nonisolated enum OneOf_Credential: Equatable, Sendable {
@@ -119,6 +130,27 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
   package init() {}
 
   fileprivate var _device: Hermes_V1_DeviceDescription? = nil
+  fileprivate var _newest: Hermes_V1_KnownEntry? = nil
+}
+
+/// An inbox entry that a client has got. It may be the entry of a message that the client itself has sent (Receipt).
+package nonisolated struct Hermes_V1_KnownEntry: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// The entry's seq.
+  package var seq: UInt64 = 0
+
+  /// The id of the message or push: 26 characters. Empty for other kinds.
+  package var id: String = String()
+
+  /// The entry's server_time_ms.
+  package var serverTimeMs: Int64 = 0
+
+  package var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  package init() {}
 }
 
 /// A nick name and its password.
@@ -207,8 +239,9 @@ package nonisolated struct Hermes_V1_Session: Sendable {
   /// is known, or the server does not suggest any.
   package var heartbeatPriorSeconds: UInt32 = 0
 
-  /// Whether the device's cursor is past the end of the inbox: the server has lost entries and assigns their seqs again.
-  /// Other devices may lack entries that this device has. Delivery continues after acknowledged_seq.
+  /// Whether the server has lost entries that the device has, and assigns their seqs to other entries: the device's cursor
+  /// is past the end of the inbox, or Authenticate.newest is not the entry that the server has. Delivery continues after
+  /// acknowledged_seq, so the device gets some entries again. Other devices may lack entries that this device has.
   package var inboxReset: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -473,7 +506,7 @@ nonisolated extension Hermes_V1_Register: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Authenticate"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}password\0\u{1}token\0\u{1}device\0\u{1}epoch\0\u{3}acknowledged_seq\0\u{1}ticket\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}password\0\u{1}token\0\u{1}device\0\u{1}epoch\0\u{3}acknowledged_seq\0\u{1}ticket\0\u{1}newest\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -506,6 +539,7 @@ nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtob
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.epoch) }()
       case 5: try { try decoder.decodeSingularUInt64Field(value: &self.acknowledgedSeq) }()
       case 6: try { try decoder.decodeSingularBytesField(value: &self.ticket) }()
+      case 7: try { try decoder.decodeSingularMessageField(value: &self._newest) }()
       default: break
       }
     }
@@ -539,6 +573,9 @@ nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtob
     if !self.ticket.isEmpty {
       try visitor.visitSingularBytesField(value: self.ticket, fieldNumber: 6)
     }
+    try { if let v = self._newest {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -548,6 +585,47 @@ nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtob
     if lhs.epoch != rhs.epoch {return false}
     if lhs.acknowledgedSeq != rhs.acknowledgedSeq {return false}
     if lhs.ticket != rhs.ticket {return false}
+    if lhs._newest != rhs._newest {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension Hermes_V1_KnownEntry: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  package static let protoMessageName: String = _protobuf_package + ".KnownEntry"
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}seq\0\u{1}id\0\u{3}server_time_ms\0")
+
+  package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.seq) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.id) }()
+      case 3: try { try decoder.decodeSingularInt64Field(value: &self.serverTimeMs) }()
+      default: break
+      }
+    }
+  }
+
+  package func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.seq != 0 {
+      try visitor.visitSingularUInt64Field(value: self.seq, fieldNumber: 1)
+    }
+    if !self.id.isEmpty {
+      try visitor.visitSingularStringField(value: self.id, fieldNumber: 2)
+    }
+    if self.serverTimeMs != 0 {
+      try visitor.visitSingularInt64Field(value: self.serverTimeMs, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  package static func ==(lhs: Hermes_V1_KnownEntry, rhs: Hermes_V1_KnownEntry) -> Bool {
+    if lhs.seq != rhs.seq {return false}
+    if lhs.id != rhs.id {return false}
+    if lhs.serverTimeMs != rhs.serverTimeMs {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -91,16 +91,16 @@ package nonisolated struct Hermes_V1_PeerAddress: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The device's own IP address in its network.
+  /// The device's own IP address in its network; empty if unknown. The server refuses any other text.
   package var localHost: String = String()
 
   /// The device's own UDP port: 1 … 65,535; 0 if unknown.
   package var localPort: UInt32 = 0
 
-  /// The device's public IP address, as the server saw it.
+  /// The device's public IP address, as the server saw it. The server ignores the value of a client.
   package var observedHost: String = String()
 
-  /// The device's public UDP port: 1 … 65,535; 0 if unknown.
+  /// The device's public UDP port, as a STUN server saw it: 1 … 65,535; 0 if unknown.
   package var observedPort: UInt32 = 0
 
   /// Whether the device is ready to receive.

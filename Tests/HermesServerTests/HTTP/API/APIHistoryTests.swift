@@ -12,7 +12,7 @@ import Testing
 /// History over HTTP follows the same rules as in every protocol.
 @Suite("The history in the HTTP API", .inTurns, .timeLimit(.minutes(2)))
 struct APIHistoryTests {
-    private static func keeping(_ settings: inout ServerSettings) { settings.historyDays = 1 }
+    private static func keeping(_ settings: inout ServerSettings) { settings.store.historyPeriod = .seconds(86_400) }
 
     private struct Page: Equatable {
         var count = 0

@@ -47,7 +47,7 @@ struct APIInvitationTests {
         }
     }
 
-    private static func invited(_ settings: inout ServerSettings) { settings.registration = .invitation }
+    private static func invited(_ settings: inout ServerSettings) { settings.accounts.registration = .invitation }
 
     @Test(arguments: Way.allCases)
     func `a code made by the API lets one in over every protocol; nobody comes in without`(_ way: Way) async throws {

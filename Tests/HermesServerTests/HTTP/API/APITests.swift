@@ -311,7 +311,7 @@ struct APITests {
 
     @Test
     func `messages are sent and read as one of those who take part`() async throws {
-        let keeping: (inout ServerSettings) -> Void = { $0.historyDays = 1 }
+        let keeping: (inout ServerSettings) -> Void = { $0.store.historyPeriod = .seconds(86_400) }
         try await withServer(store: .sqlite, configure: keeping) { server in
             let client = try await APIClient(server)
             for name in ["ann", "bob"] {
@@ -336,7 +336,7 @@ struct APITests {
     func `nothing is sent in the name of a disabled account, but an operator reads and changes it`(
         _ store: TestStore
     ) async throws {
-        let keeping: (inout ServerSettings) -> Void = { $0.historyDays = 1 }
+        let keeping: (inout ServerSettings) -> Void = { $0.store.historyPeriod = .seconds(86_400) }
         try await withServer(store: store, configure: keeping) { server in
             let client = try await APIClient(server)
             for name in ["ann", "bob"] {

@@ -110,7 +110,7 @@ struct APITextTests {
 
     @Test
     func `a text may be empty, but must be given`() async throws {
-        let keeping: (inout ServerSettings) -> Void = { $0.historyDays = 1 }
+        let keeping: (inout ServerSettings) -> Void = { $0.store.historyPeriod = .seconds(86_400) }
         try await withServer(store: .sqlite, configure: keeping) { server in
             let client = try await APIClient(server)
             for name in ["ann", "bob"] {

@@ -295,7 +295,7 @@ struct EventStreamTests {
     {
         func configure(_ settings: inout ServerSettings) {
             settings.events.heartbeat = .milliseconds(200)
-            settings.httpLimits.answer = .seconds(1)
+            settings.http.limits.answer = .seconds(1)
         }
         try await withServer(configure: configure) { server in
             let client = try await APIClient(server)
@@ -321,7 +321,7 @@ struct EventStreamTests {
     func `heartbeats keep a quiet stream open, longer than an answer may take`() async throws {
         func configure(_ settings: inout ServerSettings) {
             settings.events.heartbeat = .seconds(1)
-            settings.httpLimits.answer = .milliseconds(1_500)
+            settings.http.limits.answer = .milliseconds(1_500)
         }
         try await withServer(configure: configure) { server in
             let client = try await APIClient(server)

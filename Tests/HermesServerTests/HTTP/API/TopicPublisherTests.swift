@@ -144,7 +144,7 @@ struct TopicPublisherTests {
     func `a retained push expires after its time, at most after the retention, and without one never`() async throws {
         let clock = ManualClock()
         let day = Duration.seconds(86_400)
-        func configure(_ settings: inout ServerSettings) { settings.retention = day }
+        func configure(_ settings: inout ServerSettings) { settings.messages.retention = day }
         try await withServer(time: clock, configure: configure) { server in
             let client = try await APIClient(server)
             let core = try #require(try server.assembly().api).core

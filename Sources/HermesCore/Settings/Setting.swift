@@ -7,7 +7,13 @@ package struct Setting<Value: Sendable>: Sendable {
     package let descriptor: SettingDescriptor
     let parse: @Sendable (String) -> Value?
 
-    init(
+    /// Creates a setting whose values have a form of their own.
+    ///
+    /// - Parameters:
+    ///   - kind: the kind of value, for people: "whole number", "duration".
+    ///   - allowed: the allowed values, for people: "1 to 65,535".
+    ///   - parse: returns the value of a text; nil if the text is not allowed.
+    package init(
         _ key: String,
         kind: String,
         allowed: String,
@@ -104,7 +110,7 @@ extension Setting where Value == Duration {
 
 extension Setting where Value == String {
     /// Creates a setting whose value is one of `words`.
-    static func choice(_ key: String, of words: [String], default value: String, _ summary: String) -> Self {
+    package static func choice(_ key: String, of words: [String], default value: String, _ summary: String) -> Self {
         Setting(key, kind: "choice", allowed: words.joined(separator: ", "), default: value, summary) { text in
             words.contains(text) ? text : nil
         }

@@ -8,7 +8,7 @@ import SwiftProtobuf
 import Testing
 
 @Suite(.inTurns, .timeLimit(.minutes(1)))
-struct DelimitedStatisticsTests {
+struct NativeStatisticsTests {
     @Test func `reports are checked and come at intervals`() async throws {
         try await GatewayHarness.with { server in
             let ann = try await server.delimited()

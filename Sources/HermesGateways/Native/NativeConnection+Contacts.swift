@@ -5,7 +5,7 @@ import HermesCore
 import HermesWire
 
 /// Requests that add, answer, remove, block, unblock and list contacts.
-extension DelimitedConnection {
+extension NativeConnection {
     func contact(_ request: Hermes_V1_ContactRequest, id: UInt64, from sender: Sender) {
         switch request.request {
         case .add(let add):
@@ -64,7 +64,7 @@ extension DelimitedConnection {
                 connection.charge(.page(entries: found.count))
                 var list = Hermes_V1_ContactList()
                 list.contacts = found.prefix(limit).map { contact in
-                    DelimitedTranslation.contact(contact, isOnline: online.contains(contact.account.id))
+                    NativeTranslation.contact(contact, isOnline: online.contains(contact.account.id))
                 }
                 list.more = found.count > limit
                 succeed(id, .contacts(list))

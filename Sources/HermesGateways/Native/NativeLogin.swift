@@ -7,7 +7,7 @@ import Metrics
 
 /// A login or a registration that a packet of the native protocol requests. It does not depend on the protocol that
 /// carries the packet.
-struct DelimitedLogin: Sendable {
+struct NativeLogin: Sendable {
     private enum Proof: Sendable {
         case registration(nickName: String, password: String, invitation: String)
         case credential(Credential)
@@ -17,6 +17,8 @@ struct DelimitedLogin: Sendable {
     private let proof: Proof
     /// The client's own record of its place in the inbox. If the epoch is 0, the client has no record.
     private let place: (epoch: UInt64, acknowledged: UInt64)
+    /// The newest entry that the client has got; nil if the client has no record of its place.
+    private let newest: KnownEntry?
     private let ticket: [UInt8]
     private let network: String
 
@@ -28,6 +30,7 @@ struct DelimitedLogin: Sendable {
             invitation: request.invitation
         )
         place = (0, 0)
+        newest = nil
         ticket = []
         network = request.device.networkLabel
     }
@@ -41,6 +44,13 @@ struct DelimitedLogin: Sendable {
         case nil: throw HermesError(.invalidArgument, "give a password or a token")
         }
         place = (request.epoch, request.acknowledgedSeq)
+        newest =
+            request.hasNewest && request.epoch != 0
+            ? KnownEntry(
+                seq: request.newest.seq,
+                id: request.newest.id,
+                committedAt: Timestamp(rawValue: request.newest.serverTimeMs)
+            ) : nil
         ticket = request.ticket.count <= 64 ? Array(request.ticket) : []
         network = request.device.networkLabel
     }
@@ -85,10 +95,22 @@ struct DelimitedLogin: Sendable {
         }
     }
 
-    /// Carries out the login.
+    /// The result of a login.
+    struct Outcome: Sendable {
+        let login: Login
+        /// Whether the store has lost entries that the client has: their seqs mean other entries, or none yet.
+        let hasLostEntries: Bool
+    }
+
+    /// Carries out the login, and compares the client's record of its place with the store.
     ///
     /// - Parameter address: the peer's address without port, for limits.
-    func perform(by accounts: AccountService, address: String?) async throws(HermesError) -> Login {
+    func perform(by messenger: Messenger, address: String?) async throws(HermesError) -> Outcome {
+        let login = try await logIn(by: messenger.accounts, address: address)
+        return Outcome(login: login, hasLostEntries: try await hasLostEntries(login, messenger.inbox))
+    }
+
+    private func logIn(by accounts: AccountService, address: String?) async throws(HermesError) -> Login {
         switch proof {
         case .registration(let nickName, let password, let invitation):
             try await accounts.register(
@@ -103,15 +125,27 @@ struct DelimitedLogin: Sendable {
         }
     }
 
+    /// Whether the client has entries that the store has lost, although it has the epoch of the client's place. This is
+    /// so after a power cut that the store did not notice, or after the restore of an earlier state.
+    private func hasLostEntries(_ login: Login, _ inbox: InboxRequests) async throws(HermesError) -> Bool {
+        guard place.epoch != 0, place.epoch == login.position.epoch else { return false }
+        // A cursor past the end of the inbox belongs to lost entries. Their seqs are assigned again.
+        guard place.acknowledged <= login.position.head else { return true }
+        // Up to the device's cursor, client and store have agreed already. So a normal login reads no entry.
+        guard let newest, newest.seq > login.device.cursor else { return false }
+        return try await !inbox.has(newest, of: login.principal.user)
+    }
+
     /// Returns the answer to the client, and the seq after which the delivery of its inbox continues.
     ///
     /// If the client presents the ticket of a stopped server, this function counts the ticket. If the client says
     /// that it has more entries than it has acknowledged, this function acknowledges these entries.
     func welcome(
-        _ login: Login,
+        _ outcome: Outcome,
         on connection: Connection,
         in environment: GatewayEnvironment
     ) -> (session: Hermes_V1_Session, cursor: UInt64) {
+        let login = outcome.login
         let now = environment.messenger.time.now()
         if !ticket.isEmpty {
             let isValid = environment.tickets.isValid(ticket, of: login.principal.user, now: now)
@@ -119,15 +153,13 @@ struct DelimitedLogin: Sendable {
                 .increment()
         }
         // If client and server refer to the same store, the client's record of its place takes precedence over the
-        // server's record. A cursor past the end of the inbox belongs to entries that the store has lost. The seqs of
-        // these entries are assigned again.
-        let isSameEpoch = place.epoch != 0 && place.epoch == login.position.epoch
-        let isLost = isSameEpoch && place.acknowledged > login.position.head
-        let isSameStore = isSameEpoch && !isLost
+        // server's record.
+        let isSameStore =
+            place.epoch != 0 && place.epoch == login.position.epoch && !outcome.hasLostEntries
         let cursor = isSameStore ? place.acknowledged : login.device.cursor
-        var session = DelimitedTranslation.session(login, now: now)
+        var session = NativeTranslation.session(login, now: now)
         session.acknowledgedSeq = max(login.device.cursor, isSameStore ? cursor : 0)
-        session.inboxReset = isLost
+        session.inboxReset = outcome.hasLostEntries
         Self.describeServer(in: &session, on: connection, in: environment)
         session.heartbeatPriorSeconds = environment.heartbeatPrior(in: network)
         if cursor > login.device.cursor { environment.messenger.inbox.acknowledge(login.principal, upTo: cursor) }

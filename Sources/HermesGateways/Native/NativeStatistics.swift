@@ -6,7 +6,7 @@ import HermesWire
 import Metrics
 
 /// Adds clients' reports to the server's metrics. Network labels come from clients and do not become metric labels.
-package enum DelimitedStatistics {
+package enum NativeStatistics {
     private static let counters = ReportFigure.allCases.compactMap { figure in
         figure.metric.map { (figure: figure, counter: Counter(label: $0)) }
     }
@@ -105,7 +105,7 @@ extension ReportFigure {
     }
 }
 
-extension DelimitedConnection {
+extension NativeConnection {
     /// The shortest time between two reports of a connection.
     private static let reportInterval = Duration.seconds(10)
 
@@ -129,7 +129,7 @@ extension DelimitedConnection {
             learnsHeartbeats: environment.settings.clients.sharesHeartbeats,
             now: messenger.time.now()
         )
-        DelimitedStatistics.count(report, as: version)
+        NativeStatistics.count(report, as: version)
         succeed(id)
     }
 }

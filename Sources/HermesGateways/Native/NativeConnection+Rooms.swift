@@ -6,7 +6,7 @@ import HermesWire
 import NIOCore
 
 /// Rooms. The clients of all protocols share them.
-extension DelimitedConnection: TopicSubscriber {
+extension NativeConnection: TopicSubscriber {
     // MARK: Requests
 
     func room(_ request: Hermes_V1_RoomRequest, id: UInt64, from sender: Sender) {
@@ -116,23 +116,15 @@ extension DelimitedConnection: TopicSubscriber {
         // This cannot fail, because the callers have checked that the connection is in the room.
         guard (try? leave(room)) != nil else { return }
         // The connection no longer gets the room's events, so the client is notified directly.
-        write(DelimitedRoomTranslation.packet(for: RoomEvent(.kicked(removal), in: room)))
+        write(NativeRoomTranslation.packet(for: RoomEvent(.kicked(removal), in: room)))
     }
 
     // MARK: To the client
 
     package func deliver(_ delivery: Delivery, for subscription: TopicSubscription) {
-        if isCarried {
-            guard let packet = DelimitedRoomTranslation.packet(for: delivery.publication) else { return }
-            connection.tally.messagesOut += 1
-            return write(packet, delivery.publication.dropClass)
-        }
-        let frame =
-            isJSON
-            ? delivery.encoded(.delimitedJSON, by: DelimitedRoomTranslation.jsonFrame)
-            : delivery.encoded(.delimited, by: DelimitedRoomTranslation.frame)
-        guard frame.readableBytes > 0 else { return }
+        guard isCarried else { return writeFrame(delivery) }
+        guard let packet = NativeRoomTranslation.packet(for: delivery.publication) else { return }
         connection.tally.messagesOut += 1
-        connection.write(delivery.publication.dropClass, frame: frame)
+        write(packet, delivery.publication.dropClass)
     }
 }

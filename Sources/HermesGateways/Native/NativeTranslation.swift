@@ -5,7 +5,7 @@ import HermesCore
 import HermesWire
 
 /// Translates between the core and `hermes.v1`.
-enum DelimitedTranslation {
+enum NativeTranslation {
     /// The time over which clients spread their reconnects after a shutdown, in milliseconds. It prevents all clients
     /// from reconnecting at once.
     static let reconnectWindow: UInt32 = 15_000

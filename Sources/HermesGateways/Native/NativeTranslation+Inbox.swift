@@ -5,7 +5,7 @@ import HermesCore
 import HermesWire
 
 /// Translates requests to the inbox, and their answers.
-extension DelimitedTranslation {
+extension NativeTranslation {
     /// Returns a packet's request to the inbox of `user`; nil if the packet is not a request to the inbox.
     ///
     /// - Throws: `.invalidArgument`.

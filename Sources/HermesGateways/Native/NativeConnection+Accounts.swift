@@ -5,31 +5,31 @@ import HermesCore
 import HermesWire
 
 /// Requests about accounts and devices.
-extension DelimitedConnection {
+extension NativeConnection {
     func register(_ request: Hermes_V1_Register, id: UInt64) {
-        do throws(HermesError) { logIn(try DelimitedLogin(request), id: id) } catch { fail(id, error) }
+        do throws(HermesError) { logIn(try NativeLogin(request), id: id) } catch { fail(id, error) }
     }
 
     func authenticate(_ request: Hermes_V1_Authenticate, id: UInt64) {
-        do throws(HermesError) { logIn(try DelimitedLogin(request), id: id) } catch { fail(id, error) }
+        do throws(HermesError) { logIn(try NativeLogin(request), id: id) } catch { fail(id, error) }
     }
 
-    private func logIn(_ request: DelimitedLogin, id: UInt64) {
+    private func logIn(_ request: NativeLogin, id: UInt64) {
         connection.charge(request.cost)
         connection.asksToAttach()
-        let accounts = messenger.accounts
+        let messenger = messenger
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) in
-            try await request.perform(by: accounts, address: address)
+            try await request.perform(by: messenger, address: address)
         } then: { [self] result in
             switch result {
             case .failure(let error):
                 connection.loginFailed(error.code, user: request.userName, client: request.device.id.rawValue)
                 fail(id, error)
-            case .success(let login):
-                let (session, cursor) = request.welcome(login, on: connection, in: environment)
+            case .success(let outcome):
+                let (session, cursor) = request.welcome(outcome, on: connection, in: environment)
                 succeed(id, .session(session))
-                authenticated(login, after: cursor)
+                authenticated(outcome.login, after: cursor)
             }
         }
     }
@@ -60,7 +60,7 @@ extension DelimitedConnection {
         case .get(let selector):
             let key: AccountKey
             do throws(HermesError) {
-                key = try DelimitedTranslation.accountKey(selector, own: principal.user)
+                key = try NativeTranslation.accountKey(selector, own: principal.user)
             } catch {
                 return fail(id, error)
             }
@@ -118,7 +118,7 @@ extension DelimitedConnection {
         switch result {
         case .failure(let error): fail(id, error)
         case .success(let (account, isOnline)):
-            succeed(id, .account(DelimitedTranslation.account(account, isOnline: isOnline, isOwn: account.id == own)))
+            succeed(id, .account(NativeTranslation.account(account, isOnline: isOnline, isOwn: account.id == own)))
         }
     }
 
@@ -143,7 +143,7 @@ extension DelimitedConnection {
                 case .success((let devices, let online)):
                     succeed(
                         id,
-                        .devices(DelimitedTranslation.devices(devices, online: online, current: principal.device))
+                        .devices(NativeTranslation.devices(devices, online: online, current: principal.device))
                     )
                 }
             }

@@ -5,7 +5,7 @@ package import HermesCore
 import HermesWire
 
 /// Ephemeral events, which are never stored: typing, presence, signals.
-extension DelimitedConnection {
+extension NativeConnection {
     func typing(_ request: Hermes_V1_Typing, id: UInt64, from sender: Sender) {
         guard let conversation = conversation(request.conversation, id: id, from: sender) else { return }
         let user = sender.principal.user
@@ -117,13 +117,23 @@ extension DelimitedConnection {
         if case .end(let end) = request.signal, end.reason.utf8.count > Self.maxSignalReason {
             return fail(id, HermesError(.tooLarge, "the reason for a signal's end is at most 256 bytes"))
         }
+        var passedOn = request
+        if case .address(var address) = request.signal {
+            guard address.localHost.isEmpty || DirectAddress.isHost(address.localHost) else {
+                return fail(id, HermesError(.invalidArgument, "local_host is an IP address without a zone, or empty"))
+            }
+            // A client cannot claim another host than the one that the server observes. But only the client knows its
+            // public UDP port, because a STUN server has told it.
+            address.observedHost = connection.remoteHost ?? ""
+            passedOn.address = address
+        }
         let payload: [UInt8]
         do {
-            payload = try request.wireBytes()
+            payload = try passedOn.wireBytes()
         } catch {
             return fail(id, HermesError(.invalidArgument, "the signal cannot be passed on", cause: error))
         }
-        // This check also limits host names, and fields of newer versions.
+        // This check also limits the fields of newer versions.
         guard payload.count <= Self.maxSignalBytes else {
             return fail(id, HermesError(.tooLarge, "a signal is at most 17 KiB"))
         }
@@ -145,7 +155,7 @@ extension DelimitedConnection {
     }
 
     package func ephemeralArrived(_ event: EphemeralEvent) {
-        guard let user, let ephemeral = DelimitedTranslation.ephemeral(event, reader: user)
+        guard let user, let ephemeral = NativeTranslation.ephemeral(event, reader: user)
         else {
             return
         }

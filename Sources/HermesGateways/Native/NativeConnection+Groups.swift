@@ -5,12 +5,12 @@ import HermesCore
 import HermesWire
 
 /// Requests that create, change and read groups.
-extension DelimitedConnection {
+extension NativeConnection {
     func group(_ request: Hermes_V1_GroupRequest, id: UInt64, from sender: Sender) {
         switch request.request {
         case .create, .change, .changeMembers, .leave, .dissolve:
             do throws(HermesError) {
-                let command = try DelimitedTranslation.groupCommand(request)
+                let command = try NativeTranslation.groupCommand(request)
                 apply(command, id: id, from: sender)
             } catch {
                 fail(id, error)
@@ -51,7 +51,7 @@ extension DelimitedConnection {
                 connection.charge(.page(entries: found.group.members.count))
                 var answer = Hermes_V1_Group(found.group.summary)
                 answer.members = found.group.members.map { member in
-                    DelimitedTranslation.member(member, name: found.names[member.user] ?? "")
+                    NativeTranslation.member(member, name: found.names[member.user] ?? "")
                 }
                 succeed(id, .group(answer))
             }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import HermesGateways
 
-@Suite("Room events in the native protocol") struct DelimitedRoomTranslationTests {
+@Suite("Room events in the native protocol") struct NativeRoomTranslationTests {
     private static let ann = RoomMember(level: 7, name: "ann", iconURL: "icon1")
 
     private static func event(
@@ -18,7 +18,7 @@ import Testing
         place: TopicNumbers.Place? = nil
     ) -> Hermes_V1_RoomEvent {
         let event = RoomEvent(content, in: .lobby, sender: sender, place: place)
-        return DelimitedRoomTranslation.packet(for: event).ephemeral.room
+        return NativeRoomTranslation.packet(for: event).ephemeral.room
     }
 
     @Test

@@ -3,13 +3,11 @@
 
 import Foundation
 package import HermesCore
-package import HermesWire
-import NIOCore
+import HermesWire
 
-/// One connection of the native protocol. It is used only on its event loop.
-package final class DelimitedConnection: GatewayConnection {
-    package typealias Decoder = DelimitedFrameDecoder
-
+/// One connection of the native protocol: it answers requests, and writes entries and events. It works with packets,
+/// and does not know how they are carried. It is used only on its event loop.
+package final class NativeConnection {
     let connection: Connection
     let environment: GatewayEnvironment
     /// The authenticated origin of requests; nil before authentication and after the end.
@@ -19,7 +17,7 @@ package final class DelimitedConnection: GatewayConnection {
     /// The uptime when the client last reported its statistics; nil if it never did.
     var lastReport: Duration?
 
-    /// The protocol that carries the packets in place of Delimited frames; nil if the packets are in Delimited frames.
+    /// The protocol that carries the packets; nil if the packets are in frames of their own.
     let carrier: Carrier?
     var access = ClientAccess()
     /// The packet id of a log-out that is under way; nil if there is none.
@@ -27,7 +25,7 @@ package final class DelimitedConnection: GatewayConnection {
     /// Whether the connection ends because the client logged out.
     private(set) var hasLoggedOut = false
     /// Whether the client's last packet was JSON, in a text message of a WebSocket. The server writes in the same form.
-    private(set) var isJSON: Bool
+    var isJSON: Bool
 
     /// The result of writing a packet through a carrier.
     enum Carriage {
@@ -61,29 +59,10 @@ package final class DelimitedConnection: GatewayConnection {
 
     var messenger: Messenger { environment.messenger }
 
-    // MARK: Frames
-
-    /// Creates the decoder. A frame is the length of its body as a varint, followed by the body, which is a
-    /// `hermes.v1.Packet`. If the length is above `maxFrameBytes`, the connection ends.
-    package func makeDecoder(maxFrameBytes: Int) -> DelimitedFrameDecoder {
-        DelimitedFrameDecoder(maxFrameBytes: maxFrameBytes, takesText: connection.isWebSocket)
-    }
-
-    package func received(_ frame: DelimitedFrame) {
-        isJSON = frame.isJSON
-        if isJSON { connection.charge(.json(frame.body.readableBytes)) }
-        let packet: Hermes_V1_Packet
-        do {
-            // A packet has at most `MessageParts.max` parts. They are counted and charged before the body is parsed.
-            packet = try frame.packet { connection.charge(.parts($0)) }
-        } catch {
-            return connection.end(.malformed(error))
-        }
-        received(packet)
-    }
+    // MARK: Packets
 
     func received(_ packet: Hermes_V1_Packet) {
-        // Delimited frames are charged when they are decoded.
+        // Frames are charged when they are decoded.
         if isCarried { connection.charge(.packet) }
         guard let sender else { return receivedFromStranger(packet) }
         received(packet, from: sender)
@@ -169,16 +148,7 @@ package final class DelimitedConnection: GatewayConnection {
             }
             return
         }
-        connection.write(kind) { try encode(packet, into: &$0) }
-    }
-
-    /// Appends a packet in the form that the client has chosen.
-    func encode(_ packet: Hermes_V1_Packet, into buffer: inout ByteBuffer) throws(WireError) {
-        if isJSON {
-            try DelimitedFrame.write(json: packet, into: &buffer)
-        } else {
-            try DelimitedFrame.write(packet, into: &buffer)
-        }
+        writeFrame(packet, kind)
     }
 
     /// Writes an empty result, if an answer is wanted.
@@ -201,7 +171,7 @@ package final class DelimitedConnection: GatewayConnection {
     func fail(_ id: UInt64, _ error: HermesError) {
         var packet = Hermes_V1_Packet()
         packet.id = id
-        packet.result.error = DelimitedTranslation.error(error)
+        packet.result.error = NativeTranslation.error(error)
         write(packet)
     }
 
@@ -247,7 +217,7 @@ package final class DelimitedConnection: GatewayConnection {
             loggingOut = nil
             hasLoggedOut = true
             succeed(id)
-        } else if var kicked = DelimitedTranslation.kicked(reason) {
+        } else if var kicked = NativeTranslation.kicked(reason) {
             if kicked.hasReconnect, let user {
                 kicked.reconnect.ticket = Data(environment.tickets.issue(to: user, now: messenger.time.now()))
             }
@@ -291,7 +261,7 @@ package final class DelimitedConnection: GatewayConnection {
 }
 
 // MARK: - Messages and the inbox
-extension DelimitedConnection {
+extension NativeConnection {
     /// Sends a message. This function is on the hot path. It starts no task, and does not wait for the commit.
     ///
     /// ``CanonicalContent`` checks the lengths of the content's fields, and encodes the content in the form that is
@@ -317,7 +287,7 @@ extension DelimitedConnection {
     package func sent(_ correlation: UInt64, _ result: Result<SendReceipt, HermesError>) {
         switch result {
         case .failure(let error): fail(correlation, error)
-        case .success(let receipt): succeed(correlation, .receipt(DelimitedTranslation.receipt(receipt)))
+        case .success(let receipt): succeed(correlation, .receipt(NativeTranslation.receipt(receipt)))
         }
     }
 
@@ -325,7 +295,7 @@ extension DelimitedConnection {
     /// and returns nil.
     func conversation(_ conversation: Hermes_V1_Conversation, id: UInt64, from sender: Sender) -> ConversationID? {
         do throws(HermesError) {
-            return try DelimitedTranslation.conversation(conversation, of: sender.principal.user)
+            return try NativeTranslation.conversation(conversation, of: sender.principal.user)
         } catch {
             fail(id, error)
             return nil
@@ -339,13 +309,13 @@ extension DelimitedConnection {
         let id = packet.id
         let user = sender.principal.user
         do throws(HermesError) {
-            guard let request = try DelimitedTranslation.inboxRequest(packet, by: user) else {
+            guard let request = try NativeTranslation.inboxRequest(packet, by: user) else {
                 return fail(id, HermesError(.unsupported, "this is not a request to the inbox"))
             }
             sender.link.ask(request) { [self] result in
                 switch result {
                 case .failure(let error): fail(id, error)
-                case .success(let answer): succeed(id, DelimitedTranslation.value(of: answer, reader: user))
+                case .success(let answer): succeed(id, NativeTranslation.value(of: answer, reader: user))
                 }
             }
         } catch {
@@ -358,13 +328,10 @@ extension DelimitedConnection {
     /// Writes an entry. A long entry is encoded once for all devices of the account on this loop.
     func write(_ entry: InboxEntry) {
         guard let principal else { return }
-        guard carrier == nil else { return write(Self.packet(entry, reader: principal)) }
-        connection.write(entry, for: principal.user, form: isJSON ? "delimited/json" : "delimited") { buffer in
-            try encode(Self.packet(entry, reader: principal), into: &buffer)
-        }
+        if isCarried { write(Self.packet(entry, reader: principal)) } else { writeFrame(entry, for: principal) }
     }
 
-    private static func packet(_ entry: InboxEntry, reader principal: Principal) -> Hermes_V1_Packet {
+    static func packet(_ entry: InboxEntry, reader principal: Principal) -> Hermes_V1_Packet {
         var packet = Hermes_V1_Packet()
         packet.event = Hermes_V1_Event(entry, reader: principal)
         return packet

@@ -5,7 +5,7 @@ import HermesCore
 import HermesWire
 
 /// Translates contacts and groups.
-extension DelimitedTranslation {
+extension NativeTranslation {
     // MARK: Contacts
 
     static func contact(_ contact: Contact, isOnline: Bool) -> Hermes_V1_Contact {

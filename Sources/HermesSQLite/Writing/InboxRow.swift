@@ -1,0 +1,98 @@
+// Hermes
+// SPDX-License-Identifier: Apache-2.0
+
+internal import GRDB
+import HermesCore
+
+/// A read met the damaged row of an inbox (``InboxRow/rebuild(_:in:_:)``).
+struct DamagedInbox: Error {
+    let user: UserID
+}
+
+/// The row of an inbox in `inbox_head`. A damaged row is rebuilt from the inbox's entries and devices, so that it does
+/// not lock its account out.
+enum InboxRow {
+    /// If the head is damaged, the new head is this far above all known seqs. Entries above these seqs may have expired
+    /// after clients got them, and a client takes an entry with such a seq for a repetition. No inbox gets that many
+    /// entries without an acknowledgement. The clients see the missing seqs as a hole, so the store's epoch can stay.
+    static let jump: UInt64 = 1 << 20
+
+    private static let boundsSQL = """
+        SELECT h.head, h.oldest, \
+        (SELECT coalesce(max(seq), 0) FROM inbox WHERE user = ?1 AND seq <= ?2), \
+        (SELECT coalesce(max(seq), 0) FROM inbox_fresh WHERE user = ?1 AND seq <= ?2), \
+        (SELECT coalesce(min(cursor), 0) FROM device WHERE user = ?1), \
+        (SELECT coalesce(max(cursor), 0) FROM device WHERE user = ?1), \
+        (SELECT coalesce(max(pushed_up_to), 0) FROM push_token WHERE user = ?1) \
+        FROM inbox_head h WHERE h.user = ?1
+        """
+
+    private static let updateSQL = """
+        UPDATE inbox_head SET head = ?2, \
+        oldest = min(?2 + 1, \
+        coalesce((SELECT min(seq) FROM inbox WHERE user = ?1 AND seq > 0), ?2 + 1), \
+        coalesce((SELECT min(seq) FROM inbox_fresh WHERE user = ?1 AND seq > 0), ?2 + 1)), \
+        acknowledged = coalesce((SELECT iif(max(proof) > \(DeviceProof.claim.rawValue) AND min(cursor) BETWEEN 0 AND ?2, \
+        min(cursor), 0) FROM device WHERE user = ?1), 0) WHERE user = ?1
+        """
+
+    /// Rebuilds the damaged row of an inbox.
+    ///
+    /// - Returns: false if there is no such row, or if the numbers from which it is rebuilt are damaged, too.
+    static func rebuild(_ user: UserID, in db: Database, _ damage: Damage) throws -> Bool {
+        let select = try PreparedStatement(db, boundsSQL)
+        select.bind(user, at: 1)
+        select.bind(PreparedStatement.maxSequence, at: 2)
+        var numbers: [Int64] = []
+        try select.forEachRow { row in numbers = (0..<7).map { row.integer($0) } }
+        guard let head = head(numbers) else { return false }
+        let update = try PreparedStatement(db, updateSQL)
+        update.bind(user, at: 1)
+        update.bind(head, at: 2)
+        try update.run()
+        _ = try InboxCounts.recount(user, in: db)
+        let was = "head \(numbers[0]), oldest \(numbers[1])"
+        damage.rebuilt("inbox of user \(user.rawValue)", was: was, now: "head \(head)")
+        return true
+    }
+
+    /// - Parameter numbers: the columns of ``boundsSQL``.
+    /// - Returns: nil if the head cannot be known.
+    private static func head(_ numbers: [Int64]) -> UInt64? {
+        let sound = 0...PreparedStatement.maxSequence
+        guard numbers.count == 7 else { return nil }
+        if sound.contains(numbers[0]) { return UInt64(numbers[0]) }
+        guard sound.contains(numbers[4]), sound.contains(numbers[5]), sound.contains(numbers[6]) else { return nil }
+        let oldest = sound.contains(numbers[1]) ? numbers[1] : 0
+        // The head is at least the number before the oldest entry.
+        let known = max(numbers[2], numbers[3], numbers[5], numbers[6], oldest - 1)
+        guard known >= 0, known <= PreparedStatement.maxSequence - Int64(jump) else { return nil }
+        return UInt64(known) + jump
+    }
+}
+
+extension SQLiteStore {
+    /// Runs queries that need the row of an inbox. If the row is damaged, it is rebuilt, and the queries run again.
+    func readInbox<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(HermesError) -> Value {
+        let user: UserID
+        do {
+            return try await pool.read(body)
+        } catch let damaged as DamagedInbox {
+            user = damaged.user
+        } catch {
+            throw failure(error)
+        }
+        try await write { [damage] (db, users) in
+            // Another read may have rebuilt the row already.
+            let isDamaged = try PreparedStatement(db, "SELECT head, oldest FROM inbox_head WHERE user = ?")
+            isDamaged.bind(user, at: 1)
+            let sound = try? isDamaged.first { row in (try row.sequence(0), try row.sequence(1)) }
+            guard sound == nil else { return }
+            users.append(user)
+            if try !InboxRow.rebuild(user, in: db, damage) { damage.found("inbox of user \(user.rawValue)") }
+        }
+        return try await read(body)
+    }
+}
