@@ -358,24 +358,36 @@ def check_encoding_slots() -> list[str]:
     return problems
 
 
-# A declaration of a setting, with its modifiers and its key; and an extension in which settings are declared.
-SETTING = re.compile(r'^    ((?:\w+ )*)let \w+ = (?:SharedLimit)?Setting(?:<[^=\n]+>)?\.\w+\(\s*"([\w.]+)"', re.MULTILINE)
+# A file with settings; a function that makes a setting or a field for a key; a constant with its modifiers; and an
+# extension in which settings are declared.
+HAS_SETTINGS = re.compile(r"\bSetting(?:Field)?\b|\bSharedLimitSetting\b")
+SETTING_MAKER = re.compile(
+    r"\bfunc (\w+)(?:<[^(]*>)?\(\s*(?:_ property: [^\n]*,\s*)?_ key: String\b[^{]*?-> (?:Self|Setting)\b"
+)
+CONSTANT = re.compile(r"^[ ]*((?:\w+ )*)let \w+")
 EXTENSION = re.compile(r"^extension (?:\w+\.)*(\w+)", re.MULTILINE)
 
 
 def setting_problems(texts: dict[str, str]) -> list[str]:
-    """Checks that everything about a setting stands in one file: only one file declares the key; this file also declares
-    the type with the setting's property; and the declaration is private, so the value is read in this file, too. The
-    argument is the texts of the sources by path."""
+    """Checks that everything about a setting stands in one file: the key is declared once; the file of the declaration
+    also declares the type with the setting's property; and a constant with the declaration is private, so the value is
+    read in this file, too. A declaration is a call with the key as its first argument, or as the first after a key
+    path. The argument is the texts of the sources by path."""
+    texts = {path: text for path, text in texts.items() if HAS_SETTINGS.search(text)}
+    makers = {"Setting"}.union(*(SETTING_MAKER.findall(text) for text in texts.values()))
+    declaration = re.compile(
+        rf'(?<!func )\b(?:{"|".join(sorted(makers))})(?:<[^()\n]+>)?\(\s*(?:\\[.\w\[\]: ]+,\s*)?"([\w.]+)"'
+    )
     problems = []
     owners: dict[str, str] = {}
     for path, text in texts.items():
-        for found in SETTING.finditer(text):
-            modifiers, key = found.groups()
+        for found in declaration.finditer(text):
+            key = found.group(1)
             if key in owners:
                 problems.append(f"{path}: {owners[key]} declares the setting {key} already")
             owners[key] = path
-            if "private" not in modifiers.split():
+            constant = CONSTANT.match(text[text.rfind("\n", 0, found.start()) + 1 : found.start()])
+            if constant and "private" not in constant.group(1).split():
                 problems.append(f"{path}: the setting {key} is not private, so other files can read it")
             extended = [match.group(1) for match in EXTENSION.finditer(text, 0, found.start())]
             if extended and not re.search(rf"^[ ]*(?:\w+ )*struct {extended[-1]}\b", text, re.MULTILINE):
@@ -625,13 +637,35 @@ extension A {
     )
 }
 """
+    group_setting = "private static let b = Setting<Int>.number("
+    field = "[SettingField].number(\\.b, \"a.b\")\n"
+    makers = """
+extension SettingField {
+    func number(
+        _ property: any WritableKeyPath<Group, Int> & Sendable,
+        _ key: String
+    ) -> Self {}
+}
+"""
+    identifier = "private func identifier(_ key: String) -> Setting<Int> {}"
     for damaged, count in (
         ({"A": group}, 0),
         ({"A": group.replace("private ", "")}, 1),
         ({"A": group.replace("struct A", "struct B")}, 1),
         ({"A": group, "B": group}, 1),
         ({"A": group.replace("a.b", "c"), "B": group.replace("extension A", "extension B.A")}, 0),
+        ({"A": group.replace(group_setting, field)}, 0),
+        ({"A": group.replace(group_setting, field), "B": group}, 1),
+        ({"A": group.replace(group_setting, field + field)}, 1),
+        ({"A": group.replace(group_setting, field).replace("struct A", "struct B")}, 1),
+        ({"A": group.replace("let b = Setting<Int>.", "let b: Setting<Int> = .")}, 0),
+        ({"A": group.replace("let b = Setting<Int>.", "let b: Setting<Int> = ."), "B": group}, 1),
+        ({"A": group.replace("Setting<Int>.number", "identifier") + identifier}, 0),
+        ({"A": group.replace("Setting<Int>.number", "identifier") + identifier, "B": group}, 1),
+        ({"A": group.replace("private ", "").replace("Setting<Int>.number", "identifier") + identifier}, 1),
+        ({"A": group, "B": 'let b = number("a.b")'}, 0),
     ):
+        damaged["Makers"] = makers
         expect("settings", len(setting_problems(damaged)), count)
     for problem in failed:
         print(f"self-test: {problem}", file=sys.stderr)

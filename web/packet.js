@@ -344,7 +344,7 @@ export const violation = (message) => new HermesError(ErrorCode.protocolViolatio
  * | push | `push` |
  * | call | `call` |
  * | gap | `gap`: `{ from, to }`: the server deleted these entries before this device got them |
- * | inboxReset | none: the server lost its store; entries that the app had not received are lost |
+ * | inboxReset | none: the server lost its store, or entries of the inbox; what the app had not received may be lost |
  * | unknown | none: an entry of a kind that this version does not know |
  *
  * @typedef {{ type: string, seq: number, epoch: string, time: number, [field: string]: any }} InboxEvent
@@ -374,22 +374,20 @@ export function inboxEvent(wire, epoch) {
  *
  * @typedef {object} KnownEntry
  * @property {number} seq
- * @property {string} id The id of the message or push; empty for other kinds.
+ * @property {string} id The id of the message or push; empty for other kinds, and for an entry that is not for this
+ *   device.
  * @property {number} time The time of the commit, in milliseconds since 1970.
  */
 
 /**
- * Returns what identifies an entry; null if the entry cannot be recognized: it stands for deleted entries, is for
- * another device, or is of a kind that this version does not know.
+ * Returns what identifies an entry; null if the event stands for deleted entries.
  *
  * @param {any} wire
  * @returns {KnownEntry | null}
  */
 export function knownEntry(wire) {
-    const { seq, serverTimeMs: time, expired } = wire;
-    const kind = kinds.find((one) => wire[one]);
-    if (expired || !kind) return null;
-    return { seq, id: ["message", "push", "oversized"].includes(kind) ? wire[kind].id : "", time };
+    const { seq, serverTimeMs: time, expired, message, push, oversized } = wire;
+    return expired ? null : { seq, id: (message ?? push ?? oversized)?.id ?? "", time };
 }
 
 /**

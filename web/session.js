@@ -350,13 +350,15 @@ export class Session {
      * @param {Effect[]} effects
      */
     #authenticate(credential, effects) {
-        // If another account logs in, the cursor would acknowledge entries of that account.
-        const epoch = this.isOwnerCertain ? this.inbox.epoch : "0";
-        const acknowledgedSeq = String(this.isOwnerCertain ? this.inbox.taken : 0);
-        const authenticate = { ...credential, device: this.description, epoch, acknowledgedSeq, ticket: this.#ticket };
-        if (epoch !== "0" && this.newest) {
-            const { seq, id, time } = this.newest;
-            authenticate.newest = { seq: String(seq), id, serverTimeMs: String(time) };
+        const authenticate = { ...credential, device: this.description, ticket: this.#ticket };
+        // If the credential belongs to another account than the inbox, the server ignores the place.
+        const { epoch, taken } = this.inbox;
+        if ((this.isOwnerCertain || this.owner !== null) && epoch !== "0") {
+            Object.assign(authenticate, { uid: this.owner ?? 0, epoch, acknowledgedSeq: String(taken) });
+            if (this.newest) {
+                const { seq, id, time } = this.newest;
+                authenticate.newest = { seq: String(seq), id, serverTimeMs: String(time) };
+            }
         }
         effects.push({ do: "send", body: { authenticate }, id: ID.authentication });
     }

@@ -30,22 +30,24 @@ package final class ServedGateway<G: Gateway> {
         settings.limits.requestsPerSecond = Self.any
         settings.limits.requestsPerSecondPerAccount = Self.any
         settings.limits.requestsPerSecondPerAddress = Self.any
+        var accounts = AccountSettings(passwordParameters: PasswordHasher.Parameters(ln: 1, r: 1, p: 1))
+        accounts.registrationLimits = .init(perAddress: 0, inTotal: 0)
+        accounts.loginLimits = .init(
+            failuresPerSource: Self.any,
+            failuresOfStrangers: Self.any,
+            failuresPerAddress: Self.any
+        )
+        var messages = MessageSettings()
+        messages.contactRequestsPerHour = Self.any
+        messages.groupEntriesPerHour = Self.any
         let messenger = Messenger(
             accountStore: store,
             messageStore: store,
             socialStore: store,
             sessionStore: store,
             pushTokenStore: store,
-            accountSettings: AccountSettings(
-                registrationLimits: .init(perAddress: 0, inTotal: 0),
-                passwordParameters: PasswordHasher.Parameters(ln: 1, r: 1, p: 1),
-                loginLimits: .init(
-                    failuresPerSource: Self.any,
-                    failuresOfStrangers: Self.any,
-                    failuresPerAddress: Self.any
-                )
-            ),
-            messageSettings: MessageSettings(contactRequestsPerHour: Self.any, groupEntriesPerHour: Self.any),
+            accountSettings: accounts,
+            messageSettings: messages,
             durableSettings: durableSettings
         )
         let environment = GatewayEnvironment(

@@ -60,7 +60,7 @@ extension Gateway {
     package static var listenerFeatures: ListenerSettings.Features { .gateway }
 
     package static var listeners: [ListenerSettings.Keys] {
-        [ListenerSettings.Keys(name, title: title, port: defaultPort, isEnabled: true, features: listenerFeatures)]
+        [ListenerSettings.Keys(name, title: title, port: defaultPort, features: listenerFeatures)]
     }
 
     package static var applicationTopics: (any ApplicationTopicForm.Type)? { nil }

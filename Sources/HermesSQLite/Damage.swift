@@ -10,12 +10,14 @@ import Synchronization
 /// deleted, because somebody may still be able to read them. But a sound row replaces a damaged row with the same key
 /// (``FreshTables``), and the row of an inbox is rebuilt (``InboxRow``).
 ///
-/// State: a `Mutex` around the reported rows.
+/// State: a `Mutex` around the reported rows, and one around the users whose inboxes have lost their rows.
 package final class Damage: Sendable {
-    /// The number of reported rows that are remembered. Any further row is reported again each time it is found.
+    /// The number of reported rows, and of lost inboxes, that are remembered. Any further row is reported again each time
+    /// it is found.
     private static let maxKnown = 10_000
 
     private let known = Mutex<Set<String>>([])
+    private let lostInboxes = Mutex<Set<UserID>>([])
     private let logger: Logger
     private let tell: @Sendable () -> Void
 
@@ -37,13 +39,23 @@ package final class Damage: Sendable {
         tell()
     }
 
-    /// Reports a damaged row that was rebuilt from other rows.
+    /// Reports that the damaged row of an inbox cannot be rebuilt.
+    func lost(inboxOf user: UserID) {
+        found("inbox of user \(user.rawValue)")
+        lostInboxes.withLock { if $0.count < Self.maxKnown { $0.insert(user) } }
+    }
+
+    /// Whether the damaged row of an inbox could not be rebuilt.
+    func isLost(inboxOf user: UserID) -> Bool { lostInboxes.withLock { $0.contains(user) } }
+
+    /// Reports that the damaged row of an inbox was rebuilt from other rows.
     ///
     /// - Parameters:
-    ///   - row: the row's name.
     ///   - was: the damaged numbers.
     ///   - now: the numbers that replace them.
-    func rebuilt(_ row: String, was: String, now: String) {
+    func rebuilt(inboxOf user: UserID, was: String, now: String) {
+        lostInboxes.withLock { _ = $0.remove(user) }
+        let row = "inbox of user \(user.rawValue)"
         logger.error("a damaged row was rebuilt", metadata: ["row": "\(row)", "was": "\(was)", "now": "\(now)"])
         tell()
     }

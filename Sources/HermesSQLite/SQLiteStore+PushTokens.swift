@@ -46,7 +46,8 @@ extension SQLiteStore: PushTokenStore {
             try db.execute(
                 sql: """
                     INSERT INTO push_token (user, device_id, service, token, identity, app_id, set_at, pushed_up_to)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce((SELECT head FROM inbox_head WHERE user = ?1), 0))
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce((SELECT head FROM inbox_head WHERE user = ?1
+                        AND head BETWEEN 0 AND \(PreparedStatement.maxSequence)), 0))
                     ON CONFLICT (user, device_id) DO UPDATE SET set_at = excluded.set_at,
                         pushed_up_to = CASE WHEN service = excluded.service AND identity = excluded.identity
                             THEN pushed_up_to ELSE excluded.pushed_up_to END,

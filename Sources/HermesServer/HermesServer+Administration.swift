@@ -67,7 +67,7 @@ extension HermesServer {
             pushTokenStore: store.pushTokens,
             accountSettings: settings.accounts,
             messageSettings: settings.messages,
-            durableSettings: DurableSettings(settings)
+            durableSettings: settings.durableSettings
         )
         let keys = APIKeyService(store: store.apiKeys, time: messenger.time)
         let administration = Administration(

@@ -87,7 +87,7 @@ package final class TestServer: Sendable {
 
     fileprivate init(_ settings: ServerSettings, time: any TimeSource) {
         state = Mutex(State(settings: settings))
-        memory = MemoryStore(settings: StoreSettings(settings))
+        memory = MemoryStore(settings: settings.storeSettings)
         self.time = time
         let tail = LogTail()
         self.tail = tail

@@ -14,7 +14,7 @@ import Testing
     private static let retention = Duration.seconds(30 * 86_400)
 
     private static func messenger(_ store: any Store, _ clock: ManualClock) -> Messenger {
-        Messenger(over: store, settings: MessageSettings(retention: retention), time: clock)
+        Messenger(over: store, settings: MessageSettings { $0.retention = retention }, time: clock)
     }
 
     private static func house(

@@ -119,7 +119,7 @@ struct SeqDamageTests {
         let head = damage.hasPrefix("head") ? 3 + InboxRow.jump : 3
         if readsFirst {
             let position = try await again.position(of: user)
-            #expect(position.head == head && position.oldest == 1)
+            #expect(position.head == head && position.oldest == 1 && position.entries == 3)
         }
         try later.send("d", from: 0, to: 1)
         let hole = head > 3 ? ["4-\(head):hole"] : []
@@ -152,6 +152,49 @@ struct SeqDamageTests {
         #expect(position.head == 3 + InboxRow.jump && position.oldest == position.head + 1)
         try world.send("d", from: 0, to: 1)
         #expect(try await world.inbox(1, after: position.head) == ["\(position.head + 1):d"])
+        try store.close()
+    }
+
+    @Test
+    func `a rebuilt row is behind all marks, and a damaged mark does not prevent it`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        let user = world[1].user
+        try await store.pool.write { db in
+            try db.execute(sql: "UPDATE inbox_head SET head = -1 WHERE user = ?", arguments: [user.rawValue])
+        }
+        let token = PushToken(stored: .apns, text: "a", appID: "org.example")
+        try await store.setPushToken(token, of: StoreWorld.phone, user, shown: .other, now: StoreWorld.now)
+        let mark = try await store.pool.read { try Int64.fetchOne($0, sql: "SELECT pushed_up_to FROM push_token") }
+        #expect(mark == 0)
+        try await store.pool.write { db in
+            try db.execute(sql: "UPDATE push_token SET pushed_up_to = -1")
+            let mark = "INSERT INTO webhook_mark (user, reported_up_to) VALUES (?, 100)"
+            try db.execute(sql: mark, arguments: [user.rawValue])
+        }
+        #expect(try await store.position(of: user).head == 100 + InboxRow.jump)
+        try store.close()
+    }
+
+    @Test
+    func `a row that could not be rebuilt costs no further try until something is written to the inbox`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        let user = world[1].user
+        try await store.pool.write { db in
+            try db.execute(sql: "UPDATE inbox_head SET head = -1 WHERE user = ?", arguments: [user.rawValue])
+            try db.execute(sql: "UPDATE device SET cursor = -1 WHERE user = ?", arguments: [user.rawValue])
+        }
+        store.cache.withLock { $0.forget(user) }
+        await #expect(throws: HermesError.self) { _ = try await store.position(of: user) }
+        try await store.pool.write { db in
+            try db.execute(sql: "UPDATE device SET cursor = 0 WHERE user = ?", arguments: [user.rawValue])
+        }
+        await #expect(throws: HermesError.self) { _ = try await store.position(of: user) }
+        try world.send("a", from: 0, to: 1)
+        #expect(try await store.position(of: user).head == InboxRow.jump + 1)
         try store.close()
     }
 

@@ -99,6 +99,28 @@ import Testing
         #expect("\(settings)" == "\(groups)")
     }
 
+    /// Settings of listeners, tokens and push services are left out, because they have an effect only together.
+    @Test func `every setting has an effect`() throws {
+        let apart = ["access.jwt.", "push.apns.", "push.fcm.", "push.webPush."]
+        let texts = [
+            "false", "true", "1", "3", "1003", "30 KiB", "300 KiB", "3 MiB", "300 MiB", "7 s", "7 min", "7 h",
+            "https://a.example", "10.0.0.0/8", "x",
+        ]
+        let defaults = try ServerSettings.defaults()
+        for setting in ServerSettings.all {
+            if setting.key.hasPrefix("listeners."), !setting.key.hasPrefix("listeners.stun.") { continue }
+            if apart.contains(where: { setting.key.hasPrefix($0) }) { continue }
+            let words = setting.allowed.replacing("some of ", with: "").split(separator: ", ").map(String.init)
+            let values = (words + texts).filter { $0 != setting.defaultText }
+                .map { SettingValues(given: [setting.key: .init(text: $0, origin: "test")]) }
+                .first { $0.problems(with: [setting]).isEmpty }
+            var settings = try ServerSettings(try #require(values, "\(setting.key)"))
+            let isOfGateways = settings.gateways != defaults.gateways
+            settings.gateways = defaults.gateways
+            #expect(isOfGateways || "\(settings)" != "\(defaults)", "\(setting.key)")
+        }
+    }
+
     @Test func `every setting is read from the environment`() throws {
         for setting in ServerSettings.all {
             let sources = SettingSources(environment: [setting.environmentName: setting.defaultText])
@@ -336,10 +358,19 @@ import Testing
     }
 
     @Test func `what is stored stays as long as the settings say`() throws {
-        let long = StoreSettings(try load(["--messages.recallWindow", "7 d", "--store.retention", "365 d"]))
+        let long = try load(["--messages.recallWindow", "7 d", "--store.retention", "365 d"]).storeSettings
         #expect(long.recordPeriod == .seconds(7 * 86_400) && long.eventPeriod == .seconds(365 * 86_400))
-        let short = StoreSettings(try load(["--messages.recallWindow", "1 min", "--store.retention", "1 d"]))
+        let short = try load(["--messages.recallWindow", "1 min", "--store.retention", "1 d"]).storeSettings
         #expect(short.recordPeriod == .seconds(86_400) && short.eventPeriod == .seconds(86_400))
+    }
+
+    @Test func `a store gets its own settings and those of other groups`() throws {
+        let own = ["--store.historyDays", "3", "--accounts.groups", "7", "--limits.inboxEntries", "2000"]
+        let queues = ["--mqtt.maxQueuedMessages", "12", "--mqtt.sessions.maxQueuedBytes", "1 MiB"]
+        let settings = try load(own + queues).storeSettings
+        #expect(settings.historyPeriod == .seconds(3 * 86_400) && settings.maxGroups == 7)
+        #expect(settings.inbox.maxEntries == 2000)
+        #expect(settings.maxQueuedMessages == 12 && settings.queuedBytes.total == 1 << 20)
     }
 
     @Test func `client certificates need TLS and an authority`() throws {

@@ -92,7 +92,9 @@ describe("login", () => {
         server.session = { uid: 2, nickName: "bob", token: "u", epoch: "9" };
         assert.equal((await client.logIn({ nickName: "bob", password: "secret" })).uid, 2);
         assert.equal(server.connections.length, 2);
-        assert.equal((await server.packet("authenticate", 1)).authenticate.epoch, "0");
+        // The place is that of Ann's inbox, so the server ignores it.
+        const { uid, epoch, acknowledgedSeq } = (await server.packet("authenticate", 1)).authenticate;
+        assert.deepEqual([uid, epoch, acknowledgedSeq], [1, "9", "0"]);
     });
 
     test("a refusal is final, and an unknown token is forgotten", async () => {
@@ -132,7 +134,7 @@ describe("login", () => {
         assert.ok(client.canResume);
     });
 
-    test("a name may belong to another account by now: a password tells no cursor", async () => {
+    test("a name may belong to another account by now: the login tells whose place it names", async () => {
         const store = new MemoryStore();
         const first = await open({ store });
         first.on("entry", () => {});
@@ -141,9 +143,17 @@ describe("login", () => {
         await server.packet("acknowledge");
         await first.close();
         const second = await open({ store });
+        const seen = [];
+        second.on("entry", (event) => void seen.push(event));
+        server.session = { ...server.session, uid: 2, headSeq: "1" };
         await second.logIn({ nickName: "ann", password: "secret" });
         const { authenticate } = await server.packet("authenticate", 1);
-        assert.deepEqual([authenticate.epoch, authenticate.acknowledgedSeq], ["0", "0"]);
+        assert.deepEqual([authenticate.uid, authenticate.epoch, authenticate.acknowledgedSeq], [1, "9", "1"]);
+        assert.equal(authenticate.newest.seq, "1");
+        // The name belongs to another account now, whose entries have the same seqs.
+        server.connections[1].send(message(1, "another's", { id: "another" }));
+        await server.until(() => server.packets.filter((packet) => packet.acknowledge).length === 2);
+        assert.deepEqual(seen.map((event) => event.message?.content.text), ["another's"]);
     });
 
     test("before the login is answered, nothing is acknowledged: the entries are another account's", async () => {
@@ -199,7 +209,8 @@ describe("login", () => {
         const later = await open({ store });
         await later.resume();
         const { authenticate } = await server.packet("authenticate", 2);
-        assert.deepEqual([authenticate.token, authenticate.epoch, authenticate.acknowledgedSeq], ["ann", "0", "0"]);
+        const { token, uid, epoch, acknowledgedSeq } = authenticate;
+        assert.deepEqual([token, uid, epoch, acknowledgedSeq], ["ann", undefined, undefined, undefined]);
     });
 
     test("a cursor of an earlier version, which has no uid, is the account's", async () => {

@@ -55,7 +55,8 @@ struct DelimitedLink: ConnectionLink {
     var seen = SeenEntries()
     /// The account that the inbox belongs to; nil if it is not known yet.
     var owner: UInt32?
-    /// Whether the credential certainly belongs to the owner. Only then may the login send the cursor to the server.
+    /// Whether the credential certainly belongs to the owner. If the owner is unknown, only then may the login send the
+    /// cursor to the server.
     var isOwnerCertain = true
     /// Whether each event keeps the received entry from which it was created.
     private(set) var keepsSources = false
@@ -350,10 +351,13 @@ extension DelimitedLink {
         fill(&request)
         request.device = describedDevice
         request.ticket = .init(ticket)
-        // If the credential belonged to another account, the cursor would acknowledge that account's entries.
-        request.epoch = isOwnerCertain ? inbox.epoch : 0
-        request.acknowledgedSeq = isOwnerCertain ? inbox.taken : 0
-        if isOwnerCertain, inbox.epoch != 0, let newest { request.newest = newest.wire }
+        // If the credential belongs to another account than the inbox, the server ignores the place.
+        if isOwnerCertain || owner != nil, inbox.epoch != 0 {
+            request.uid = owner ?? 0
+            request.epoch = inbox.epoch
+            request.acknowledgedSeq = inbox.taken
+            if let newest { request.newest = newest.wire }
+        }
         return .send(.authenticate(request), id: ID.authentication)
     }
 

@@ -8,20 +8,20 @@ import NIOCore
 /// is an earlier state of itself, and the client's cursor means nothing in it.
 struct KnownEntry: Hashable, Sendable {
     var seq: UInt64
-    /// The id of the message or push; empty for other kinds.
+    /// The id of the message or push; empty for other kinds, and for an entry that is not for this device.
     var id: String
     /// The time of the commit, in milliseconds since 1970.
     var serverTime: Int64
 
-    /// Creates the record of an entry; nil if the entry cannot be recognized: it stands for deleted entries, is for
-    /// another device, or is of a kind that the client does not know.
+    /// Creates the record of an entry; nil if the event stands for deleted entries.
     init?(_ event: Hermes_V1_Event) {
         switch event.event {
-        case nil, .expired: return nil
+        case .expired: return nil
         case .message(let message): id = message.id
         case .push(let push): id = push.id
         case .oversized(let entry): id = entry.id
-        case .readMark, .recalled, .contact, .group, .call: id = ""
+        // An event that is absent is for another device, or of a kind that the client does not know.
+        case nil, .readMark, .recalled, .contact, .group, .call: id = ""
         }
         seq = event.seq
         serverTime = event.serverTimeMs

@@ -12,89 +12,56 @@ package enum RegistrationRule: String, Sendable, Hashable, CaseIterable {
 /// The rules for accounts and logins.
 package struct AccountSettings: Sendable, Hashable {
     /// The rule that decides who may register.
-    package var registration: RegistrationRule
+    package var registration = RegistrationRule.open
     /// The rate limits of registrations without an invitation.
-    package var registrationLimits: RegistrationLimit.Limits
+    package var registrationLimits = RegistrationLimit.Limits()
     /// The shortest password, in bytes.
-    package var minPasswordBytes: Int
+    package var minPasswordBytes = 6
     /// The longest password, in bytes.
-    package var maxPasswordBytes: Int
+    package var maxPasswordBytes = 256
     /// The cost of a new password hash.
-    package var passwordParameters: PasswordHasher.Parameters
+    package var passwordParameters = PasswordHasher.Parameters.standard
     /// The largest number of login passwords that are hashed at the same time. New passwords are hashed on other
     /// threads and do not count.
-    package var maxConcurrentHashes: Int
+    package var maxConcurrentHashes = 2
     /// The largest number of password hashes that may wait in each lane of ``PasswordHasher``. Further passwords are
     /// refused with `.overloaded`.
-    package var maxWaitingHashes: Int
+    package var maxWaitingHashes = 1000
     /// The largest number of password hashes that may wait for one account or one address.
-    package var maxWaitingHashesOfOne: Int
+    package var maxWaitingHashesOfOne = 200
     /// The limits on failed logins. Beyond these limits, logins are delayed.
-    package var loginLimits: LoginThrottle.Limits
+    package var loginLimits = LoginThrottle.Limits()
     /// The largest number of devices that an account may have. A further device is refused.
-    package var maxDevices: Int
+    package var maxDevices = 50
 
-    package init(
-        registration: RegistrationRule = .open,
-        registrationLimits: RegistrationLimit.Limits = RegistrationLimit.Limits(),
-        minPasswordBytes: Int = 6,
-        maxPasswordBytes: Int = 256,
-        passwordParameters: PasswordHasher.Parameters = .standard,
-        maxConcurrentHashes: Int = 2,
-        maxWaitingHashes: Int = 1000,
-        maxWaitingHashesOfOne: Int = 200,
-        loginLimits: LoginThrottle.Limits = LoginThrottle.Limits(),
-        maxDevices: Int = 50
-    ) {
-        self.registration = registration
-        self.registrationLimits = registrationLimits
-        self.minPasswordBytes = minPasswordBytes
-        self.maxPasswordBytes = maxPasswordBytes
-        self.passwordParameters = passwordParameters
-        self.maxConcurrentHashes = maxConcurrentHashes
-        self.maxWaitingHashes = maxWaitingHashes
-        self.maxWaitingHashesOfOne = maxWaitingHashesOfOne
-        self.loginLimits = loginLimits
-        self.maxDevices = max(1, maxDevices)
-    }
+    package init() {}
+
+    package init(passwordParameters: PasswordHasher.Parameters) { self.passwordParameters = passwordParameters }
 }
 
-extension AccountSettings {
-    private static let defaults = AccountSettings()
-
-    private static let registration = Setting<RegistrationRule>.choice(
-        "accounts.registration",
-        default: defaults.registration,
-        "Who may create an account. With 'open', everybody may. With 'invitation', everybody who has an invitation "
-            + "code may ('hermes invitation create'). With 'closed', only the operator may ('hermes user add')."
-    )
-    private static let maxDevices = Setting.number(
-        "accounts.devices",
-        default: defaults.maxDevices,
-        in: 1...1000,
-        "The largest number of devices of an account. At this limit, a new device is refused until another device is "
-            + "removed."
-    )
-    private static let maxConcurrentHashes = Setting.number(
-        "accounts.passwordHashesAtOnce",
-        default: defaults.maxConcurrentHashes,
-        in: 1...64,
-        "The largest number of login passwords that are hashed at once. In addition, half as many new passwords, but "
-            + "at least one, may be hashed at the same time. Each hash takes 16 MiB of memory."
-    )
-
-    /// The settings of accounts and logins.
-    package static let settings: [SettingDescriptor] =
-        [registration.descriptor, maxDevices.descriptor, maxConcurrentHashes.descriptor]
-        + RegistrationLimit.Limits.settings + LoginThrottle.Limits.settings
-
-    package init(_ values: SettingValues) throws(SettingsError) {
-        self.init(
-            registration: try values.value(of: Self.registration),
-            registrationLimits: try RegistrationLimit.Limits(values),
-            maxConcurrentHashes: try values.value(of: Self.maxConcurrentHashes),
-            loginLimits: try LoginThrottle.Limits(values),
-            maxDevices: try values.value(of: Self.maxDevices)
-        )
-    }
+extension AccountSettings: SettingFields {
+    package static let fields: [SettingField<Self>] = [
+        .choice(
+            \.registration,
+            "accounts.registration",
+            "Who may create an account. With 'open', everybody may. With 'invitation', everybody who has an invitation "
+                + "code may ('hermes invitation create'). With 'closed', only the operator may ('hermes user add')."
+        ),
+        .number(
+            \.maxDevices,
+            "accounts.devices",
+            in: 1...1000,
+            "The largest number of devices of an account. At this limit, a new device is refused until another device "
+                + "is removed."
+        ),
+        .number(
+            \.maxConcurrentHashes,
+            "accounts.passwordHashesAtOnce",
+            in: 1...64,
+            "The largest number of login passwords that are hashed at once. In addition, half as many new passwords, "
+                + "but at least one, may be hashed at the same time. Each hash takes 16 MiB of memory."
+        ),
+        .group(\.registrationLimits),
+        .group(\.loginLimits),
+    ]
 }

@@ -22,29 +22,32 @@ package struct LoginThrottle: Sendable {
     package struct Limits: Sendable, Hashable {
         /// The limit on a burst of failures for one account, separately for each address and for each device of the
         /// account.
-        package var failuresPerSource: Int
+        package var failuresPerSource = 20
         /// The limit on a burst of failures for one account, for all strangers together.
-        package var failuresOfStrangers: Int
+        package var failuresOfStrangers = 100
         /// The time in which the two budgets above regenerate completely, at an even rate.
-        package var accountPeriod: Duration
+        package var accountPeriod = Duration.seconds(3600)
         /// The limit on a burst of failures from one address, for all accounts together. This budget regenerates
         /// completely in a minute, at an even rate.
-        package var failuresPerAddress: Int
+        package var failuresPerAddress = 20
         /// The largest number of entries that each table may have.
-        package var maxEntries: Int
+        package var maxEntries = 65_536
 
+        package init() {}
+
+        /// Creates limits. A parameter that is nil leaves its limit at the default.
         package init(
-            failuresPerSource: Int = 20,
-            failuresOfStrangers: Int = 100,
-            accountPeriod: Duration = .seconds(3600),
-            failuresPerAddress: Int = 20,
-            maxEntries: Int = 65_536
+            failuresPerSource: Int? = nil,
+            failuresOfStrangers: Int? = nil,
+            accountPeriod: Duration? = nil,
+            failuresPerAddress: Int? = nil,
+            maxEntries: Int? = nil
         ) {
-            self.failuresPerSource = max(1, failuresPerSource)
-            self.failuresOfStrangers = max(1, failuresOfStrangers)
-            self.accountPeriod = max(.seconds(1), accountPeriod)
-            self.failuresPerAddress = max(1, failuresPerAddress)
-            self.maxEntries = max(2, maxEntries)
+            if let failuresPerSource { self.failuresPerSource = max(1, failuresPerSource) }
+            if let failuresOfStrangers { self.failuresOfStrangers = max(1, failuresOfStrangers) }
+            if let accountPeriod { self.accountPeriod = max(.seconds(1), accountPeriod) }
+            if let failuresPerAddress { self.failuresPerAddress = max(1, failuresPerAddress) }
+            if let maxEntries { self.maxEntries = max(2, maxEntries) }
         }
     }
 
@@ -262,21 +265,14 @@ struct FailureTable<Key: Hashable & Sendable>: Sendable {
     }
 }
 
-extension LoginThrottle.Limits {
-    private static let defaults = Self()
-
-    private static let failuresPerAddress = Setting.number(
-        "limits.loginFailuresPerAddress",
-        default: defaults.failuresPerAddress,
-        in: 1...1_000_000,
-        "The largest number of failed logins per minute from one IP address. Beyond this number, further logins from "
-            + "this address are delayed, unless the account has used the device or the address before."
-    )
-
-    /// The settings of these limits.
-    static let settings: [SettingDescriptor] = [failuresPerAddress.descriptor]
-
-    init(_ values: SettingValues) throws(SettingsError) {
-        self.init(failuresPerAddress: try values.value(of: Self.failuresPerAddress))
-    }
+extension LoginThrottle.Limits: SettingFields {
+    package static let fields: [SettingField<Self>] = [
+        .number(
+            \.failuresPerAddress,
+            "limits.loginFailuresPerAddress",
+            in: 1...1_000_000,
+            "The largest number of failed logins per minute from one IP address. Beyond this number, further logins "
+                + "from this address are delayed, unless the account has used the device or the address before."
+        )
+    ]
 }

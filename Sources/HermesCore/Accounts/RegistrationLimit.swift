@@ -10,11 +10,13 @@
 package struct RegistrationLimit: Sendable {
     package struct Limits: Sendable, Hashable {
         /// The largest number of accounts per hour from one address; 0 for no limit.
-        package var perAddress: Int
+        package var perAddress = 60
         /// The largest number of accounts per hour in total; 0 for no limit.
-        package var inTotal: Int
+        package var inTotal = 1000
 
-        package init(perAddress: Int = 60, inTotal: Int = 1000) {
+        package init() {}
+
+        package init(perAddress: Int, inTotal: Int) {
             self.perAddress = max(0, perAddress)
             self.inTotal = max(0, inTotal)
         }
@@ -59,31 +61,21 @@ package struct RegistrationLimit: Sendable {
     }
 }
 
-extension RegistrationLimit.Limits {
-    private static let defaults = Self()
-
-    private static let perAddress = Setting.number(
-        "limits.registrationsPerAddress",
-        default: defaults.perAddress,
-        in: 0...1_000_000,
-        "The largest number of accounts per hour that clients of one IP address may create without an invitation. 0 "
-            + "means no limit. An IPv6 /64 network counts as one address."
-    )
-    private static let inTotal = Setting.number(
-        "limits.registrationsPerHour",
-        default: defaults.inTotal,
-        in: 0...10_000_000,
-        "The largest number of accounts per hour that all clients together may create without an invitation. 0 means "
-            + "no limit."
-    )
-
-    /// The settings of these limits.
-    static let settings: [SettingDescriptor] = [perAddress.descriptor, inTotal.descriptor]
-
-    init(_ values: SettingValues) throws(SettingsError) {
-        self.init(
-            perAddress: try values.value(of: Self.perAddress),
-            inTotal: try values.value(of: Self.inTotal)
-        )
-    }
+extension RegistrationLimit.Limits: SettingFields {
+    package static let fields: [SettingField<Self>] = [
+        .number(
+            \.perAddress,
+            "limits.registrationsPerAddress",
+            in: 0...1_000_000,
+            "The largest number of accounts per hour that clients of one IP address may create without an invitation. "
+                + "0 means no limit. An IPv6 /64 network counts as one address."
+        ),
+        .number(
+            \.inTotal,
+            "limits.registrationsPerHour",
+            in: 0...10_000_000,
+            "The largest number of accounts per hour that all clients together may create without an invitation. 0 "
+                + "means no limit."
+        ),
+    ]
 }

@@ -61,12 +61,15 @@ package struct InboxBudget: Hashable, Sendable {
     /// The approximate size of an entry without its content, in bytes.
     package static let entryBytes = 128
 
-    package var maxEntries: Int
-    package var maxBytes: Int
+    package var maxEntries = 100_000
+    package var maxBytes = 128 << 20
 
-    package init(maxEntries: Int = 100_000, maxBytes: Int = 128 << 20) {
+    package init() {}
+
+    /// - Parameter maxBytes: nil for the default.
+    package init(maxEntries: Int, maxBytes: Int? = nil) {
         self.maxEntries = max(4, maxEntries)
-        self.maxBytes = max(4, maxBytes)
+        if let maxBytes { self.maxBytes = max(4, maxBytes) }
     }
 
     package static func weight(ofContent bytes: Int) -> Int { bytes + entryBytes }
@@ -164,33 +167,23 @@ package struct InboxBudget: Hashable, Sendable {
     )
 }
 
-extension InboxBudget {
-    private static let defaults = InboxBudget()
-
-    private static let maxBytes = Setting.byteCount(
-        "limits.inbox",
-        default: defaults.maxBytes,
-        in: (8 << 20)...(1 << 40),
-        "The largest total size of the entries in one account's inbox. One sender may use a quarter, and one group "
-            + "may use a quarter. When half is used, entries from accounts that are not contacts are refused. When an "
-            + "eighth is used, an entry is deleted as soon as one device has acknowledged it."
-    )
-    private static let maxEntries = Setting.number(
-        "limits.inboxEntries",
-        default: defaults.maxEntries,
-        in: 1000...100_000_000,
-        "The largest number of entries in one account's inbox. One sender may use a quarter, and one group may use a "
-            + "quarter. When half is used, entries from accounts that are not contacts are refused. When an eighth is "
-            + "used, an entry is deleted as soon as one device has acknowledged it."
-    )
-
-    /// The settings of an inbox.
-    static let settings: [SettingDescriptor] = [maxBytes.descriptor, maxEntries.descriptor]
-
-    init(_ values: SettingValues) throws(SettingsError) {
-        self.init(
-            maxEntries: try values.value(of: Self.maxEntries),
-            maxBytes: try values.value(of: Self.maxBytes)
-        )
-    }
+extension InboxBudget: SettingFields {
+    package static let fields: [SettingField<Self>] = [
+        .byteCount(
+            \.maxBytes,
+            "limits.inbox",
+            in: (8 << 20)...(1 << 40),
+            "The largest total size of the entries in one account's inbox. One sender may use a quarter, and one group "
+                + "may use a quarter. When half is used, entries from accounts that are not contacts are refused. When "
+                + "an eighth is used, an entry is deleted as soon as one device has acknowledged it."
+        ),
+        .number(
+            \.maxEntries,
+            "limits.inboxEntries",
+            in: 1000...100_000_000,
+            "The largest number of entries in one account's inbox. One sender may use a quarter, and one group may use "
+                + "a quarter. When half is used, entries from accounts that are not contacts are refused. When an "
+                + "eighth is used, an entry is deleted as soon as one device has acknowledged it."
+        ),
+    ]
 }

@@ -44,11 +44,15 @@ package struct InboxPosition: Sendable, Hashable {
     package let head: UInt64
     /// The oldest stored seq; `head + 1` if no entry is stored.
     package let oldest: UInt64
+    /// The number of stored entries; nil if it is not known. It is less than `head - oldest + 1` if some seqs have no
+    /// entry.
+    package let entries: Int?
 
-    package init(epoch: UInt64, head: UInt64, oldest: UInt64) {
+    package init(epoch: UInt64, head: UInt64, oldest: UInt64, entries: Int? = nil) {
         self.epoch = epoch
         self.head = head
         self.oldest = oldest
+        self.entries = entries
     }
 }
 

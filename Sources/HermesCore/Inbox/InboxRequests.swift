@@ -110,19 +110,15 @@ package final class InboxRequests: Sendable {
 
     // MARK: Reading
 
-    /// Whether the inbox still has an entry that a client has got. If the entry is not stored any more, the answer is
-    /// true.
+    /// Whether the inbox has an entry that a client has got. If no entry with this seq is stored any more, the answer is
+    /// true. The read does not wait for a turn, so only a caller that has a turn may call this
+    /// (``Messenger/has(_:of:)``).
     ///
-    /// - Parameter source: the source in whose turn the store is read (``ReadGate``).
-    /// - Throws: `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
-    package func has(
-        _ entry: KnownEntry,
-        of user: UserID,
-        source: CommitSource? = nil
-    ) async throws(HermesError) -> Bool {
+    /// - Throws: `.storageUnavailable`.
+    func has(_ entry: KnownEntry, of user: UserID) async throws(HermesError) -> Bool {
         guard entry.seq > 0 else { return true }
-        let answer = try await answer(.page(after: entry.seq - 1, limit: 1), for: user, source: source)
-        guard case .page(let page) = answer else { return true }
+        // Expired entries that are still stored count, too.
+        let page = try await store.entries(of: user, after: Self.storable(entry.seq - 1), limit: 1)
         guard entry.seq <= page.position.head else { return false }
         guard let stored = page.entries.first, stored.seq == entry.seq else { return true }
         return entry.matches(stored)

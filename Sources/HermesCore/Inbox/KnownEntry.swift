@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// An inbox entry that a client has got. From such an entry, the server recognizes that its store is an earlier state
-/// of itself: the store then has no entry with this seq, or another one.
+/// of itself: the store then has another entry with this seq, or none.
 package struct KnownEntry: Sendable, Hashable {
     package let seq: UInt64
-    /// The id of the message or push; empty for other kinds.
+    /// The id of the message or push; empty for other kinds, and for an entry that is not for the client.
     package let id: String
     package let committedAt: Timestamp
 
@@ -17,15 +17,35 @@ package struct KnownEntry: Sendable, Hashable {
 
     /// Whether a stored entry with the same seq is this entry.
     ///
-    /// An entry without an id is recognized by its time. If the clock was ahead when the entry was stored, the store
-    /// may have corrected this time since then (``ClockJump``). The entry then counts as another one. The client gets
-    /// some entries again, and loses none.
+    /// An entry without an id is recognized by its time. If the server's clock was wrong when the entry was stored, the
+    /// store may have corrected this time since then (``ClockJump``, ``ClockSetback``). The entry then counts as
+    /// another one. So the client gets some entries again, and loses none.
     func matches(_ stored: InboxEntry) -> Bool {
-        switch stored.event {
-        case .message(let message): id == message.id.description
-        case .push(let push): id == push.id.description
-        case .readMark, .recalled, .contact, .group: id.isEmpty && committedAt == stored.committedAt
-        case .expired: true
+        if case .expired = stored.event { return true }
+        return id.isEmpty ? committedAt == stored.committedAt : id == stored.event.id?.description
+    }
+}
+
+extension InboxEvent {
+    /// The id of the message or push; nil for other kinds.
+    fileprivate var id: MessageID? {
+        switch self {
+        case .message(let message): message.id
+        case .push(let push): push.id
+        case .readMark, .recalled, .contact, .group, .expired: nil
+        }
+    }
+}
+
+extension Messenger {
+    /// Whether the store has an entry that a client has got. The read takes its turn with the reads of logins, which are
+    /// never refused.
+    ///
+    /// - Returns: true also if no entry with this seq is stored any more.
+    /// - Throws: `.storageUnavailable`.
+    package func has(_ entry: KnownEntry, of user: UserID) async throws(HermesError) -> Bool {
+        try await accounts.logins.turn(of: .account(user)) { () async throws(HermesError) in
+            try await self.inbox.has(entry, of: user)
         }
     }
 }

@@ -3,11 +3,26 @@
 
 /// The retention times and limits of stores. They are the same for every store.
 package struct StoreSettings: Sendable, Hashable {
-    /// The time for which the content of a message is kept for ``MessageStore/history(of:before:limit:)`` after the
-    /// message was sent, whether it was delivered or not. If the time is zero, history is off: content is deleted when
-    /// no inbox refers to it any more. The period that is set when a message is sent applies to this message. A message
-    /// with its own expiry is deleted when it expires.
-    package var historyPeriod: Duration
+    /// The values that are settings of the store itself and of the inboxes in it. The other values follow from other
+    /// groups of settings.
+    package struct Own: Sendable, Hashable {
+        /// The time for which the content of a message is kept for ``MessageStore/history(of:before:limit:)`` after the
+        /// message was sent, whether it was delivered or not. If the time is zero, history is off: content is deleted
+        /// when no inbox refers to it any more. The period that is set when a message is sent applies to this message.
+        /// A message with its own expiry is deleted when it expires.
+        package var historyPeriod = Duration.zero
+        /// The limits of one inbox.
+        package var inbox = InboxBudget()
+        /// The largest number of bytes that the unread 1:1 messages from one account may have in all inboxes together.
+        package var maxUnreadBytes = 128 << 20
+        /// The largest number of groups that one account may be in.
+        package var maxGroups = 1_000
+
+        package init() {}
+    }
+
+    /// The values that are settings of the store itself.
+    package var own: Own
     /// The minimum time for which the record of a message stays after the message was sent, even if its content is
     /// deleted. During this time, a repetition is recognized, and the message can be recalled.
     package var recordPeriod: Duration
@@ -23,36 +38,69 @@ package struct StoreSettings: Sendable, Hashable {
     /// The largest total size of the publications that may wait in the queues of all durable sessions together, in
     /// bytes.
     package var queuedBytes: SharedLimit
-    /// The limits of one inbox.
-    package var inbox: InboxBudget
-    /// The largest number of bytes that the unread 1:1 messages from one account may have in all inboxes together.
-    package var maxUnreadBytes: Int
 
-    /// The largest number of groups that one account may be in.
-    package var maxGroups: Int
-
+    /// Creates the settings from all their values, so that the caller forgets none.
     package init(
-        historyPeriod: Duration = .zero,
-        recordPeriod: Duration = .seconds(24 * 3600),
-        eventPeriod: Duration = .seconds(30 * 24 * 3600),
-        maxQueuedMessages: Int = 100_000,
-        maxQueuedBytes: Int = 64 << 20,
-        queuedMessages: SharedLimit = SharedLimit(100_000_000),
-        queuedBytes: SharedLimit = SharedLimit(16 << 30),
-        inbox: InboxBudget = InboxBudget(),
-        maxUnreadBytes: Int = 128 << 20,
-        maxGroups: Int = 1_000
+        _ own: Own,
+        recordPeriod: Duration,
+        eventPeriod: Duration,
+        maxQueuedMessages: Int,
+        maxQueuedBytes: Int,
+        queuedMessages: SharedLimit,
+        queuedBytes: SharedLimit
     ) {
-        self.inbox = inbox
-        self.maxUnreadBytes = max(1, maxUnreadBytes)
-        self.historyPeriod = historyPeriod
+        self.own = own
+        self.own.maxUnreadBytes = max(1, own.maxUnreadBytes)
+        self.own.maxGroups = max(1, own.maxGroups)
         self.recordPeriod = recordPeriod
         self.eventPeriod = eventPeriod
         self.maxQueuedMessages = max(1, maxQueuedMessages)
         self.maxQueuedBytes = max(1, maxQueuedBytes)
         self.queuedMessages = queuedMessages
         self.queuedBytes = queuedBytes
-        self.maxGroups = max(1, maxGroups)
+    }
+
+    /// Creates the settings of a store without a configuration, for tests and measurements.
+    package init(
+        historyPeriod: Duration = Own().historyPeriod,
+        recordPeriod: Duration = MessageSettings.storedPeriod,
+        eventPeriod: Duration = .seconds(30 * 24 * 3600),
+        maxQueuedMessages: Int = 100_000,
+        maxQueuedBytes: Int = 64 << 20,
+        queuedMessages: SharedLimit = SharedLimit(100_000_000),
+        queuedBytes: SharedLimit = SharedLimit(16 << 30),
+        inbox: InboxBudget = Own().inbox,
+        maxUnreadBytes: Int = Own().maxUnreadBytes,
+        maxGroups: Int = Own().maxGroups
+    ) {
+        var own = Own()
+        own.historyPeriod = historyPeriod
+        own.inbox = inbox
+        own.maxUnreadBytes = maxUnreadBytes
+        own.maxGroups = maxGroups
+        self.init(
+            own,
+            recordPeriod: recordPeriod,
+            eventPeriod: eventPeriod,
+            maxQueuedMessages: maxQueuedMessages,
+            maxQueuedBytes: maxQueuedBytes,
+            queuedMessages: queuedMessages,
+            queuedBytes: queuedBytes
+        )
+    }
+
+    /// The values of ``own``, for short.
+    package var historyPeriod: Duration { own.historyPeriod }
+    package var maxGroups: Int { own.maxGroups }
+
+    package var inbox: InboxBudget {
+        get { own.inbox }
+        set { own.inbox = newValue }
+    }
+
+    package var maxUnreadBytes: Int {
+        get { own.maxUnreadBytes }
+        set { own.maxUnreadBytes = newValue }
     }
 
     /// The largest number of tokens that one device may have. A further token revokes the oldest token.
@@ -75,48 +123,40 @@ package struct StoreSettings: Sendable, Hashable {
     package static let maxPageBytes = 4 * 1024 * 1024
 }
 
-extension StoreSettings {
-    private static let defaults = StoreSettings()
+extension StoreSettings.Own: SettingFields {
     private static let day = Duration.seconds(86_400)
 
-    private static let historyDays = Setting.number(
-        "store.historyDays",
-        default: Int(defaults.historyPeriod / day),
-        in: 0...3650,
-        "The number of days for which a message stays readable after it was sent, even if every device has "
-            + "acknowledged it. With 0, a message is deleted when every device has acknowledged it."
-    )
-    private static let maxUnreadBytes = Setting.byteCount(
-        "limits.unreadPerAccount",
-        default: defaults.maxUnreadBytes,
-        in: (8 << 20)...(1 << 40),
-        "The largest total size of one account's unread messages in the inboxes of others. Messages to groups do not "
-            + "count. When half is used, a further message is accepted only in two cases: it is the account's only "
-            + "unread message in the recipient's inbox, or the account's unread messages in that inbox take at most a "
-            + "64th of the limit."
-    )
-    private static let maxGroups = Setting.number(
-        "accounts.groups",
-        default: defaults.maxGroups,
-        in: 1...100_000,
-        "The largest number of groups that an account may be in. Accounts that are not its contacts can add it to a "
-            + "group only while it is in fewer groups than half of this number."
-    )
-
-    /// The settings of a store and of the inboxes in it.
-    package static let settings: [SettingDescriptor] =
-        [historyDays.descriptor, maxUnreadBytes.descriptor, maxGroups.descriptor] + InboxBudget.settings
-
-    /// Creates the settings without those that follow from other groups: how long records and events stay, and the
-    /// limits of the queues of durable sessions.
-    package init(_ values: SettingValues) throws(SettingsError) {
-        self.init(
-            historyPeriod: try Self.day * values.value(of: Self.historyDays),
-            inbox: try InboxBudget(values),
-            maxUnreadBytes: try values.value(of: Self.maxUnreadBytes),
-            maxGroups: try values.value(of: Self.maxGroups)
-        )
+    private var historyDays: Int {
+        get { Int(historyPeriod / Self.day) }
+        set { historyPeriod = Self.day * newValue }
     }
+
+    package static let fields: [SettingField<Self>] = [
+        .number(
+            \.historyDays,
+            "store.historyDays",
+            in: 0...3650,
+            "The number of days for which a message stays readable after it was sent, even if every device has "
+                + "acknowledged it. With 0, a message is deleted when every device has acknowledged it."
+        ),
+        .byteCount(
+            \.maxUnreadBytes,
+            "limits.unreadPerAccount",
+            in: (8 << 20)...(1 << 40),
+            "The largest total size of one account's unread messages in the inboxes of others. Messages to groups do "
+                + "not count. When half is used, a further message is accepted only in two cases: it is the account's "
+                + "only unread message in the recipient's inbox, or the account's unread messages in that inbox take "
+                + "at most a 64th of the limit."
+        ),
+        .number(
+            \.maxGroups,
+            "accounts.groups",
+            in: 1...100_000,
+            "The largest number of groups that an account may be in. Accounts that are not its contacts can add it to "
+                + "a group only while it is in fewer groups than half of this number."
+        ),
+        .group(\.inbox),
+    ]
 }
 
 extension StoreSettings {

@@ -389,8 +389,22 @@ extension DurableSessions {
         let result: Result<SessionOutcome, HermesError> = await withCheckedContinuation { continuation in
             committer.submit(.move(move), isUrgent: true) { continuation.resume(returning: $0) }
         }
-        if !result.isSuccess { chosen.giveBack() }
-        guard case .moved(let outcomes, let hasEnded) = try result.get() else { return ([], false) }
+        return try moved(move, chosen, result)
+    }
+
+    /// Continues after the commit of a move.
+    ///
+    /// - Parameter chosen: the choice of the members for the items.
+    func moved(
+        _ move: QueueMove,
+        _ chosen: Chosen,
+        _ result: Result<SessionOutcome, HermesError>
+    ) throws(HermesError) -> (outcomes: [QueueMove.Outcome], hasEnded: Bool) {
+        guard case .success(.moved(let outcomes, let hasEnded)) = result, outcomes.count == move.items.count else {
+            chosen.giveBack()
+            _ = try result.get()
+            return ([], false)
+        }
         if isAmongSeveral { perform(shared.change { $0.changed(move.session) }) }
         var live = chosen.live[...]
         for (item, outcome) in zip(move.items, outcomes) where item.target == nil {

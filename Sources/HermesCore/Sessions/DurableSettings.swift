@@ -26,8 +26,11 @@ package struct DurableSettings: Sendable, Hashable {
     /// The largest number of waiting reads; further reads are refused with `.overloaded`.
     package var maxWaitingReads: Int
 
+    /// The number of sessions unless the operator sets another number.
+    package static let usualSessions = 250_000
+
     package init(
-        sessions: SharedLimit = SharedLimit(1_000_000),
+        sessions: SharedLimit = SharedLimit(Self.usualSessions),
         filters: SharedLimit = SharedLimit(4_000_000),
         isRetainAvailable: Bool = true,
         sharedRedistribution: Duration? = .seconds(60),

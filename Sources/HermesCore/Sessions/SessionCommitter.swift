@@ -24,6 +24,8 @@ final class SessionCommitter: Sendable {
 
     private enum Work: Sendable {
         case whole(SessionOperation)
+        /// A move. If it is no longer permitted when it is about to be committed, it moves nothing.
+        case move(QueueMove, isPermitted: @Sendable () -> Bool)
         case parts(any SessionParts)
     }
 
@@ -34,6 +36,7 @@ final class SessionCommitter: Sendable {
         func operation() -> SessionOperation {
             switch work {
             case .whole(let operation): operation
+            case .move(let move, let isPermitted): .move(isPermitted() ? move : QueueMove(from: move.session, []))
             case .parts(let parts): parts.next()
             }
         }
@@ -41,7 +44,7 @@ final class SessionCommitter: Sendable {
         /// - Returns: whether more parts follow.
         func committed(_ outcome: SessionOutcome) -> Bool {
             switch (work, outcome) {
-            case (.whole, _), (.parts, .refused): false
+            case (.whole, _), (.move, _), (.parts, .refused): false
             case (.parts(let parts), _): parts.committed(outcome)
             }
         }
@@ -106,11 +109,33 @@ final class SessionCommitter: Sendable {
         isUrgent: Bool = false,
         _ completion: Completion? = nil
     ) {
-        let pending = Pending(work: .whole(operation), completion: completion)
+        submit(Pending(work: .whole(operation), completion: completion), operation, of: source, isUrgent: isUrgent)
+    }
+
+    /// Submits a move.
+    ///
+    /// - Parameters:
+    ///   - isPermitted: called on the committer's thread just before the commit, within the store's transaction. It
+    ///     must not call the store. If it returns false, nothing is moved, and `completion` gets no outcomes.
+    ///   - completion: as for ``submit(_:of:isUrgent:_:)``.
+    func submit(
+        _ move: QueueMove,
+        if isPermitted: @escaping @Sendable () -> Bool,
+        _ completion: @escaping Completion
+    ) {
+        submit(Pending(work: .move(move, isPermitted: isPermitted), completion: completion), .move(move))
+    }
+
+    private func submit(
+        _ pending: Pending,
+        _ operation: SessionOperation,
+        of source: CommitSource = .server,
+        isUrgent: Bool = false
+    ) {
         do throws(HermesError) {
             try queue.submit(pending, bytes: Self.bytes(operation), source: source, isUrgent: isUrgent)
         } catch {
-            completion?(.failure(error))
+            pending.completion?(.failure(error))
         }
     }
 

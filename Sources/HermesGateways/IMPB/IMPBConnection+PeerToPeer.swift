@@ -55,9 +55,7 @@ extension IMPBConnection {
 
     private func postAddress(_ request: IMPB_p2p_post_ip_request, seq: UInt32, from sender: Sender) {
         guard let sponsor = UserID(request.sponsorUid) else { return fail(seq, Messenger.notAContact) }
-        guard let address = IMPBTranslation.addresses(request.ipInfo, observed: connection.remoteHost) else {
-            return fail(seq, HermesError(.invalidArgument, "ip_info.ip is an IP address without a zone, or empty"))
-        }
+        let address = IMPBTranslation.addresses(request.ipInfo, observed: connection.remoteHost)
         let user = sender.principal.user
         let signal = IMPBTranslation.signal(from: user, to: sponsor, address, isReady: request.isReady)
         let event = event(signal, from: sender)

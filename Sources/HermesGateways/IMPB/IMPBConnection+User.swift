@@ -115,8 +115,7 @@ extension IMPBConnection {
         succeed(seq, answer)
         if let waiting = IMPBTranslation.waiting(login) { notify(waiting) }
         var address = DirectAddress()
-        // A client that does not know its address may report any text.
-        if DirectAddress.isHost(request.ip) { address.localHost = request.ip }
+        address.localHost = DirectAddress.localHost(request.ip)
         address.localPort = UInt16(exactly: request.port) ?? 0
         address.observedHost = connection.remoteHost ?? ""
         address.observedPort = UInt16(clamping: connection.remoteAddress?.port ?? 0)

@@ -16,19 +16,15 @@ extension IMPBTranslation {
         return info
     }
 
-    /// Returns the addresses of a client; nil if the address that the client reports is not an IP address.
+    /// Returns the addresses that a client reports.
     ///
-    /// - Parameter observed: the host that the server observes. A client cannot claim another one. But only the client
-    ///   knows its public UDP port, because a STUN server has told it.
-    static func addresses(_ info: IMPB_Ip_info, observed: String?) -> DirectAddress? {
-        guard info.ip.isEmpty || DirectAddress.isHost(info.ip) else { return nil }
+    /// - Parameter observed: the host that the server observes; nil if it is hidden.
+    static func addresses(_ info: IMPB_Ip_info, observed: String?) -> DirectAddress {
         var address = DirectAddress()
-        address.localHost = info.ip
+        address.localHost = DirectAddress.localHost(info.ip)
         address.localPort = UInt16(exactly: info.port) ?? 0
-        address.observedHost = observed ?? ""
+        address.observedHost = DirectAddress.observedHost(info.sockIp, observed: observed)
         address.observedPort = UInt16(exactly: info.sockPort) ?? 0
-        // A client that has not asked a STUN server does not know its public port, which may be its own port.
-        if address.observedPort == 0 { address.observedPort = address.localPort }
         return address
     }
 
@@ -58,6 +54,8 @@ extension IMPBTranslation {
         address.localPort = UInt16(clamping: peer.localPort)
         address.observedHost = peer.observedHost
         address.observedPort = UInt16(clamping: peer.observedPort)
+        // A client that has not asked a STUN server does not know its public port, which may be its own port.
+        if address.observedPort == 0 { address.observedPort = address.localPort }
         guard peer.ready else {
             var body = IMPB_p2p_receive_connect_notification()
             body.sponsorUid = UInt32(user.rawValue)
@@ -66,7 +64,8 @@ extension IMPBTranslation {
             return notification(.p2PReceiveConnectReq, for: reader, body)
         }
         // If both clients have the same public address, they are in the same network, where private addresses work.
-        let isNear = address.observedHost == own.observedHost && !address.localHost.isEmpty
+        let isSame = !own.observedHost.isEmpty && address.observedHost == own.observedHost
+        let isNear = isSame && !address.localHost.isEmpty
         var body = IMPB_p2p_connect_ready_notification()
         body.uid = UInt32(user.rawValue)
         body.ip = isNear ? address.localHost : address.observedHost

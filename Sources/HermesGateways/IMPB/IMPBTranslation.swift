@@ -57,13 +57,20 @@ enum IMPBTranslation {
 
     /// Returns the notification with the number of entries that wait for a device at its login; nil if none wait.
     static func waiting(_ login: Login) -> IMPB_Notification_msg? {
-        let (head, oldest) = (login.position.head, login.position.oldest)
-        let first = max(login.device.cursor, oldest - min(oldest, 1))
-        guard head > first else { return nil }
+        let count = waiting(after: login.device.cursor, login.position)
+        guard count > 0 else { return nil }
         var body = IMPB_offline_msg_notification()
-        body.count = UInt32(clamping: head - first)
-        body.headSeq = head
+        body.count = UInt32(clamping: count)
+        body.headSeq = login.position.head
         return notification(.offlineMsg, for: login.principal.user, body)
+    }
+
+    /// Returns the number of entries that wait for a device with this cursor. Many seqs may have no entry, so the number
+    /// is at most the number of stored entries.
+    static func waiting(after cursor: UInt64, _ position: InboxPosition) -> UInt64 {
+        let first = max(cursor, position.oldest - min(position.oldest, 1))
+        guard position.head > first else { return 0 }
+        return min(position.head - first, position.entries.map { UInt64(clamping: $0) } ?? .max)
     }
 
     static func userInfo(_ account: Account, isOnline: Bool) -> IMPB_User_info {

@@ -57,23 +57,39 @@ extension Connection {
     }
 }
 
-/// The addresses of a device.
+/// The addresses of a device, for peer-to-peer links. The addresses that the device reports are its own claims, and the
+/// server checks only their form. Only contacts get them, and from the device that answers a request only after it has
+/// agreed.
 package struct DirectAddress: Sendable, Hashable {
-    /// The host that the device reported: an IP address (``isHost(_:)``), or empty.
+    /// The host that the device reported: an IP address, or empty.
     package var localHost = ""
     package var localPort: UInt16 = 0
-    /// The host that the server observed.
+    /// The device's public host: the one that the device reported, because a STUN server has told it, or else the host
+    /// that the server observed; empty if neither is known. Behind the NAT of a carrier, or with two versions of IP, the
+    /// device's UDP packets can come from another host than its connection to the server.
     package var observedHost = ""
     package var observedPort: UInt16 = 0
 
     package init() {}
 
+    /// Returns the host that a device reports as its own. If the text is not an IP address without a zone, the result
+    /// is empty: some clients that do not know their address report any text.
+    static func localHost(_ reported: String) -> String { parse(reported) == nil ? "" : reported }
+
+    /// Returns a device's public host.
+    ///
+    /// - Parameters:
+    ///   - reported: the host that the device reports. It counts only if it is a public unicast address, because
+    ///     contacts send packets to it.
+    ///   - observed: the host that the server observes; nil if it is hidden.
+    static func observedHost(_ reported: String, observed: String?) -> String {
+        parse(reported).map(isPublic) == true ? reported : observed ?? ""
+    }
+
     /// The length of the longest text of an IP address, in bytes.
     private static let maxHostBytes = 45
 
-    /// Whether a text is an IP address of version 4 or 6, without a zone. A device's contacts send packets to the
-    /// address that the device reports, so nothing else is passed on to them.
-    static func isHost(_ text: String) -> Bool {
+    private static func parse(_ text: String) -> SocketAddress? {
         let isPlain = text.utf8.allSatisfy { byte in
             switch byte {
             case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"): true
@@ -81,6 +97,20 @@ package struct DirectAddress: Sendable, Hashable {
             default: false
             }
         }
-        return isPlain && text.utf8.count <= maxHostBytes && (try? SocketAddress(ipAddress: text, port: 0)) != nil
+        guard isPlain, text.utf8.count <= maxHostBytes else { return nil }
+        return try? SocketAddress(ipAddress: text, port: 0)
     }
+
+    private static func isPublic(_ address: SocketAddress) -> Bool {
+        unicast.contains { $0.contains(address) } && !notPublic.contains { $0.contains(address) }
+    }
+
+    /// IPv4, and the global unicast addresses of IPv6 (RFC 4291, 2.4).
+    private static let unicast = ["0.0.0.0/0", "2000::/3"].compactMap { IPNetwork($0) }
+
+    /// The addresses of IPv4 that are not public unicast addresses (RFC 6890).
+    private static let notPublic = [
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16",
+        "224.0.0.0/4", "240.0.0.0/4",
+    ].compactMap { IPNetwork($0) }
 }

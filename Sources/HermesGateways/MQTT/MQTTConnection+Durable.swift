@@ -129,7 +129,7 @@ extension MQTTConnection {
     /// Sends as many queued messages as the client can accept now.
     func sendQueued() {
         guard phase == .connected, let client, let durable = client.durable else { return }
-        while connection.hasRoom, outbound.window.hasRoom {
+        while connection.hasRoom, outbound.window.hasRoom, durable.leaving < MQTTDurableQueue.maxLeaving {
             switch durable.next(notAbove: outbound.window.mostNext) {
             case .release(let number):
                 outbound.window.skip(to: number)
@@ -157,6 +157,7 @@ extension MQTTConnection {
             outbound.window.skip(to: queued.seq + 1)
             return leave(queued, of: client, isTooLarge: isWanted)
         }
+        durable.wrote(queued.seq)
         connection.tally.messagesOut += 1
         guard qos == .atMostOnce else { return }
         // A message of QoS 0 will not be acknowledged.
@@ -227,18 +228,23 @@ extension MQTTConnection {
     /// of a shared subscription goes to another member instead, if possible.
     private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool) {
         let isForOthers = queued.share != nil && !queued.publication.hasExpired(at: now())
-        guard isForOthers, let id = client.link?.id else { return drop(queued, of: client, isTooLarge: isTooLarge) }
+        guard isForOthers, let id = client.link?.id, let durable = client.durable else {
+            return drop(queued, of: client, isTooLarge: isTooLarge)
+        }
+        durable.leaving += 1
         let loop = connection.loop
         let bound = loop.bound(self)
         environment.messenger.durable.passOn(queued, of: id, isTooLarge: isTooLarge) { isTaken in
-            guard !isTaken else { return }
-            loop.post(
-                .run {
-                    guard let client = bound.value.client else { return }
-                    bound.value.drop(queued, of: client, isTooLarge: isTooLarge)
-                }
-            )
+            loop.post(.run { bound.value.left(queued, isTooLarge: isTooLarge, isTaken: isTaken) })
         }
+    }
+
+    private func left(_ queued: QueuedPublication, isTooLarge: Bool, isTaken: Bool) {
+        guard let client, let durable = client.durable else { return }
+        let wasFull = durable.leaving >= MQTTDurableQueue.maxLeaving
+        durable.leaving -= 1
+        if !isTaken { drop(queued, of: client, isTooLarge: isTooLarge) }
+        if wasFull { sendQueued() }
     }
 
     /// Completes a message without delivering it.
@@ -391,7 +397,8 @@ extension MQTTConnection {
             messenger.durable.detach(
                 id,
                 link,
-                sentUpTo: max(client.durable?.sentBefore ?? 0, outbound.window.next - 1),
+                // A message that could not be sent to this client does not count as sent.
+                sentUpTo: client.durable?.writtenUpTo ?? 0,
                 expiry: link.endsSession ? .zero : client.sessionExpiry
             )
         }

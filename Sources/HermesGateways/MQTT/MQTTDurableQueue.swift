@@ -28,6 +28,10 @@ final class MQTTDurableQueue {
     /// The bytes of messages in memory at which new messages are no longer kept. The last batch may exceed this number.
     static let maxWaitingBytes = 1 << 20
     static let retryDelay = TimeAmount.seconds(1)
+    /// The number of messages that can wait to move to other members of their shared subscriptions. While so many wait,
+    /// no further messages are sent. Otherwise one turn could submit a move for each message of a long queue, and all
+    /// of these messages would have to be remembered if the store fails.
+    static let maxLeaving = 128
 
     /// The number up to which messages were sent over an earlier connection.
     let sentBefore: UInt64
@@ -38,6 +42,10 @@ final class MQTTDurableQueue {
     /// The numbers of messages for which PUBREL must still be sent again, in ascending order.
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
+    /// The number of messages that wait to move to other members of their shared subscriptions.
+    var leaving = 0
+    /// The newest number whose message was written to this connection or to an earlier one.
+    private(set) var writtenUpTo: UInt64
     private var waiting: Deque<QueuedPublication> = []
     /// The number of messages that were taken since ``waiting`` was last empty.
     private var taken = 0
@@ -50,6 +58,7 @@ final class MQTTDurableQueue {
 
     init(_ opening: DurableOpening) {
         sentBefore = opening.sentUpTo
+        writtenUpTo = opening.sentUpTo
         head = opening.head
         waitedBefore = opening.head
         renamedAt = opening.renamedAt
@@ -70,6 +79,8 @@ final class MQTTDurableQueue {
         for queued in publications { bytes += queued.weight }
         known = last.seq
     }
+
+    func wrote(_ number: UInt64) { writtenUpTo = max(writtenUpTo, number) }
 
     func advanced(to head: UInt64) { self.head = max(self.head, head) }
 

@@ -23,7 +23,7 @@ package final class MQTTGateway: Gateway {
             _ more: ListenerSettings.Features
         ) -> ListenerSettings.Keys {
             let features = listenerFeatures.union(more)
-            return ListenerSettings.Keys(name, title: title, port: port, isEnabled: true, features: features)
+            return ListenerSettings.Keys(name, title: title, port: port, features: features)
         }
         return [
             keys("mqtt", "MQTT", port: defaultPort, .unixSocket), keys("mqtts", "MQTT over TLS", port: 8883, .tlsOnly),

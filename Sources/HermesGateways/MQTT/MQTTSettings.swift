@@ -46,7 +46,7 @@ package struct MQTTSettings: GatewayOptions {
     /// The largest number of kept sessions, which outlive their connections. A publication may have to be stored for
     /// each of them before it is acknowledged. Storing takes about 20 µs for each session, and the publisher waits
     /// until the publication is stored for all sessions.
-    package var keptSessions = SharedLimit(250_000, perAccount: 1_000, perAddress: 1_000)
+    package var keptSessions = SharedLimit(DurableSettings.usualSessions, perAccount: 1_000, perAddress: 1_000)
     /// The largest number of subscriptions of all kept sessions. A long filter counts as several subscriptions.
     package var keptSubscriptions = SharedLimit(250_000, perAccount: 60_000, perAddress: 25_000)
     /// The largest number of publications that wait in the queues of all kept sessions together.
@@ -78,199 +78,163 @@ extension GatewaySettings {
 }
 
 extension MQTTSettings {
-    private static let defaults = MQTTSettings()
-
-    private static let packet = Setting.byteCount(
-        "mqtt.maxPacketBytes",
-        default: defaults.maxPacketBytes,
-        in: 1024...(256 << 20),
-        "The longest packet that the server accepts. If a packet is longer, the server closes the connection."
-    )
-    private static let receiveMaximum = Setting.number(
-        "mqtt.receiveMaximum",
-        default: defaults.receiveMaximum,
-        in: 1...65_535,
-        "The largest number of unacknowledged QoS 1 and 2 publications from one client."
-    )
-    private static let inflight = Setting.number(
-        "mqtt.maxInflight",
-        default: defaults.maxInflight,
-        in: 1...65_534,
-        "The largest number of unacknowledged QoS 1 and 2 publications that the server sends to one client. A client "
-            + "can ask for fewer."
-    )
-    private static let aliases = Setting.number(
-        "mqtt.topicAliasMaximum",
-        default: Int(defaults.topicAliasMaximum),
-        in: 0...65_535,
-        "The largest number of topic aliases that an MQTT 5 client may use. With 0, it may use none."
-    )
-    private static let subscriptions = Setting.number(
-        "mqtt.maxSubscriptionsPerSession",
-        default: defaults.maxSubscriptionsPerSession,
-        in: 1...1_000_000,
-        "The largest number of subscriptions of one session. Further subscriptions are refused."
-    )
-    private static let subscriptionBytes = Setting.byteCount(
-        "mqtt.maxSubscriptionBytesPerSession",
-        default: defaults.maxSubscriptionBytesPerSession,
-        in: 65_536...(1 << 30),
-        "The largest total size of the filters of one session. Further filters are refused."
-    )
-    private static let expiry = Setting.duration(
-        "mqtt.maxSessionExpiry",
-        default: defaults.maxSessionExpiry,
-        in: .seconds(0) ... .seconds(3650 * 86_400),
-        "The longest time for which a session outlives its connection. This limit also applies to MQTT 3.1.1."
-    )
-    private static let queuedMessages = Setting.number(
-        "mqtt.maxQueuedMessages",
-        default: defaults.maxQueuedMessages,
-        in: 1...100_000_000,
-        "The largest number of publications that wait for one session. Further publications are dropped."
-    )
-    private static let queuedBytes = Setting.byteCount(
-        "mqtt.maxQueuedBytes",
-        default: defaults.maxQueuedBytes,
-        in: 65_536...(1 << 40),
-        "The largest total size of the publications that wait for one session. Further publications are dropped."
-    )
-    private static let sharedRedistribution = Setting.duration(
-        "mqtt.sharedRedistribution",
-        default: defaults.sharedRedistribution,
-        in: .seconds(0) ... .seconds(3650 * 86_400),
-        """
-        How long the client of a kept session may be away before other members of a shared subscription get the \
-        messages that were never sent to this client. With 0 s, the other members never get them.
-        """
-    )
-    private static let keepAlive = Setting.duration(
-        "mqtt.maxKeepAlive",
-        default: .seconds(Int64(defaults.maxKeepAlive)),
-        in: .seconds(0) ... .seconds(65_535),
-        "The longest keep alive of MQTT 5.0 clients. A client that asks for a longer keep alive, or for none, gets "
-            + "this keep alive. 0 s means no limit."
-    )
-    private static let clientID = Setting.byteCount(
-        "mqtt.maxClientIDBytes",
-        default: defaults.maxClientIDBytes,
-        in: 23...65_535,
-        "The longest client identifier. A client with a longer identifier is refused."
-    )
-    private static let will = Setting.byteCount(
-        "mqtt.maxWillBytes",
-        default: defaults.maxWillBytes,
-        in: 1024...(16 << 20),
-        "The longest will, including its topic and properties. A client with a longer will is refused."
-    )
-    private static let maximumQoS = Setting.number(
-        "mqtt.maximumQoS",
-        default: defaults.maximumQoS,
-        in: 0...2,
-        "The highest QoS. Subscriptions get at most this QoS, and a client that publishes with a higher QoS is "
-            + "disconnected."
-    )
-    private static let retained = Setting.flag(
-        "mqtt.retained.enabled",
-        default: defaults.isRetainAvailable,
-        "Whether publications can be retained. If false, a client that tries to retain a publication is disconnected."
-    )
-    private static let sysInterval = Setting.duration(
-        "mqtt.sysInterval",
-        default: defaults.sysInterval,
-        in: .seconds(0) ... .seconds(86_400),
-        "The time between two publications of statistics to $SYS. With 0 s, the server publishes no statistics."
-    )
-
-    private static let keptSessions = SharedLimitSetting.counted(
-        "mqtt.sessions.max",
-        defaults.keptSessions,
-        "The largest number of kept sessions of all clients. A client that needs a further session is refused."
-    )
-    private static let keptSubscriptions = SharedLimitSetting.counted(
-        "mqtt.sessions.maxSubscriptions",
-        defaults.keptSubscriptions,
-        "The largest number of subscriptions of all kept sessions. Further subscriptions are refused. A filter takes "
-            + "384 bytes, plus twice its length, plus 64 bytes for each level. Each KiB of this memory, or part of a "
-            + "KiB, counts as one subscription. A shared filter counts as 39 more subscriptions."
-    )
-    private static let keptMessages = SharedLimitSetting.counted(
-        "mqtt.sessions.maxQueuedMessages",
-        defaults.keptMessages,
-        "The largest number of publications that wait in the queues of all kept sessions together. Further "
-            + "publications are dropped."
-    )
-    private static let keptBytes = SharedLimitSetting.measured(
-        "mqtt.sessions.maxQueuedBytes",
-        defaults.keptBytes,
-        from: 65_536,
-        "The largest total size of the publications that wait in the queues of all kept sessions together. Further "
-            + "publications are dropped."
-    )
-    private static let sharedGroups = SharedLimitSetting.counted(
-        "mqtt.maxSharedGroups",
-        defaults.sharedGroups,
-        """
-        The largest number of groups of shared subscriptions with connected members. A group counts once for each \
-        account or address that has members in it. The limits on members are 16 times the limits on groups. Further \
-        groups and members are refused.
-        """
-    )
-    private static let retainedMessages = SharedLimitSetting.counted(
-        "mqtt.retained.maxMessages",
-        defaults.retainedMessages,
-        from: 0,
-        "The largest number of retained publications. A further publication over MQTT 5 with QoS 1 or 2 is refused. "
-            + "Other further publications are delivered without being retained."
-    )
-    private static let retainedBytes = SharedLimitSetting.measured(
-        "mqtt.retained.maxBytes",
-        defaults.retainedBytes,
-        from: 0,
-        "The largest memory of all retained publications together. A publication takes its payload, topic and "
-            + "properties, plus 352 bytes, plus 64 bytes for each level of the topic, plus 160 bytes if it expires."
-    )
-
-    /// The settings below `mqtt`.
-    package static let settings: [SettingDescriptor] = {
-        var all = [
-            packet.descriptor, receiveMaximum.descriptor, inflight.descriptor, aliases.descriptor,
-            subscriptions.descriptor, subscriptionBytes.descriptor, expiry.descriptor, queuedMessages.descriptor,
-            queuedBytes.descriptor, sharedRedistribution.descriptor, keepAlive.descriptor, clientID.descriptor,
-            will.descriptor, maximumQoS.descriptor, sysInterval.descriptor,
-        ]
-        for limit in [keptSessions, keptSubscriptions, keptMessages, keptBytes, sharedGroups] {
-            all += limit.descriptors
-        }
-        all.append(retained.descriptor)
-        return all + retainedMessages.descriptors + retainedBytes.descriptors
-    }()
-
-    package init(_ values: SettingValues) throws(SettingsError) {
-        self.init()
-        maxPacketBytes = try values.value(of: Self.packet)
-        receiveMaximum = try values.value(of: Self.receiveMaximum)
-        maxInflight = try values.value(of: Self.inflight)
-        topicAliasMaximum = UInt16(clamping: try values.value(of: Self.aliases))
-        maxSubscriptionsPerSession = try values.value(of: Self.subscriptions)
-        maxSubscriptionBytesPerSession = try values.value(of: Self.subscriptionBytes)
-        maxSessionExpiry = try values.value(of: Self.expiry)
-        maxQueuedMessages = try values.value(of: Self.queuedMessages)
-        maxQueuedBytes = try values.value(of: Self.queuedBytes)
-        sharedRedistribution = try values.value(of: Self.sharedRedistribution)
-        // The value is rounded up, because a value below one second would otherwise become 0, which means no limit.
-        maxKeepAlive = UInt16(clamping: Int64((try values.value(of: Self.keepAlive) / .seconds(1)).rounded(.up)))
-        maxClientIDBytes = try values.value(of: Self.clientID)
-        maximumQoS = try values.value(of: Self.maximumQoS)
-        isRetainAvailable = try values.value(of: Self.retained)
-        sysInterval = try values.value(of: Self.sysInterval)
-        maxWillBytes = try values.value(of: Self.will)
-        retainedMessages = try Self.retainedMessages.value(in: values)
-        retainedBytes = try Self.retainedBytes.value(in: values)
-        sharedGroups = try Self.sharedGroups.value(in: values)
-        keptSessions = try Self.keptSessions.value(in: values)
-        keptSubscriptions = try Self.keptSubscriptions.value(in: values)
-        keptMessages = try Self.keptMessages.value(in: values)
-        keptBytes = try Self.keptBytes.value(in: values)
+    private var aliases: Int {
+        get { Int(topicAliasMaximum) }
+        set { topicAliasMaximum = UInt16(clamping: newValue) }
     }
+
+    /// The value is rounded up, because a value below one second would otherwise become 0, which means no limit.
+    private var keepAlive: Duration {
+        get { .seconds(Int64(maxKeepAlive)) }
+        set { maxKeepAlive = UInt16(clamping: Int64((newValue / .seconds(1)).rounded(.up))) }
+    }
+
+    package static let fields: [SettingField<Self>] = [
+        .byteCount(
+            \.maxPacketBytes,
+            "mqtt.maxPacketBytes",
+            in: 1024...(256 << 20),
+            "The longest packet that the server accepts. If a packet is longer, the server closes the connection."
+        ),
+        .number(
+            \.receiveMaximum,
+            "mqtt.receiveMaximum",
+            in: 1...65_535,
+            "The largest number of unacknowledged QoS 1 and 2 publications from one client."
+        ),
+        .number(
+            \.maxInflight,
+            "mqtt.maxInflight",
+            in: 1...65_534,
+            "The largest number of unacknowledged QoS 1 and 2 publications that the server sends to one client. A "
+                + "client can ask for fewer."
+        ),
+        .number(
+            \.aliases,
+            "mqtt.topicAliasMaximum",
+            in: 0...65_535,
+            "The largest number of topic aliases that an MQTT 5 client may use. With 0, it may use none."
+        ),
+        .number(
+            \.maxSubscriptionsPerSession,
+            "mqtt.maxSubscriptionsPerSession",
+            in: 1...1_000_000,
+            "The largest number of subscriptions of one session. Further subscriptions are refused."
+        ),
+        .byteCount(
+            \.maxSubscriptionBytesPerSession,
+            "mqtt.maxSubscriptionBytesPerSession",
+            in: 65_536...(1 << 30),
+            "The largest total size of the filters of one session. Further filters are refused."
+        ),
+        .duration(
+            \.maxSessionExpiry,
+            "mqtt.maxSessionExpiry",
+            in: .seconds(0) ... .seconds(3650 * 86_400),
+            "The longest time for which a session outlives its connection. This limit also applies to MQTT 3.1.1."
+        ),
+        .number(
+            \.maxQueuedMessages,
+            "mqtt.maxQueuedMessages",
+            in: 1...100_000_000,
+            "The largest number of publications that wait for one session. Further publications are dropped."
+        ),
+        .byteCount(
+            \.maxQueuedBytes,
+            "mqtt.maxQueuedBytes",
+            in: 65_536...(1 << 40),
+            "The largest total size of the publications that wait for one session. Further publications are dropped."
+        ),
+        .duration(
+            \.sharedRedistribution,
+            "mqtt.sharedRedistribution",
+            in: .seconds(0) ... .seconds(3650 * 86_400),
+            "How long the client of a kept session may be away before other members of a shared subscription get the "
+                + "messages that were never sent to this client. With 0 s, the other members never get them."
+        ),
+        .duration(
+            \.keepAlive,
+            "mqtt.maxKeepAlive",
+            in: .seconds(0) ... .seconds(65_535),
+            "The longest keep alive of MQTT 5.0 clients. A client that asks for a longer keep alive, or for none, gets "
+                + "this keep alive. 0 s means no limit."
+        ),
+        .byteCount(
+            \.maxClientIDBytes,
+            "mqtt.maxClientIDBytes",
+            in: 23...65_535,
+            "The longest client identifier. A client with a longer identifier is refused."
+        ),
+        .byteCount(
+            \.maxWillBytes,
+            "mqtt.maxWillBytes",
+            in: 1024...(16 << 20),
+            "The longest will, including its topic and properties. A client with a longer will is refused."
+        ),
+        .number(
+            \.maximumQoS,
+            "mqtt.maximumQoS",
+            in: 0...2,
+            "The highest QoS. Subscriptions get at most this QoS, and a client that publishes with a higher QoS is "
+                + "disconnected."
+        ),
+        .duration(
+            \.sysInterval,
+            "mqtt.sysInterval",
+            in: .seconds(0) ... .seconds(86_400),
+            "The time between two publications of statistics to $SYS. With 0 s, the server publishes no statistics."
+        ),
+        .counted(
+            \.keptSessions,
+            "mqtt.sessions.max",
+            "The largest number of kept sessions of all clients. A client that needs a further session is refused."
+        ),
+        .counted(
+            \.keptSubscriptions,
+            "mqtt.sessions.maxSubscriptions",
+            "The largest number of subscriptions of all kept sessions. Further subscriptions are refused. A filter "
+                + "takes 384 bytes, plus twice its length, plus 64 bytes for each level. Each KiB of this memory, or "
+                + "part of a KiB, counts as one subscription. A shared filter counts as 39 more subscriptions."
+        ),
+        .counted(
+            \.keptMessages,
+            "mqtt.sessions.maxQueuedMessages",
+            "The largest number of publications that wait in the queues of all kept sessions together. Further "
+                + "publications are dropped."
+        ),
+        .measured(
+            \.keptBytes,
+            "mqtt.sessions.maxQueuedBytes",
+            from: 65_536,
+            "The largest total size of the publications that wait in the queues of all kept sessions together. Further "
+                + "publications are dropped."
+        ),
+        .counted(
+            \.sharedGroups,
+            "mqtt.maxSharedGroups",
+            "The largest number of groups of shared subscriptions with connected members. A group counts once for each "
+                + "account or address that has members in it. The limits on members are 16 times the limits on groups. "
+                + "Further groups and members are refused."
+        ),
+        .flag(
+            \.isRetainAvailable,
+            "mqtt.retained.enabled",
+            "Whether publications can be retained. If false, a client that tries to retain a publication is "
+                + "disconnected."
+        ),
+        .counted(
+            \.retainedMessages,
+            "mqtt.retained.maxMessages",
+            from: 0,
+            "The largest number of retained publications. A further publication over MQTT 5 with QoS 1 or 2 is "
+                + "refused. Other further publications are delivered without being retained."
+        ),
+        .measured(
+            \.retainedBytes,
+            "mqtt.retained.maxBytes",
+            from: 0,
+            "The largest memory of all retained publications together. A publication takes its payload, topic and "
+                + "properties, plus 352 bytes, plus 64 bytes for each level of the topic, plus 160 bytes if it expires."
+        ),
+    ]
 }

@@ -117,25 +117,27 @@ extension NativeConnection {
         if case .end(let end) = request.signal, end.reason.utf8.count > Self.maxSignalReason {
             return fail(id, HermesError(.tooLarge, "the reason for a signal's end is at most 256 bytes"))
         }
-        var passedOn = request
-        if case .address(var address) = request.signal {
-            guard address.localHost.isEmpty || DirectAddress.isHost(address.localHost) else {
-                return fail(id, HermesError(.invalidArgument, "local_host is an IP address without a zone, or empty"))
-            }
-            // A client cannot claim another host than the one that the server observes. But only the client knows its
-            // public UDP port, because a STUN server has told it.
-            address.observedHost = connection.remoteHost ?? ""
-            passedOn.address = address
-        }
         let payload: [UInt8]
         do {
-            payload = try passedOn.wireBytes()
+            let given: [UInt8] = try request.wireBytes()
+            // This check also limits the fields of newer versions.
+            guard given.count <= Self.maxSignalBytes else {
+                return fail(id, HermesError(.tooLarge, "a signal is at most 17 KiB"))
+            }
+            if case .address(var address) = request.signal {
+                var passedOn = request
+                address.localHost = DirectAddress.localHost(address.localHost)
+                address.observedHost = DirectAddress.observedHost(
+                    address.observedHost,
+                    observed: connection.remoteHost
+                )
+                passedOn.address = address
+                payload = try passedOn.wireBytes()
+            } else {
+                payload = given
+            }
         } catch {
             return fail(id, HermesError(.invalidArgument, "the signal cannot be passed on", cause: error))
-        }
-        // This check also limits the fields of newer versions.
-        guard payload.count <= Self.maxSignalBytes else {
-            return fail(id, HermesError(.tooLarge, "a signal is at most 17 KiB"))
         }
         connection.charge(.bytes(payload.count))
         let principal = sender.principal

@@ -15,8 +15,9 @@ struct NativeLogin: Sendable {
 
     let device: DeviceDescription
     private let proof: Proof
-    /// The client's own record of its place in the inbox. If the epoch is 0, the client has no record.
-    private let place: (epoch: UInt64, acknowledged: UInt64)
+    /// The client's own record of its place in the inbox of `account`; nil stands for the account that logs in. If the
+    /// epoch is 0, the client has no record.
+    private let place: (account: UInt32?, epoch: UInt64, acknowledged: UInt64)
     /// The newest entry that the client has got; nil if the client has no record of its place.
     private let newest: KnownEntry?
     private let ticket: [UInt8]
@@ -29,7 +30,7 @@ struct NativeLogin: Sendable {
             password: request.password,
             invitation: request.invitation
         )
-        place = (0, 0)
+        place = (nil, 0, 0)
         newest = nil
         ticket = []
         network = request.device.networkLabel
@@ -43,7 +44,7 @@ struct NativeLogin: Sendable {
         case .token(let token): proof = .credential(.token(token))
         case nil: throw HermesError(.invalidArgument, "give a password or a token")
         }
-        place = (request.epoch, request.acknowledgedSeq)
+        place = (request.uid == 0 ? nil : request.uid, request.epoch, request.acknowledgedSeq)
         newest =
             request.hasNewest && request.epoch != 0
             ? KnownEntry(
@@ -107,7 +108,7 @@ struct NativeLogin: Sendable {
     /// - Parameter address: the peer's address without port, for limits.
     func perform(by messenger: Messenger, address: String?) async throws(HermesError) -> Outcome {
         let login = try await logIn(by: messenger.accounts, address: address)
-        return Outcome(login: login, hasLostEntries: try await hasLostEntries(login, messenger.inbox))
+        return Outcome(login: login, hasLostEntries: try await hasLostEntries(login, messenger))
     }
 
     private func logIn(by accounts: AccountService, address: String?) async throws(HermesError) -> Login {
@@ -125,15 +126,23 @@ struct NativeLogin: Sendable {
         }
     }
 
-    /// Whether the client has entries that the store has lost, although it has the epoch of the client's place. This is
-    /// so after a power cut that the store did not notice, or after the restore of an earlier state.
-    private func hasLostEntries(_ login: Login, _ inbox: InboxRequests) async throws(HermesError) -> Bool {
+    /// Whether the client's place is one in this account's inbox and in the present epoch.
+    private func isPlace(in login: Login) -> Bool {
         guard place.epoch != 0, place.epoch == login.position.epoch else { return false }
-        // A cursor past the end of the inbox belongs to lost entries. Their seqs are assigned again.
-        guard place.acknowledged <= login.position.head else { return true }
-        // Up to the device's cursor, client and store have agreed already. So a normal login reads no entry.
+        return place.account.map { $0 == login.principal.user.rawValue } ?? true
+    }
+
+    /// Whether the client has entries that the store has lost, although it has the epoch of the client's place. This is
+    /// so after the restore of an earlier state that the store did not recognize.
+    private func hasLostEntries(_ login: Login, _ messenger: Messenger) async throws(HermesError) -> Bool {
+        guard isPlace(in: login) else { return false }
+        // A place past the end of the inbox belongs to lost entries. Their seqs are assigned again.
+        let head = login.position.head
+        guard place.acknowledged <= head, newest?.seq ?? 0 <= head else { return true }
+        // The store records the device's cursor later than the client sends it. Entries up to this cursor were in the
+        // store when the device acknowledged them, and may have been deleted.
         guard let newest, newest.seq > login.device.cursor else { return false }
-        return try await !inbox.has(newest, of: login.principal.user)
+        return try await !messenger.has(newest, of: login.principal.user)
     }
 
     /// Returns the answer to the client, and the seq after which the delivery of its inbox continues.
@@ -154,8 +163,7 @@ struct NativeLogin: Sendable {
         }
         // If client and server refer to the same store, the client's record of its place takes precedence over the
         // server's record.
-        let isSameStore =
-            place.epoch != 0 && place.epoch == login.position.epoch && !outcome.hasLostEntries
+        let isSameStore = isPlace(in: login) && !outcome.hasLostEntries
         let cursor = isSameStore ? place.acknowledged : login.device.cursor
         var session = NativeTranslation.session(login, now: now)
         session.acknowledgedSeq = max(login.device.cursor, isSameStore ? cursor : 0)

@@ -35,47 +35,23 @@ package struct AccessSettings: Sendable, Hashable {
         }
     }
 
-    package var isAnonymousAllowed: Bool
+    package var isAnonymousAllowed = true
     /// Whether anonymous access is allowed even where other machines can reach the server.
-    package var isAnonymousAllowedOnPublic: Bool
+    package var isAnonymousAllowedOnPublic = false
     /// The path of the file with the topic rules; nil if only the built-in rules apply.
     package var rulesPath: String?
     /// The settings for tokens of other issuers; nil if only the server's own tokens are accepted.
     package var tokens: Tokens?
 
-    package init(
-        isAnonymousAllowed: Bool = true,
-        isAnonymousAllowedOnPublic: Bool = false,
-        rulesPath: String? = nil,
-        tokens: Tokens? = nil
-    ) {
-        self.isAnonymousAllowed = isAnonymousAllowed
-        self.isAnonymousAllowedOnPublic = isAnonymousAllowedOnPublic
+    package init() {}
+
+    package init(rulesPath: String? = nil, tokens: Tokens? = nil) {
         self.rulesPath = rulesPath
         self.tokens = tokens
     }
 }
 
-extension AccessSettings {
-    private static let defaults = AccessSettings()
-
-    private static let anonymous = Setting.flag(
-        "access.anonymous",
-        default: defaults.isAnonymousAllowed,
-        "Whether room viewers and MQTT clients may connect without an account, and QSIOP devices without a token."
-    )
-    private static let anonymousOnPublic = Setting.flag(
-        "access.anonymousOnPublic",
-        default: defaults.isAnonymousAllowedOnPublic,
-        "Whether anonymous access is also allowed on addresses that other machines can reach. If false, the server "
-            + "refuses to start when such an address would have anonymous access."
-    )
-    private static let rules = Setting.path(
-        "access.rules",
-        default: "",
-        isEmptyAllowed: true,
-        "The file with the rules for MQTT topics (docs/access.md). It is read again on SIGHUP and when it changes."
-    )
+extension AccessSettings: SettingFields {
     private static let keys = Setting.path(
         "access.jwt.keys",
         default: "",
@@ -103,30 +79,47 @@ extension AccessSettings {
         "The required issuer (iss) of JSON Web Tokens. If empty, every issuer is accepted."
     )
 
-    /// The settings below `access`.
-    package static let settings: [SettingDescriptor] = [
-        anonymous.descriptor, anonymousOnPublic.descriptor, rules.descriptor, keys.descriptor, algorithms.descriptor,
-        audience.descriptor, issuer.descriptor,
+    private var rules: String {
+        get { rulesPath ?? "" }
+        set { rulesPath = newValue.isEmpty ? nil : newValue }
+    }
+
+    package static let fields: [SettingField<Self>] = [
+        .flag(
+            \.isAnonymousAllowed,
+            "access.anonymous",
+            "Whether room viewers and MQTT clients may connect without an account, and QSIOP devices without a token."
+        ),
+        .flag(
+            \.isAnonymousAllowedOnPublic,
+            "access.anonymousOnPublic",
+            "Whether anonymous access is also allowed on addresses that other machines can reach. If false, the server "
+                + "refuses to start when such an address would have anonymous access."
+        ),
+        .path(
+            \.rules,
+            "access.rules",
+            isEmptyAllowed: true,
+            "The file with the rules for MQTT topics (docs/access.md). It is read again on SIGHUP and when it changes."
+        ),
+        SettingField(
+            \.tokens,
+            [keys.descriptor, algorithms.descriptor, audience.descriptor, issuer.descriptor],
+            read: { (values: SettingValues) throws(SettingsError) in try readTokens(values) }
+        ),
     ]
 
-    package init(_ values: SettingValues) throws(SettingsError) {
-        let rulesPath = try values.value(of: Self.rules)
+    private static func readTokens(_ values: SettingValues) throws(SettingsError) -> Tokens? {
         let keysPath = try values.value(of: Self.keys)
         let audience = try values.value(of: Self.audience)
         let issuer = try values.value(of: Self.issuer)
         let algorithms = Set(try values.value(of: Self.algorithms))
-        self.init(
-            isAnonymousAllowed: try values.value(of: Self.anonymous),
-            isAnonymousAllowedOnPublic: try values.value(of: Self.anonymousOnPublic),
-            rulesPath: rulesPath.isEmpty ? nil : rulesPath,
-            tokens: keysPath.isEmpty
-                ? nil
-                : Tokens(
-                    keysPath: keysPath,
-                    algorithms: algorithms,
-                    audience: audience.isEmpty ? nil : audience,
-                    issuer: issuer.isEmpty ? nil : issuer
-                )
+        guard !keysPath.isEmpty else { return nil }
+        return Tokens(
+            keysPath: keysPath,
+            algorithms: algorithms,
+            audience: audience.isEmpty ? nil : audience,
+            issuer: issuer.isEmpty ? nil : issuer
         )
     }
 }

@@ -55,7 +55,6 @@ extension FurtherListener {
             name,
             title: "this",
             port: 0,
-            isEnabled: true,
             features: [.gateway, .certificateIdentity, .anonymous]
         )
     }

@@ -4,14 +4,7 @@
 package import HermesCore
 
 /// The settings of one protocol, without the settings of its listeners.
-package protocol GatewayOptions: Sendable, Hashable {
-    /// The settings, in the order of the documentation.
-    static var settings: [SettingDescriptor] { get }
-
-    /// Creates the options that apply if nothing is configured.
-    init()
-    init(_ values: SettingValues) throws(SettingsError)
-
+package protocol GatewayOptions: SettingFields, Hashable {
     /// Whether clients may connect without an account, if `access.anonymous` allows it.
     var isAnonymousAllowed: Bool { get }
 
@@ -21,11 +14,9 @@ package protocol GatewayOptions: Sendable, Hashable {
 
 /// The options of a protocol that has no settings and whose clients always log in.
 package struct NoOptions: GatewayOptions {
-    package static let settings: [SettingDescriptor] = []
+    package static let fields: [SettingField<Self>] = []
 
     package init() {}
-
-    package init(_ values: SettingValues) throws(SettingsError) {}
 
     package var isAnonymousAllowed: Bool { false }
 

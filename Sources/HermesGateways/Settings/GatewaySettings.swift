@@ -60,7 +60,7 @@ package struct GatewaySettings: Sendable {
     }
 }
 
-extension GatewaySettings {
+extension GatewaySettings: SettingGroup {
     /// The predefined listeners with their protocols.
     private static let catalog: [(gateway: any Gateway.Type, keys: ListenerSettings.Keys)] =
         GatewayCatalog.all.flatMap { gateway in gateway.listeners.map { (gateway, $0) } }

@@ -66,3 +66,15 @@ extension Setting where Value == [IPNetwork] {
         }
     }
 }
+
+extension SettingField {
+    /// Creates a field for a list of networks. The default of the setting is the empty list.
+    package static func networks(
+        _ property: any WritableKeyPath<Group, [IPNetwork]> & Sendable,
+        _ key: String,
+        maxCount: Int,
+        _ summary: String
+    ) -> Self {
+        Self(property) { _ in .networks(key, maxCount: maxCount, summary) }
+    }
+}

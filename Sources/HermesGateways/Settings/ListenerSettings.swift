@@ -145,12 +145,12 @@ extension ListenerSettings {
         let defaultPort: Int
 
         /// Creates the keys of a listener called `name`.
-        package init(_ name: String, title: String, port: Int, isEnabled: Bool, features: Features = []) {
+        package init(_ name: String, title: String, port: Int, features: Features = []) {
             let prefix = "listeners.\(name)"
             self.name = name
             defaultPort = port
             self.features = features
-            enabled = .flag("\(prefix).enabled", default: isEnabled, "Whether \(title) is served.")
+            enabled = .flag("\(prefix).enabled", default: true, "Whether \(title) is served.")
             enabledWithCertificate = .choice(
                 "\(prefix).enabled",
                 default: .auto,
@@ -331,5 +331,17 @@ extension ListenerSettings {
         tls?.clientAuthorityPath = authority.isEmpty ? nil : authority
         tls?.revocationListPath = lists.isEmpty ? nil : lists
         tls?.isIdentityFromCertificate = isIdentity
+    }
+}
+
+extension SettingField {
+    /// Creates a field for a listener with these keys.
+    package static func listener(
+        _ property: any WritableKeyPath<Group, ListenerSettings> & Sendable,
+        _ keys: ListenerSettings.Keys
+    ) -> Self {
+        Self(property, keys.all) { (values: SettingValues) throws(SettingsError) in
+            try ListenerSettings(values, keys)
+        }
     }
 }

@@ -42,12 +42,44 @@ struct SharedLimitSetting: Sendable {
     }
 
     /// Creates the settings of a limit on a number.
-    static func counted(_ key: String, _ limit: SharedLimit, from low: Int = 1, _ summary: String) -> Self {
+    static func counted(_ key: String, _ limit: SharedLimit, from low: Int, _ summary: String) -> Self {
         Self(key, limit, in: low...1_000_000_000, summary) { Setting.number($0, default: $1, in: $2, $3) }
     }
 
     /// Creates the settings of a limit on a number of bytes.
     static func measured(_ key: String, _ limit: SharedLimit, from low: Int, _ summary: String) -> Self {
         Self(key, limit, in: low...(1 << 40), summary) { Setting.byteCount($0, default: $1, in: $2, $3) }
+    }
+}
+
+extension SettingField {
+    private init(
+        _ property: any WritableKeyPath<Group, SharedLimit> & Sendable,
+        limit make: (_ limit: SharedLimit) -> SharedLimitSetting
+    ) {
+        let setting = make(Group()[keyPath: property as WritableKeyPath<Group, SharedLimit>])
+        self.init(property, setting.descriptors) { (values: SettingValues) throws(SettingsError) in
+            try setting.value(in: values)
+        }
+    }
+
+    /// Creates a field for a limit on a number.
+    static func counted(
+        _ property: any WritableKeyPath<Group, SharedLimit> & Sendable,
+        _ key: String,
+        from low: Int = 1,
+        _ summary: String
+    ) -> Self {
+        Self(property, limit: { limit in .counted(key, limit, from: low, summary) })
+    }
+
+    /// Creates a field for a limit on a number of bytes.
+    static func measured(
+        _ property: any WritableKeyPath<Group, SharedLimit> & Sendable,
+        _ key: String,
+        from low: Int,
+        _ summary: String
+    ) -> Self {
+        Self(property, limit: { limit in .measured(key, limit, from: low, summary) })
     }
 }

@@ -17,14 +17,19 @@ struct InboxReader {
 
     /// - Throws: ``DamagedInbox`` if the inbox's row is damaged.
     func position(of user: UserID) throws -> InboxPosition {
-        let query = try PreparedStatement(db, "SELECT head, oldest FROM inbox_head WHERE user = ?")
+        let query = try PreparedStatement(db, "SELECT head, oldest, entries FROM inbox_head WHERE user = ?")
         query.bind(user, at: 1)
         let position = try query.first { row in
             guard let head = try? row.sequence(0), let oldest = try? row.sequence(1) else {
                 throw DamagedInbox(user: user)
             }
             // An entry with a damaged seq may be the only entry that is left.
-            return InboxPosition(epoch: epoch, head: head, oldest: min(oldest, head + 1))
+            return InboxPosition(
+                epoch: epoch,
+                head: head,
+                oldest: min(oldest, head + 1),
+                entries: row.soundAmount(2, upTo: PreparedStatement.maxSum)
+            )
         }
         return position ?? InboxPosition(epoch: epoch, head: 0, oldest: 1)
     }

@@ -12,10 +12,11 @@ struct DamagedInbox: Error {
 /// The row of an inbox in `inbox_head`. A damaged row is rebuilt from the inbox's entries and devices, so that it does
 /// not lock its account out.
 enum InboxRow {
-    /// If the head is damaged, the new head is this far above all known seqs. Entries above these seqs may have expired
-    /// after clients got them, and a client takes an entry with such a seq for a repetition. No inbox gets that many
-    /// entries without an acknowledgement. The clients see the missing seqs as a hole, so the store's epoch can stay.
-    static let jump: UInt64 = 1 << 20
+    /// If the head is damaged, the new head is this far above all known seqs. Higher seqs may have been assigned without
+    /// a trace: their entries have expired, or were never stored. A client takes an entry with such a seq for a
+    /// repetition. An inbox does not get that many seqs, and JavaScript can express the new ones (2⁵³). The clients see
+    /// the missing seqs as a hole, so the store's epoch can stay.
+    static let jump: UInt64 = 1 << 32
 
     private static let boundsSQL = """
         SELECT h.head, h.oldest, \
@@ -23,7 +24,8 @@ enum InboxRow {
         (SELECT coalesce(max(seq), 0) FROM inbox_fresh WHERE user = ?1 AND seq <= ?2), \
         (SELECT coalesce(min(cursor), 0) FROM device WHERE user = ?1), \
         (SELECT coalesce(max(cursor), 0) FROM device WHERE user = ?1), \
-        (SELECT coalesce(max(pushed_up_to), 0) FROM push_token WHERE user = ?1) \
+        (SELECT coalesce(max(pushed_up_to), 0) FROM push_token WHERE user = ?1 AND pushed_up_to <= ?2), \
+        (SELECT coalesce(max(reported_up_to), 0) FROM webhook_mark WHERE user = ?1 AND reported_up_to <= ?2) \
         FROM inbox_head h WHERE h.user = ?1
         """
 
@@ -44,15 +46,14 @@ enum InboxRow {
         select.bind(user, at: 1)
         select.bind(PreparedStatement.maxSequence, at: 2)
         var numbers: [Int64] = []
-        try select.forEachRow { row in numbers = (0..<7).map { row.integer($0) } }
+        try select.forEachRow { row in numbers = (0..<8).map { row.integer($0) } }
         guard let head = head(numbers) else { return false }
         let update = try PreparedStatement(db, updateSQL)
         update.bind(user, at: 1)
         update.bind(head, at: 2)
         try update.run()
         _ = try InboxCounts.recount(user, in: db)
-        let was = "head \(numbers[0]), oldest \(numbers[1])"
-        damage.rebuilt("inbox of user \(user.rawValue)", was: was, now: "head \(head)")
+        damage.rebuilt(inboxOf: user, was: "head \(numbers[0]), oldest \(numbers[1])", now: "head \(head)")
         return true
     }
 
@@ -60,19 +61,21 @@ enum InboxRow {
     /// - Returns: nil if the head cannot be known.
     private static func head(_ numbers: [Int64]) -> UInt64? {
         let sound = 0...PreparedStatement.maxSequence
-        guard numbers.count == 7 else { return nil }
+        guard numbers.count == 8 else { return nil }
         if sound.contains(numbers[0]) { return UInt64(numbers[0]) }
-        guard sound.contains(numbers[4]), sound.contains(numbers[5]), sound.contains(numbers[6]) else { return nil }
+        guard sound.contains(numbers[4]), sound.contains(numbers[5]) else { return nil }
         let oldest = sound.contains(numbers[1]) ? numbers[1] : 0
         // The head is at least the number before the oldest entry.
-        let known = max(numbers[2], numbers[3], numbers[5], numbers[6], oldest - 1)
-        guard known >= 0, known <= PreparedStatement.maxSequence - Int64(jump) else { return nil }
+        let known = max(numbers[2...3].max() ?? 0, numbers[5...7].max() ?? 0, oldest - 1)
+        guard known <= PreparedStatement.maxSequence - Int64(jump) else { return nil }
         return UInt64(known) + jump
     }
 }
 
 extension SQLiteStore {
-    /// Runs queries that need the row of an inbox. If the row is damaged, it is rebuilt, and the queries run again.
+    /// Runs queries that need the row of an inbox. If the row is damaged, it is rebuilt, and the queries run again. If it
+    /// could not be rebuilt, later reads do not try again, because each try costs a write transaction. Only the next
+    /// operation that writes to the inbox tries again.
     func readInbox<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(HermesError) -> Value {
@@ -84,6 +87,7 @@ extension SQLiteStore {
         } catch {
             throw failure(error)
         }
+        if damage.isLost(inboxOf: user) { throw Damage.refusal }
         try await write { [damage] (db, users) in
             // Another read may have rebuilt the row already.
             let isDamaged = try PreparedStatement(db, "SELECT head, oldest FROM inbox_head WHERE user = ?")
@@ -91,7 +95,7 @@ extension SQLiteStore {
             let sound = try? isDamaged.first { row in (try row.sequence(0), try row.sequence(1)) }
             guard sound == nil else { return }
             users.append(user)
-            if try !InboxRow.rebuild(user, in: db, damage) { damage.found("inbox of user \(user.rawValue)") }
+            if try !InboxRow.rebuild(user, in: db, damage) { damage.lost(inboxOf: user) }
         }
         return try await read(body)
     }

@@ -55,7 +55,7 @@ struct OpenStore: Sendable {
         logger: Logger,
         progress: @escaping @Sendable (OpeningProgress) -> Void = { _ in }
     ) throws(ServerFailure) -> OpenStore {
-        let kept = StoreSettings(settings)
+        let kept = settings.storeSettings
         switch settings.data.storeKind {
         case .memory:
             let store = memory ?? MemoryStore(settings: kept)

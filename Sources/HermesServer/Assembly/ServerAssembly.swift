@@ -175,7 +175,7 @@ package final class ServerAssembly: Sendable {
             pushTokenStore: store.pushTokens,
             accountSettings: settings.accounts,
             messageSettings: settings.messages,
-            durableSettings: DurableSettings(settings),
+            durableSettings: settings.durableSettings,
             time: time
         )
         do throws(ServerFailure) {

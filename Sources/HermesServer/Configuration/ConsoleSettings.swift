@@ -14,40 +14,36 @@ package struct ConsoleSettings: Sendable, Hashable {
     package init() {}
 }
 
-extension ConsoleSettings {
-    private static let keys = ListenerSettings.Keys("console", title: "the console", port: 8090, isEnabled: true)
-    private static let defaults = ConsoleSessions.Limits()
-    private static let idle = Setting.duration(
-        "console.idle",
-        default: defaults.idle,
-        in: .seconds(60) ... .seconds(86_400),
-        "A login to the console ends when it has not been used for this time."
-    )
-    private static let lifetime = Setting.duration(
-        "console.lifetime",
-        default: defaults.lifetime,
-        in: .seconds(60) ... .seconds(30 * 86_400),
-        "A login to the console ends after this time, even if it is in use."
-    )
+extension ConsoleSettings: SettingFields {
+    private static let keys = ListenerSettings.Keys("console", title: "the console", port: 8090)
 
-    private static let proxied = Setting<[String]>.origins(
-        "console.origins",
-        maxCount: 16,
-        "The origins under which a proxy on this machine offers the console. If the console listens on a loopback "
-            + "address, it answers only under these origins and under local names such as localhost."
-    )
-
-    static let settings: [SettingDescriptor] = keys.all + [idle.descriptor, lifetime.descriptor, proxied.descriptor]
+    package static let fields: [SettingField<Self>] = [
+        .listener(\.listener, keys),
+        .duration(
+            \.sessions.idle,
+            "console.idle",
+            in: .seconds(60) ... .seconds(86_400),
+            "A login to the console ends when it has not been used for this time."
+        ),
+        .duration(
+            \.sessions.lifetime,
+            "console.lifetime",
+            in: .seconds(60) ... .seconds(30 * 86_400),
+            "A login to the console ends after this time, even if it is in use."
+        ),
+        .origins(
+            \.origins,
+            "console.origins",
+            maxCount: 16,
+            "The origins under which a proxy on this machine offers the console. If the console listens on a loopback "
+                + "address, it answers only under these origins and under local names such as localhost."
+        ),
+    ]
 
     /// - Throws: for invalid values, and for a console that other machines can reach without TLS.
-    init(_ values: SettingValues) throws(SettingsError) {
+    package init(_ values: SettingValues) throws(SettingsError) {
         self.init()
-        listener = try ListenerSettings(values, Self.keys)
-        sessions = ConsoleSessions.Limits(
-            idle: try values.value(of: Self.idle),
-            lifetime: try values.value(of: Self.lifetime)
-        )
-        origins = try values.value(of: Self.proxied)
+        try read(values)
         guard listener.isEnabled, !listener.isLoopback, listener.tls == nil else { return }
         throw SettingsError(problems: [
             "listeners.console.host = \"\(listener.host)\" can be reached by other machines, and the console's logins "

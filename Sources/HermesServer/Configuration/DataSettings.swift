@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesCore
+package import HermesCore
 
 /// The place of the stored data, and the store that holds it.
 package struct DataSettings: Sendable, Hashable {
@@ -28,33 +28,24 @@ package struct DataSettings: Sendable, Hashable {
     package init() {}
 }
 
-extension DataSettings {
-    private static let defaults = DataSettings()
-
-    private static let directory = Setting.path(
-        "data.directory",
-        default: defaults.directory,
-        "The directory of the database, its lock and the control socket. The server creates the directory if it is "
-            + "missing."
-    )
-    private static let storeKind = Setting<StoreKind>.choice(
-        "store.kind",
-        default: defaults.storeKind,
-        "Where accounts and messages are stored. With 'memory', they are lost when the server stops."
-    )
-    private static let durability = Setting<Durability>.choice(
-        "store.durability",
-        default: defaults.durability,
-        "Which faults the data survives after it has been acknowledged. With 'normal', it survives if the process is "
-            + "killed. With 'full', it also survives a power cut."
-    )
-
-    static let settings: [SettingDescriptor] = [directory.descriptor, storeKind.descriptor, durability.descriptor]
-
-    init(_ values: SettingValues) throws(SettingsError) {
-        self.init()
-        directory = try values.value(of: Self.directory)
-        storeKind = try values.value(of: Self.storeKind)
-        durability = try values.value(of: Self.durability)
-    }
+extension DataSettings: SettingFields {
+    package static let fields: [SettingField<Self>] = [
+        .path(
+            \.directory,
+            "data.directory",
+            "The directory of the database, its lock and the control socket. The server creates the directory if it is "
+                + "missing."
+        ),
+        .choice(
+            \.storeKind,
+            "store.kind",
+            "Where accounts and messages are stored. With 'memory', they are lost when the server stops."
+        ),
+        .choice(
+            \.durability,
+            "store.durability",
+            "Which faults the data survives after it has been acknowledged. With 'normal', it survives if the process "
+                + "is killed. With 'full', it also survives a power cut."
+        ),
+    ]
 }

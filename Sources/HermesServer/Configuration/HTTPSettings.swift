@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesCore
+package import HermesCore
 package import HermesGateways
 
 /// The HTTP port.
@@ -15,26 +15,22 @@ package struct HTTPSettings: Sendable, Hashable {
     package init() {}
 }
 
-extension HTTPSettings {
+extension HTTPSettings: SettingFields {
     private static let keys = ListenerSettings.Keys(
         "http",
         title: "HTTP",
         port: 8080,
-        isEnabled: true,
         features: [.proxied, .anonymous]
     )
-    private static let trustedProxies = Setting<[IPNetwork]>.networks(
-        "http.trustedProxies",
-        maxCount: 100,
-        "The proxies whose X-Forwarded-For and Forwarded headers are trusted. The server ignores these headers if "
-            + "anybody else sends them."
-    )
 
-    static let settings: [SettingDescriptor] = keys.all + [trustedProxies.descriptor]
-
-    init(_ values: SettingValues) throws(SettingsError) {
-        self.init()
-        listener = try ListenerSettings(values, Self.keys)
-        trustedProxies = try values.value(of: Self.trustedProxies)
-    }
+    package static let fields: [SettingField<Self>] = [
+        .listener(\.listener, keys),
+        .networks(
+            \.trustedProxies,
+            "http.trustedProxies",
+            maxCount: 100,
+            "The proxies whose X-Forwarded-For and Forwarded headers are trusted. The server ignores these headers if "
+                + "anybody else sends them."
+        ),
+    ]
 }

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesCore
+package import HermesCore
 
 /// The server's process: its threads, and its end.
 package struct ProcessSettings: Sendable, Hashable {
@@ -13,27 +13,19 @@ package struct ProcessSettings: Sendable, Hashable {
     package init() {}
 }
 
-extension ProcessSettings {
-    private static let defaults = ProcessSettings()
-
-    private static let shutdownDeadline = Setting.duration(
-        "shutdown.deadline",
-        default: defaults.shutdownDeadline,
-        in: .milliseconds(100) ... .seconds(600),
-        "How long a stopping server waits for its clients to leave before it closes their connections."
-    )
-    private static let eventLoops = Setting.number(
-        "eventLoops",
-        default: defaults.eventLoops,
-        in: 0...1024,
-        "The number of threads that serve connections. With 0, there is one thread for each core."
-    )
-
-    static let settings: [SettingDescriptor] = [shutdownDeadline.descriptor, eventLoops.descriptor]
-
-    init(_ values: SettingValues) throws(SettingsError) {
-        self.init()
-        shutdownDeadline = try values.value(of: Self.shutdownDeadline)
-        eventLoops = try values.value(of: Self.eventLoops)
-    }
+extension ProcessSettings: SettingFields {
+    package static let fields: [SettingField<Self>] = [
+        .duration(
+            \.shutdownDeadline,
+            "shutdown.deadline",
+            in: .milliseconds(100) ... .seconds(600),
+            "How long a stopping server waits for its clients to leave before it closes their connections."
+        ),
+        .number(
+            \.eventLoops,
+            "eventLoops",
+            in: 0...1024,
+            "The number of threads that serve connections. With 0, there is one thread for each core."
+        ),
+    ]
 }

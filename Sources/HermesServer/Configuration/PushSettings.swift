@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesCore
+package import HermesCore
 package import HermesGateways
 package import HermesPush
 
@@ -9,10 +9,10 @@ package import HermesPush
 package struct PushSettings: Sendable {
     /// The time within which a connected device must acknowledge a message. After this time, the device's push
     /// service is used.
-    package var handOff: Duration
-    package var preview: PushTextComposer.Preview
+    package var handOff = Duration.seconds(10)
+    package var preview = PushTextComposer.Preview.full
     /// The path of a PEM file with authorities that replace the system's; empty to use the system's.
-    package var certificateAuthority: String
+    package var certificateAuthority = ""
     /// The settings of APNs; nil if APNs is off. `fcm` and `webPush` are also nil if their service is off.
     package var apns: APNsSender.Configuration?
     package var fcm: FCM?
@@ -29,47 +29,21 @@ package struct PushSettings: Sendable {
         }
     }
 
+    package init() {}
+
+    /// Creates settings with some of the services.
     package init(
-        handOff: Duration = .seconds(10),
-        preview: PushTextComposer.Preview = .full,
-        certificateAuthority: String = "",
         apns: APNsSender.Configuration? = nil,
         fcm: FCM? = nil,
         webPush: WebPushSender.Configuration? = nil
     ) {
-        self.handOff = handOff
-        self.preview = preview
-        self.certificateAuthority = certificateAuthority
         self.apns = apns
         self.fcm = fcm
         self.webPush = webPush
     }
 }
 
-extension PushSettings {
-    private static let defaults = PushSettings()
-
-    private static let handOff = Setting.duration(
-        "push.handOff",
-        default: defaults.handOff,
-        in: .milliseconds(100) ... .seconds(3600),
-        "How long a connected device may take to acknowledge a message before it gets a push notification. A device "
-            + "that is not connected gets the notification at once."
-    )
-    private static let preview = Setting<PushTextComposer.Preview>.choice(
-        "push.preview",
-        default: defaults.preview,
-        "How much of a message the push services see: the sender's name and the text, only the name, or neither. In "
-            + "each case, they also see the numbers of the conversation and of the message. If the message is a back "
-            + "end's push, they always see its title, body and data."
-    )
-    private static let authority = Setting.path(
-        "push.certificateAuthority",
-        default: defaults.certificateAuthority,
-        isEmptyAllowed: true,
-        "The PEM file with the authorities to trust for push services and webhooks, in place of the system's "
-            + "authorities."
-    )
+extension PushSettings: SettingFields {
     private static let apnsKey = Setting.path(
         "push.apns.keyFile",
         default: "",
@@ -136,48 +110,83 @@ extension PushSettings {
         Setting.text(key, default: "", maxBytes: 255, isEmptyAllowed: true, kind: "URL", summary)
     }
 
-    /// The settings below `push`.
-    static let settings: [SettingDescriptor] = [
-        handOff.descriptor, preview.descriptor, authority.descriptor, apnsKey.descriptor, apnsKeyID.descriptor,
-        apnsTeam.descriptor, apnsTopic.descriptor, apnsSandbox.descriptor, apnsEndpoint.descriptor,
-        fcmAccount.descriptor, fcmEndpoint.descriptor, webPublicKey.descriptor, webPrivateKey.descriptor,
-        webSubject.descriptor, webHosts.descriptor, webEndpoint.descriptor,
+    package static let fields: [SettingField<Self>] = [
+        .duration(
+            \.handOff,
+            "push.handOff",
+            in: .milliseconds(100) ... .seconds(3600),
+            "How long a connected device may take to acknowledge a message before it gets a push notification. A "
+                + "device that is not connected gets the notification at once."
+        ),
+        .choice(
+            \.preview,
+            "push.preview",
+            "How much of a message the push services see: the sender's name and the text, only the name, or neither. "
+                + "In each case, they also see the numbers of the conversation and of the message. If the message is a "
+                + "back end's push, they always see its title, body and data."
+        ),
+        .path(
+            \.certificateAuthority,
+            "push.certificateAuthority",
+            isEmptyAllowed: true,
+            "The PEM file with the authorities to trust for push services and webhooks, in place of the system's "
+                + "authorities."
+        ),
+        SettingField(
+            \.apns,
+            [
+                apnsKey.descriptor, apnsKeyID.descriptor, apnsTeam.descriptor, apnsTopic.descriptor,
+                apnsSandbox.descriptor, apnsEndpoint.descriptor,
+            ],
+            read: { (values: SettingValues) throws(SettingsError) in try readAPNs(values) }
+        ),
+        SettingField(
+            \.fcm,
+            [fcmAccount.descriptor, fcmEndpoint.descriptor],
+            read: { (values: SettingValues) throws(SettingsError) in try readFCM(values) }
+        ),
+        SettingField(
+            \.webPush,
+            [
+                webPublicKey.descriptor, webPrivateKey.descriptor, webSubject.descriptor, webHosts.descriptor,
+                webEndpoint.descriptor,
+            ],
+            read: { (values: SettingValues) throws(SettingsError) in try readWebPush(values) }
+        ),
     ]
 
-    init(_ values: SettingValues) throws(SettingsError) {
-        self.init(
-            handOff: try values.value(of: Self.handOff),
-            preview: try values.value(of: Self.preview),
-            certificateAuthority: try values.value(of: Self.authority)
+    private static func readAPNs(_ values: SettingValues) throws(SettingsError) -> APNsSender.Configuration? {
+        let keyFile = try values.value(of: apnsKey)
+        guard !keyFile.isEmpty else { return nil }
+        try require([apnsTeam, apnsTopic], "push.apns.keyFile", values)
+        return APNsSender.Configuration(
+            keyFile: keyFile,
+            keyID: try values.value(of: apnsKeyID),
+            teamID: try values.value(of: apnsTeam),
+            topic: try values.value(of: apnsTopic),
+            isSandbox: try values.value(of: apnsSandbox),
+            endpoint: try values.value(of: apnsEndpoint)
         )
-        let keyFile = try values.value(of: Self.apnsKey)
-        if !keyFile.isEmpty {
-            try Self.require([Self.apnsTeam, Self.apnsTopic], "push.apns.keyFile", values)
-            apns = APNsSender.Configuration(
-                keyFile: keyFile,
-                keyID: try values.value(of: Self.apnsKeyID),
-                teamID: try values.value(of: Self.apnsTeam),
-                topic: try values.value(of: Self.apnsTopic),
-                isSandbox: try values.value(of: Self.apnsSandbox),
-                endpoint: try values.value(of: Self.apnsEndpoint)
-            )
-        }
-        let account = try values.value(of: Self.fcmAccount)
-        if !account.isEmpty {
-            fcm = FCM(serviceAccountFile: account, endpoint: try values.value(of: Self.fcmEndpoint))
-        }
-        let privateKey = try values.value(of: Self.webPrivateKey)
-        if !privateKey.isEmpty {
-            try Self.require([Self.webPublicKey, Self.webSubject], "push.webPush.privateKeyFile", values)
-            let hosts = try values.value(of: Self.webHosts)
-            webPush = WebPushSender.Configuration(
-                publicKey: try values.value(of: Self.webPublicKey),
-                privateKeyFile: privateKey,
-                subject: try values.value(of: Self.webSubject),
-                hosts: hosts.isEmpty ? WebPushSender.knownHosts : hosts,
-                endpoint: try values.value(of: Self.webEndpoint)
-            )
-        }
+    }
+
+    private static func readFCM(_ values: SettingValues) throws(SettingsError) -> FCM? {
+        let account = try values.value(of: fcmAccount)
+        guard !account.isEmpty else { return nil }
+        return FCM(serviceAccountFile: account, endpoint: try values.value(of: fcmEndpoint))
+    }
+
+    private static func readWebPush(_ values: SettingValues) throws(SettingsError) -> WebPushSender.Configuration? {
+        let privateKey = try values.value(of: webPrivateKey)
+        guard !privateKey.isEmpty else { return nil }
+        try require([webPublicKey, webSubject], "push.webPush.privateKeyFile", values)
+        let hosts = try values.value(of: webHosts)
+        return WebPushSender.Configuration(
+            publicKey: try values.value(of: webPublicKey),
+            privateKeyFile: privateKey,
+            subject: try values.value(of: webSubject),
+            hosts: hosts.isEmpty ? WebPushSender.knownHosts : hosts,
+            endpoint: try values.value(of: webEndpoint)
+        )
     }
 
     private static func require(

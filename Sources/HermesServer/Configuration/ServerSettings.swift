@@ -4,12 +4,12 @@
 package import HermesCore
 package import HermesGateways
 
-/// The whole configuration. Each group declares its settings in its own file: the property, the key with its default,
-/// allowed values and description, and the reading of the value.
+/// The whole configuration. Each group has everything about its settings in its own file: the properties with their
+/// defaults, and the fields with the keys, the allowed values and the descriptions.
 package struct ServerSettings: Sendable {
     package var data = DataSettings()
-    /// The store's own settings. `StoreSettings(_:)` adds those that follow from other groups.
-    package var store = StoreSettings()
+    /// The store's own settings. A store takes ``storeSettings``.
+    package var store = StoreSettings.Own()
     package var messages = MessageSettings()
     package var accounts = AccountSettings()
     package var gateways = GatewaySettings()
@@ -31,56 +31,45 @@ package struct ServerSettings: Sendable {
     package init() {}
 }
 
-extension ServerSettings {
-    private static let groups: [[SettingDescriptor]] = [
-        DataSettings.settings, StoreSettings.settings, MessageSettings.settings, AccountSettings.settings,
-        GatewaySettings.settings, WebSocketSettings.settings, HTTPSettings.settings, PageSettings.settings,
-        APISettings.settings, EventSettings.settings, ConsoleSettings.settings, PushSettings.settings,
-        WebhookSettings.settings, LogSettings.settings, ProcessSettings.settings,
+extension ServerSettings: SettingFields {
+    package static let fields: [SettingField<Self>] = [
+        .group(\.data), .group(\.store), .group(\.messages), .group(\.accounts), .group(\.gateways),
+        .group(\.webSocket), .group(\.http), .group(\.pages), .group(\.api), .group(\.events), .group(\.console),
+        .group(\.push), .group(\.webhooks), .group(\.log), .group(\.process),
     ]
 
-    /// The order of the documentation: a setting stands at the longest of these prefixes that its key has. Settings
-    /// with the same prefix stand in the order of their groups. Every key has the empty prefix; the sections of the
-    /// protocols stand there.
+    /// The order of the documentation. An entry that ends with `*` is the beginning of keys; any other entry is a whole
+    /// key. A setting stands at the longest entry that fits its key. Settings at the same entry stand in the order of
+    /// their groups. The entry `*` fits every key; the sections of the protocols stand there.
     private static let order = [
-        "data.", "store.", "listeners.", "access.",
-        "accounts.registration", "accounts.devices", "accounts.groups", "accounts.",
-        "limits.", "limits.message", "limits.inbox", "limits.unread", "limits.stored", "limits.loginFailures",
-        "limits.registrations", "limits.contactRequests", "limits.groupEntries",
-        "messages.", "", "http.", "console.", "push.", "webhooks.", "log.", "shutdown.", "eventLoops",
+        "data.*", "store.*", "listeners.*", "access.*",
+        "accounts.registration", "accounts.devices", "accounts.groups", "accounts.*",
+        "limits.*", "limits.message", "limits.inbox*", "limits.unread*", "limits.stored*", "limits.loginFailures*",
+        "limits.registrations*", "limits.contactRequests*", "limits.groupEntries*",
+        "messages.*", "*", "http.*", "console.*", "push.*", "webhooks.*", "log.*", "shutdown.*", "eventLoops",
     ]
 
     /// All settings, in the order of the documentation.
     package static let all: [SettingDescriptor] = {
-        let placed = groups.joined().map { (place: place(of: $0.key), setting: $0) }
+        let placed = settings.map { (place: place(of: $0.key), setting: $0) }
         return order.indices.flatMap { place in placed.filter { $0.place == place }.map { $0.setting } }
     }()
 
-    /// Returns the index of the longest prefix of a key in ``order``.
+    /// Returns the index of the longest entry in ``order`` that fits a key.
     private static func place(of key: String) -> Int? {
-        order.indices.filter { key.hasPrefix(order[$0]) }.max { order[$0].utf8.count < order[$1].utf8.count }
+        order.indices.filter { fits(key, order[$0]) }.max { order[$0].utf8.count < order[$1].utf8.count }
+    }
+
+    private static func fits(_ key: String, _ entry: String) -> Bool {
+        entry.hasSuffix("*") ? key.hasPrefix(entry.dropLast()) : key == entry
     }
 
     /// - Throws: for invalid values and combinations.
     package init(_ values: SettingValues) throws(SettingsError) {
         self.init()
-        data = try DataSettings(values)
-        store = try StoreSettings(values)
-        messages = try MessageSettings(values)
-        accounts = try AccountSettings(values)
-        gateways = try GatewaySettings(values)
-        webSocket = try WebSocketSettings(values)
-        http = try HTTPSettings(values)
-        pages = try PageSettings(values)
+        try read(values)
         // Both pages need a WebSocket.
         if !webSocket.isEnabled { pages.served.subtract([.chat, .room]) }
-        api = try APISettings(values)
-        events = try EventSettings(values)
-        console = try ConsoleSettings(values)
-        push = try PushSettings(values)
-        webhooks = try WebhookSettings(values)
-        log = try LogSettings(values)
-        process = try ProcessSettings(values)
         try refuseTakenNames()
         try refuseAnonymousOverHTTP()
         try refuseNoListener()

@@ -1,7 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-import HermesCore
+package import HermesCore
 
 /// MQTT and the native protocol over WebSocket on the HTTP port.
 package struct WebSocketSettings: Sendable, Hashable {
@@ -12,31 +12,24 @@ package struct WebSocketSettings: Sendable, Hashable {
     package init() {}
 }
 
-extension WebSocketSettings {
-    private static let defaults = WebSocketSettings()
-
-    private static let enabled = Setting.flag(
-        "http.websocket.enabled",
-        default: defaults.isEnabled,
-        "Whether the HTTP port serves MQTT over WebSocket at /mqtt and the native protocol at /ws, independently of "
-            + "their own listeners."
-    )
-    private static let origins = Setting<[String]>.texts(
-        "http.websocket.origins",
-        maxCount: 100,
-        maxBytes: 255,
-        "The origins whose web pages may open a WebSocket, such as https://example.org. If the port is on a loopback "
-            + "address, the pages of this machine may always do so. If the port is on another address and the list is "
-            + "empty, the server's own pages may do so. If the list is empty and clients cannot connect anonymously "
-            + "(at least one of access.anonymous and listeners.http.anonymous is false), the pages of all other "
-            + "origins may do so, too."
-    )
-
-    static let settings: [SettingDescriptor] = [enabled.descriptor, origins.descriptor]
-
-    init(_ values: SettingValues) throws(SettingsError) {
-        self.init()
-        isEnabled = try values.value(of: Self.enabled)
-        origins = try values.value(of: Self.origins)
-    }
+extension WebSocketSettings: SettingFields {
+    package static let fields: [SettingField<Self>] = [
+        .flag(
+            \.isEnabled,
+            "http.websocket.enabled",
+            "Whether the HTTP port serves MQTT over WebSocket at /mqtt and the native protocol at /ws, independently "
+                + "of their own listeners."
+        ),
+        .texts(
+            \.origins,
+            "http.websocket.origins",
+            maxCount: 100,
+            maxBytes: 255,
+            "The origins whose web pages may open a WebSocket, such as https://example.org. If the port is on a "
+                + "loopback address, the pages of this machine may always do so. If the port is on another address and "
+                + "the list is empty, the server's own pages may do so. If the list is empty and clients cannot "
+                + "connect anonymously (at least one of access.anonymous and listeners.http.anonymous is false), the "
+                + "pages of all other origins may do so, too."
+        ),
+    ]
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import Testing
 
 /// A device may come back before its acknowledgement is in the store. It still gets no entry twice.
@@ -15,7 +16,7 @@ import Testing
             sessionStore: store,
             pushTokenStore: store,
             accountSettings: AccountSettings(passwordParameters: PasswordTests.cheap),
-            messageSettings: MessageSettings(commit: CommitLimits(acknowledgementDelay: .seconds(3600))),
+            messageSettings: MessageSettings { $0.commit = CommitLimits(acknowledgementDelay: .seconds(3600)) },
             time: ManualTime()
         )
         let phone = DeviceDescription(id: try device("phone"))

@@ -18,7 +18,10 @@ import Testing
         messenger = Messenger(
             store.base,
             messages: store,
-            settings: MessageSettings(maxConcurrentReads: 1, maxWaitingReads: 80),
+            settings: MessageSettings {
+                $0.maxConcurrentReads = 1
+                $0.maxWaitingReads = 80
+            },
             time: time
         )
         try await addAccounts(4, to: store.base)

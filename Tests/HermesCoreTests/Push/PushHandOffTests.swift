@@ -100,7 +100,7 @@ import Testing
                 socialStore: self.store,
                 sessionStore: self.store,
                 pushTokenStore: self.store,
-                messageSettings: MessageSettings(commit: .init(acknowledgementDelay: .seconds(3600))),
+                messageSettings: MessageSettings { $0.commit = .init(acknowledgementDelay: .seconds(3600)) },
                 time: time
             )
             outbox = WebhookOutbox(store: self.store, kinds: Set(WebhookNotice.Kind.allCases), limit: 100, time: time)

@@ -26,6 +26,18 @@ import Testing
         func mayRead(_ topic: TopicName) -> Bool { true }
     }
 
+    /// The permissions of a client that counts the questions.
+    private final class CountingReader: TopicReader {
+        private let asked = Atomic(0)
+
+        var count: Int { asked.load(ordering: .relaxed) }
+
+        func mayRead(_ topic: TopicName) -> Bool {
+            asked.add(1, ordering: .relaxed)
+            return true
+        }
+    }
+
     private final class CleanMember: SharedMember {
         let load = SharedLoad()
         let reader: (any TopicReader)?
@@ -50,10 +62,11 @@ import Testing
     private func member(
         _ name: String,
         of sessions: DurableSessions,
+        qos: QoS = .atLeastOnce,
         reader: (any TopicReader)? = nil
     ) async throws -> (id: DurableSessionID, connection: RecordingConnection) {
         let (opening, connection) = try await sessions.attached(name, RecordingConnection(reader: reader))
-        try await sessions.subscribed(opening.id, "$share/team/t", once)
+        try await sessions.subscribed(opening.id, "$share/team/t", SubscriptionOptions(qos: qos))
         return (opening.id, connection)
     }
 
@@ -82,6 +95,22 @@ import Testing
         return await withCheckedContinuation { (continuation: CheckedContinuation<Bool, Never>) in
             sessions.passOn(queued, of: id, isTooLarge: isTooLarge) { continuation.resume(returning: $0) }
         }
+    }
+
+    /// Passes on all messages of a session while the store fails. Afterwards, the messages wait for their next try.
+    private func failToPassOn(
+        of id: DurableSessionID,
+        isTooLarge: Bool = false,
+        _ answers: Collector<Bool> = Collector()
+    ) async throws {
+        let messages = try await sessions.page(of: id).publications
+        store.fail(.max)
+        for queued in messages { sessions.passOn(queued, of: id, isTooLarge: isTooLarge) { answers.add($0) } }
+        while sessions.shared.state.withLock({ $0.delayedMoves[id]?.messages.count ?? 0 }) < messages.count {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+        store.fail(0)
     }
 
     @Test func `what an absent member has stays there if the connected ones could lose it`() async throws {
@@ -210,8 +239,7 @@ import Testing
         let (one, _) = try await member("one", of: sessions)
         try await sessions.published("1", to: "t")
         let (other, _) = try await member("another", of: sessions)
-        store.fail(1)
-        #expect(try await passOn(of: one, sessions))
+        try await failToPassOn(of: one)
         #expect(try await texts(one, of: sessions) == ["1"])
         #expect(try await passOn(of: one, sessions))
         #expect(try await texts(one, of: sessions) == [])
@@ -219,38 +247,128 @@ import Testing
         await sessions.shutdown()
     }
 
-    @Test(arguments: [true, false])
+    @Test(arguments: [true, false], [QoS.atLeastOnce, .exactlyOnce])
     func `what the store failed to pass on is tried again after growing pauses, until the connection ends`(
-        ends: Bool
+        ends: Bool,
+        qos: QoS
     ) async throws {
-        let (one, connection) = try await member("one", of: sessions)
-        try await sessions.published("1", to: "t")
-        let (other, _) = try await member("another", of: sessions)
-        store.fail(1)
-        #expect(try await passOn(of: one, sessions))
-        let pauses = [10, 20, 40]
-        for pause in pauses {
-            time.advance(by: .seconds(pause - 1))
+        let (one, connection) = try await member("one", of: sessions, qos: qos)
+        try await sessions.published("1", to: "t", qos: qos)
+        let (other, _) = try await member("another", of: sessions, qos: qos)
+        try await failToPassOn(of: one)
+        /// Returns the number of commits of a pass.
+        func pass() async throws -> Int {
+            let before = store.commits.count
             sessions.redistribute(now: time.now())
-            #expect(sessions.handOvers.running == 0)
-            let isLast = pause == pauses.last
-            if isLast, ends {
-                sessions.detach(one, connection, sentUpTo: 1, expiry: .seconds(3_600))
-                _ = try await sessions.attached("one")
-            }
-            if !isLast { store.fail(1) }
-            time.advance(by: .seconds(1))
-            sessions.redistribute(now: time.now())
-            #expect(sessions.handOvers.running == (isLast && ends ? 0 : 1))
             while sessions.handOvers.running > 0 {
                 try Task.checkCancellation()
                 await Task.yield()
             }
+            return store.commits.count - before
+        }
+        let pauses = [10, 20, 40]
+        for pause in pauses {
+            time.advance(by: .seconds(pause - 1))
+            #expect(try await pass() == 0)
+            let isLast = pause == pauses.last
+            if isLast, ends {
+                sessions.detach(one, connection, sentUpTo: 0, expiry: .seconds(3_600))
+                _ = try await sessions.attached("one")
+            }
+            if !isLast { store.fail(1) }
+            time.advance(by: .seconds(1))
+            #expect(try await pass() == (isLast && ends ? 0 : 1))
         }
         // A new connection decides anew what its client can get.
         #expect(try await texts(one, of: sessions) == (ends ? ["1"] : []))
         #expect(try await texts(other, of: sessions) == (ends ? [] : ["1"]))
         await sessions.shutdown()
+    }
+
+    @Test(arguments: [true, false])
+    func `what has not left the queue when the connection ends stays for the next connection`(
+        isRetry: Bool
+    ) async throws {
+        let (one, connection) = try await member("one", of: sessions)
+        try await sessions.published("1", to: "t")
+        let (other, _) = try await member("another", of: sessions)
+        if isRetry { try await failToPassOn(of: one) }
+        store.close()
+        // This operation holds up the following ones.
+        sessions.receivedReleased(other, 1) { _ in }
+        await store.untilHeldUp()
+        if isRetry {
+            time.advance(by: .seconds(10))
+            sessions.redistribute(now: time.now())
+        } else {
+            let page = try await sessions.page(of: one)
+            let queued = try #require(page.publications.first)
+            sessions.passOn(queued, of: one, isTooLarge: false) { _ in }
+        }
+        while sessions.committer.statistics.waiting < 2 {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+        sessions.detach(one, connection, sentUpTo: 0, expiry: .seconds(3_600))
+        store.letThrough(10)
+        _ = try await sessions.attached("one")
+        #expect(try await texts(one, of: sessions) == ["1"])
+        #expect(try await texts(other, of: sessions) == [])
+        await sessions.shutdown()
+    }
+
+    @Test func `the next try moves all messages in one commit, and tells the connection what nobody can get`()
+        async throws
+    {
+        let (one, _) = try await member("one", of: sessions)
+        let large = String(repeating: "x", count: 500)
+        for text in ["1", large, "2"] { try await sessions.published(text, to: "t") }
+        let (other, _) = try await member("another", of: sessions, reader: SizeReader(100))
+        let big = try await member("big", of: sessions, reader: SizeReader(1_000))
+        let answers = Collector<Bool>()
+        try await failToPassOn(of: one, isTooLarge: true, answers)
+        // The only member that accepts the long message leaves.
+        sessions.detach(big.id, big.connection, sentUpTo: 0, expiry: .zero)
+        _ = try await sessions.attached("big", clean: true, expiry: .zero)
+        let before = store.commits.count
+        time.advance(by: .seconds(10))
+        sessions.redistribute(now: time.now())
+        let taken = await answers.next(3).filter { $0 }
+        #expect(taken.count == 2)
+        #expect(store.commits.count == before + 1)
+        #expect(try await texts(one, of: sessions) == [large])
+        #expect(try await texts(other, of: sessions) == ["1", "2"])
+        await sessions.shutdown()
+    }
+
+    @Test func `a choice among many slow members that could lose a publication looks at few of them`() throws {
+        let loops = ManualLoops(1)
+        loops.plane.share(with: sessions)
+        var slow: [CleanMember] = []
+        for _ in 0..<2 * DurableGroup.window {
+            let member = CleanMember()
+            try join(loops, 0, qos: .atMostOnce, member)
+            member.load.fallBehind()
+            slow.append(member)
+        }
+        let reader = CountingReader()
+        let load = DurableLoad(owner: .subject("ann"))
+        load.setReader(reader)
+        let options = CombinedOptions(SubscriptionOptions(qos: .atLeastOnce))
+        let kept = DurableMember(session: DurableSessionID(rawValue: 1), options: options, load: load)
+        let filter = try #require(TopicFilter("t"))
+        let group = DurableGroup(name: "team", filter: filter, members: [kept], turn: DurableGroup.Turn())
+        let publication = StoredPublication(
+            topic: try #require(TopicName("t")),
+            payload: ByteBuffer(string: "x"),
+            qos: .atLeastOnce,
+            publishedAt: time.now()
+        )
+        let live = try #require(sessions.shared.live.withLock { $0 })
+        // The choice begins at another member each time.
+        let count = slow.count + 1
+        for _ in 0..<count { _ = group.choose(for: publication, live: live, in: nil) }
+        #expect(reader.count == DurableGroup.window)
     }
 
     @Test func `what is passed on finds a second member if the queue of the first is full`() async throws {

@@ -111,7 +111,7 @@ import Testing
     @Test(arguments: ["delimited", "impb", "mqtt", "mqtt, JSON"])
     func `who causes entries in many inboxes pays for each of them`(_ protocolName: String) async throws {
         let store = MemoryStore(settings: StoreSettings(historyPeriod: .seconds(3_600)))
-        let messages = MessageSettings(groupEntriesPerHour: 1_000_000)
+        let messages = MessageSettings { $0.groupEntriesPerHour = 1_000_000 }
         try await GatewayHarness.with(settings: Self.settings(), store: store, messages: messages) { server in
             for name in ["ann", "bob"] {
                 let client = try await server.delimited()

@@ -159,10 +159,14 @@ struct DelimitedGatewayTests {
             #expect(entries.map(\.seq) == [1, 2, 3, 4, 5])
             try await bob.wire.close()
 
-            func isReset(_ newest: Hermes_V1_KnownEntry?, epoch: UInt64 = bobSession.epoch) async throws -> Bool {
+            func isReset(
+                _ newest: Hermes_V1_KnownEntry?,
+                epoch: UInt64 = bobSession.epoch,
+                uid: UInt32 = 0
+            ) async throws -> Bool {
                 let back = try await server.delimited()
                 // The cursor stays at 0, so that the server goes on with the first entry each time.
-                let session = try await back.authenticate("bob", device: "one", epoch: epoch, newest: newest)
+                let session = try await back.authenticate("bob", device: "one", epoch: epoch, newest: newest, uid: uid)
                 #expect(session.acknowledgedSeq == 0)
                 #expect(try await back.event().seq == 1)
                 try await back.wire.close()
@@ -175,6 +179,16 @@ struct DelimitedGatewayTests {
                 #expect(try await isReset(other))
                 // Without an epoch, the client's seqs mean nothing.
                 #expect(try await !isReset(other, epoch: 0))
+                // The place in another account's inbox says nothing about this one.
+                #expect(try await !isReset(other, uid: annSession.uid))
+                #expect(try await isReset(other, uid: bobSession.uid))
+                // A client that was not shown the entry knows its time alone.
+                if !entry.id.isEmpty {
+                    other.id = ""
+                    #expect(try await !isReset(other))
+                    other.serverTimeMs -= 1
+                    #expect(try await isReset(other))
+                }
             }
             // Nobody has got entry 6.
             var ahead = entries[4]

@@ -27,6 +27,15 @@ import Testing
         return (ann, [annUID, bobUID])
     }
 
+    @Test func `no more entries wait than are stored`() {
+        let holes = InboxPosition(epoch: 1, head: 1 << 40, oldest: 1, entries: 3)
+        #expect(IMPBTranslation.waiting(after: 2, holes) == 3)
+        let some = InboxPosition(epoch: 1, head: 9, oldest: 1, entries: 9)
+        #expect(IMPBTranslation.waiting(after: 7, some) == 2)
+        #expect(IMPBTranslation.waiting(after: 9, some) == 0)
+        #expect(IMPBTranslation.waiting(after: 0, InboxPosition(epoch: 1, head: 9, oldest: 5)) == 5)
+    }
+
     @Test func `a login with a backlog is told how much waits, before it comes`() async throws {
         try await GatewayHarness.with { server in
             let (ann, uids) = try await Self.backlog(server)

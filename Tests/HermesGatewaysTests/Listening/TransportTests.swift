@@ -108,7 +108,7 @@ import Testing
 
     @Test func `who never ends the header is closed in time`() async throws {
         // The time is long enough that both clients connect before the first is closed.
-        try await with(proxied, limits: ConnectionLimits(timeToAuthenticate: .seconds(1))) { listener, _ in
+        try await with(proxied, limits: ConnectionLimits({ $0.timeToAuthenticate = .seconds(1) })) { listener, _ in
             let silent = try await LineClient.connect(to: listener)
             let slow = try await LineClient.connect(to: listener, first: Array(ProxyHeader.signature))
             #expect(await silent.next() == nil)
@@ -117,7 +117,7 @@ import Testing
     }
 
     @Test func `connections are limited by the address behind the proxy`() async throws {
-        try await with(proxied, limits: ConnectionLimits(connectionsPerAddress: 1)) { listener, environment in
+        try await with(proxied, limits: ConnectionLimits({ $0.connectionsPerAddress = 1 })) { listener, environment in
             let first = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7]))
             #expect(await first.next() == "hello")
             let second = try await LineClient.connect(to: listener, first: Self.header([192, 0, 2, 7]))
@@ -139,7 +139,10 @@ import Testing
     @Test func `a connection whose proxy hides the client belongs to no address and counts only in the total`()
         async throws
     {
-        let limits = ConnectionLimits(connections: 6, connectionsPerAddress: 1)
+        let limits = ConnectionLimits {
+            $0.connections = 6
+            $0.connectionsPerAddress = 1
+        }
         try await with(proxied, limits: limits) { listener, environment in
             var clients: [LineClient] = []
             for header in Self.hiding + Self.hiding {

@@ -158,7 +158,7 @@ import Testing
     }
 
     @Test func `who is silent is removed and only heartbeats count`() async throws {
-        try await withRoom(LiveRoomSettings(silence: .milliseconds(600))) { harness in
+        try await withRoom(LiveRoomSettings({ $0.silence = .milliseconds(600) })) { harness in
             let viewers = try await viewers(2, in: harness)
             let beating = Task { [channel = viewers[1].channel] in
                 while !Task.isCancelled {
@@ -186,7 +186,7 @@ import Testing
     }
 
     @Test func `application types are dropped where configured`() async throws {
-        try await withRoom(LiveRoomSettings(applicationTypes: .drop)) { harness in
+        try await withRoom(LiveRoomSettings({ $0.applicationTypes = .drop })) { harness in
             let one = try await harness.connect(LiveRoomFrameDecoder.self)
             let text = try Frames.text("hi")
             try await one.send(Frames.raw(16), Frames.raw(65_535), text)
@@ -257,7 +257,7 @@ import Testing
     }
 
     @Test func `without anonymous access an account comes first`() async throws {
-        try await withRoom(LiveRoomSettings(isAnonymousAllowed: false)) { harness in
+        try await withRoom(LiveRoomSettings({ $0.isAnonymousAllowed = false })) { harness in
             let login = try await harness.register("ann")
             let viewer = try await harness.connect(LiveRoomFrameDecoder.self)
             let text = try Frames.text("second")
@@ -353,7 +353,7 @@ import Testing
         var limits = ConnectionLimits()
         limits.outboundQueueBytes = 256 * 1024
         limits.requestsPerSecond = 1_000_000
-        try await withRoom(LiveRoomSettings(silence: .seconds(3600)), limits: limits) { harness in
+        try await withRoom(LiveRoomSettings({ $0.silence = .seconds(3600) }), limits: limits) { harness in
             let viewers = try await viewers(3, in: harness, receiveBuffer: 16_384)
             try await viewers[2].channel.setOption(.autoRead, value: false).get()
             let text = try Frames.text(String(repeating: "x", count: 30_000))

@@ -41,13 +41,15 @@ import Testing
     private func authentication(
         token: String,
         epoch: UInt64 = 0,
-        acknowledged: UInt64 = 0
+        acknowledged: UInt64 = 0,
+        newest: Hermes_V1_KnownEntry? = nil
     ) -> Hermes_V1_Packet.OneOf_Body {
         var authenticate = Hermes_V1_Authenticate()
         authenticate.token = token
         authenticate.device.id = "tablet"
         authenticate.epoch = epoch
         authenticate.acknowledgedSeq = acknowledged
+        if let newest { authenticate.newest = newest }
         return .authenticate(authenticate)
     }
 
@@ -119,12 +121,26 @@ import Testing
                     )
                 )
             )
-            var titles: [String] = []
-            while titles.isEmpty {
+            var newest = Hermes_V1_KnownEntry()
+            while newest.seq == 0 {
                 guard case .publish(let publish) = try await second.next() else { continue }
-                titles.append(try Hermes_V1_Packet(wire: publish.payload).event.push.title)
+                let event = try Hermes_V1_Packet(wire: publish.payload).event
+                #expect(event.push.title == "c")
+                (newest.seq, newest.id, newest.serverTimeMs) = (event.seq, event.push.id, event.serverTimeMs)
             }
-            #expect(titles == ["c"])
+            // The client has got the push and not acknowledged it. Then the store has another push in its place.
+            for id in [newest.id, "another"] {
+                var known = newest
+                known.id = id
+                let login = authentication(
+                    token: session.token,
+                    epoch: session.epoch,
+                    acknowledged: 2,
+                    newest: known
+                )
+                let (_, answer) = try await harness.apply(try connect(login))
+                #expect(try result(answer).session.inboxReset == (id != newest.id))
+            }
             // A cursor above the store's head shows that the store has lost entries.
             let lost = authentication(token: session.token, epoch: session.epoch, acknowledged: 9)
             let (_, reset) = try await harness.apply(try connect(lost))

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
-import HermesGateways
 import HermesTestKit
 import HermesWire
 import NIOCore
 import Testing
+
+@testable import HermesGateways
 
 /// Packets above a client's Maximum Packet Size (3.1.2.11.4). No other packet waits because of them, regardless of
 /// their form.
@@ -194,6 +195,65 @@ import Testing
             let back = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
             for text in texts { #expect(try await second.taken().text == text) }
             #expect(try await back.untilPong().isEmpty)
+        }
+    }
+
+    @Test(arguments: [MQTTQoS.atLeastOnce, .exactlyOnce])
+    func `what was too large and could not be passed on was never sent, and the next connection gets it`(
+        qos: MQTTQoS
+    ) async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let first = try await harness.mqtt("first", .v5, durable: true)
+            _ = try await first.subscribe("$share/g/t", qos: qos)
+            try await first.disconnect()
+            let publisher = try await harness.mqtt("publisher", .v5)
+            try await publisher.publish("t", Self.big, qos: qos)
+            let second = try await harness.mqtt("second", .v5)
+            _ = try await second.subscribe("$share/g/t", qos: qos)
+            store.fail { if case .move = $0 { true } else { false } }
+            for _ in 0..<2 {
+                let before = store.failures
+                let small = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
+                while store.failures == before {
+                    try Task.checkCancellation()
+                    await Task.yield()
+                }
+                #expect(try await small.untilPong().isEmpty)
+                try await small.disconnect()
+            }
+            store.recover()
+            let back = try await harness.mqtt("first", .v5, durable: true)
+            let message = try await back.taken()
+            #expect(message.text == Self.big && !message.isDuplicate)
+            #expect(try await second.untilPong().isEmpty)
+        }
+    }
+
+    @Test func `a member with a small limit and a long queue passes on some messages at a time`() async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let first = try await harness.mqtt("first", .v5, durable: true)
+            _ = try await first.subscribe("$share/g/t", qos: .atLeastOnce)
+            try await first.disconnect()
+            let publisher = try await harness.mqtt("publisher", .v5)
+            for _ in 0..<2 * MQTTDurableQueue.maxLeaving { try await publisher.publish("t", Self.big) }
+            let second = try await harness.mqtt("second", .v5)
+            _ = try await second.subscribe("$share/g/t", qos: .atLeastOnce)
+            let durable = harness.messenger.durable
+            let (failures, operations) = (store.failures, durable.statistics.commits.operations)
+            store.fail { if case .move = $0 { true } else { false } }
+            let small = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
+            while store.failures == failures || durable.statistics.commits.waiting > 0 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            // All of them wait for their next try, so no further messages are passed on.
+            #expect(try await small.untilPong().isEmpty)
+            // The connection itself causes a few operations.
+            let most = operations + UInt64(MQTTDurableQueue.maxLeaving) + 16
+            #expect(durable.statistics.commits.operations < most)
+            store.recover()
         }
     }
 

@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test func `many lines wait until they are paid for and too many are refused`() async throws {
-        try await withGateway(limits: ConnectionLimits(requestsPerSecond: 1_000)) { harness in
+        try await withGateway(limits: ConnectionLimits({ $0.requestsPerSecond = 1_000 })) { harness in
             let login = try await harness.register("ann")
             let device = try await harness.connect(QSIOPFrameDecoder.self)
             try await device.send(report(login))

@@ -75,7 +75,8 @@ final class DelimitedTestClient: Sendable {
         device: String,
         epoch: UInt64 = 0,
         acknowledged: UInt64 = 0,
-        newest: Hermes_V1_KnownEntry? = nil
+        newest: Hermes_V1_KnownEntry? = nil,
+        uid: UInt32 = 0
     ) async throws -> Hermes_V1_Session {
         var request = Hermes_V1_Authenticate()
         request.password.nickName = name
@@ -84,6 +85,7 @@ final class DelimitedTestClient: Sendable {
         request.epoch = epoch
         request.acknowledgedSeq = acknowledged
         if let newest { request.newest = newest }
+        request.uid = uid
         return try session(await ask(1, .authenticate(request)))
     }
 

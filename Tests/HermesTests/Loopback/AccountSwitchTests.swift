@@ -26,10 +26,11 @@ struct AccountSwitchTests {
             case .authenticate(let login):
                 let uid = Self.uid(of: login)
                 accounts.append((connection.number, uid))
-                if uid == 9 { #expect(login.acknowledgedSeq == 0) }
+                // The place is that of Ann's inbox.
+                if uid == 9 { #expect(login.uid == 7) }
                 connection.accept(id: packet.id, head: uid == 7 ? 3 : 1, token: "token-\(uid)", uid: uid)
                 if uid == 7 {
-                    for seq in (login.acknowledgedSeq + 1)...3 { connection.event(seq, "ann's \(seq)") }
+                    for seq in (login.acknowledged(by: uid) + 1)...3 { connection.event(seq, "ann's \(seq)") }
                 } else {
                     connection.event(1, "cay's", id: "C1")
                 }
@@ -194,7 +195,7 @@ struct AccountSwitchTests {
         let server = try await FakeHermesServer.scripted { packet, connection in
             guard case .authenticate(let login) = packet.body else { return }
             guard Self.uid(of: login) == 7 else { return held.append((connection, packet.id)) }
-            told.append(login.acknowledgedSeq)
+            told.append(login.acknowledged(by: 7))
             connection.accept(id: packet.id, head: 3, token: "token-7")
             for seq in UInt64(1)...3 { connection.event(seq, "ann's \(seq)") }
         }

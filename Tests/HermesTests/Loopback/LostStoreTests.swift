@@ -99,10 +99,10 @@ struct LostStoreTests {
         try await server.stop()
     }
 
-    @Test(arguments: [false, true])
-    func `what was lost below the new head is told, and the new entries under its seqs are shown`(isNextRun: Bool)
-        async throws
-    {
+    @Test(arguments: [nil, Credential.token("token-1"), .password(nickName: "ann", password: "a")])
+    func `what was lost below the new head is told, and the new entries under its seqs are shown`(
+        credentialOfNextRun: Credential?
+    ) async throws {
         let newest = Log<Hermes_V1_KnownEntry?>()
         let server = try await FakeHermesServer.scripted { packet, connection in
             switch packet.body {
@@ -129,10 +129,10 @@ struct LostStoreTests {
         #expect(await Self.seen(3, from: client) == ["1", "2", "3"])
         // The newest entry is the one of the device's own message.
         _ = try await client.send(.text("mine"), to: .user(8), clientID: "the-id").receipt()
-        if isNextRun {
+        if let credentialOfNextRun {
             await client.close()
             client = try HermesClient(configuration)
-            _ = try await client.logIn(.token("token-1"))
+            _ = try await client.logIn(credentialOfNextRun)
         } else {
             server.closeConnection()
         }

@@ -136,3 +136,8 @@ struct Log<Element: Sendable>: Sendable {
         }
     }
 }
+
+extension Hermes_V1_Authenticate {
+    /// Returns the seq up to which the client has the entries of this account; 0 if it names another account's place.
+    func acknowledged(by account: UInt32) -> UInt64 { uid == 0 || uid == account ? acknowledgedSeq : 0 }
+}

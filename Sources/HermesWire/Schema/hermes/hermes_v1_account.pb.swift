@@ -107,7 +107,8 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
   package var ticket: Data = Data()
 
   /// The newest inbox entry that the client has got, taken or not; absent if there is none, or if `epoch` is 0. If the
-  /// server has another entry with this seq, it has lost entries, and Session.inbox_reset is true.
+  /// server has another entry with this seq, or none because the inbox is shorter, it has lost entries, and
+  /// Session.inbox_reset is true.
   package var newest: Hermes_V1_KnownEntry {
     get {_newest ?? Hermes_V1_KnownEntry()}
     set {_newest = newValue}
@@ -116,6 +117,10 @@ package nonisolated struct Hermes_V1_Authenticate: Sendable {
   package var hasNewest: Bool {self._newest != nil}
   /// Clears the value of `newest`. Subsequent reads from it will return its default value.
   package mutating func clearNewest() {self._newest = nil}
+
+  /// The account of the inbox that `epoch`, `acknowledged_seq` and `newest` describe. If the credential belongs to
+  /// another account, the server ignores these three fields. 0: the inbox of the credential's account.
+  package var uid: UInt32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -142,7 +147,7 @@ package nonisolated struct Hermes_V1_KnownEntry: Sendable {
   /// The entry's seq.
   package var seq: UInt64 = 0
 
-  /// The id of the message or push: 26 characters. Empty for other kinds.
+  /// The id of the message or push: 26 characters. Empty for other kinds, and for an entry without an event.
   package var id: String = String()
 
   /// The entry's server_time_ms.
@@ -506,7 +511,7 @@ nonisolated extension Hermes_V1_Register: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".Authenticate"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}password\0\u{1}token\0\u{1}device\0\u{1}epoch\0\u{3}acknowledged_seq\0\u{1}ticket\0\u{1}newest\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}password\0\u{1}token\0\u{1}device\0\u{1}epoch\0\u{3}acknowledged_seq\0\u{1}ticket\0\u{1}newest\0\u{1}uid\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -540,6 +545,7 @@ nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtob
       case 5: try { try decoder.decodeSingularUInt64Field(value: &self.acknowledgedSeq) }()
       case 6: try { try decoder.decodeSingularBytesField(value: &self.ticket) }()
       case 7: try { try decoder.decodeSingularMessageField(value: &self._newest) }()
+      case 8: try { try decoder.decodeSingularUInt32Field(value: &self.uid) }()
       default: break
       }
     }
@@ -576,6 +582,9 @@ nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtob
     try { if let v = self._newest {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
     } }()
+    if self.uid != 0 {
+      try visitor.visitSingularUInt32Field(value: self.uid, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -586,6 +595,7 @@ nonisolated extension Hermes_V1_Authenticate: SwiftProtobuf.Message, SwiftProtob
     if lhs.acknowledgedSeq != rhs.acknowledgedSeq {return false}
     if lhs.ticket != rhs.ticket {return false}
     if lhs._newest != rhs._newest {return false}
+    if lhs.uid != rhs.uid {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

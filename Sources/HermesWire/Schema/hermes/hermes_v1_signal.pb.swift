@@ -91,13 +91,14 @@ package nonisolated struct Hermes_V1_PeerAddress: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The device's own IP address in its network; empty if unknown. The server refuses any other text.
+  /// The device's own IP address in its network; empty if unknown. Any other text is left out.
   package var localHost: String = String()
 
   /// The device's own UDP port: 1 … 65,535; 0 if unknown.
   package var localPort: UInt32 = 0
 
-  /// The device's public IP address, as the server saw it. The server ignores the value of a client.
+  /// The device's public IP address, as a STUN server saw it. If a client gives no public unicast address, the
+  /// server fills in the address that it sees.
   package var observedHost: String = String()
 
   /// The device's public UDP port, as a STUN server saw it: 1 … 65,535; 0 if unknown.

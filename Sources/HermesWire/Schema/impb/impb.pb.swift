@@ -563,16 +563,16 @@ package nonisolated struct IMPB_Ip_info: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The device's IP address in its own network, as the client gave it. A post_ip with another text is refused.
+  /// The device's IP address in its own network, as the client gave it. Any other text is left out.
   package var ip: String = String()
 
   /// The device's UDP port in its own network, as the client gave it.
   package var port: Int32 = 0
 
-  /// The device's public address, as the server saw it. The server ignores the value of a client.
+  /// The device's public address, as a STUN server saw it and the client gave it, or else as the server saw it.
   package var sockIp: String = String()
 
-  /// The device's public UDP port, as a STUN server saw it.
+  /// The device's public port, as the server or a STUN server saw it.
   package var sockPort: Int32 = 0
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import HermesCore
+import HermesTestKit
 import NIOCore
 import Synchronization
 import Testing
@@ -18,7 +19,7 @@ struct EventPieceTests {
             APIKey(id: 1, name: "key", scopes: [], createdAt: Timestamp(rawValue: 0)),
             topics: [],
             kinds: [.online],
-            settings: EventSettings(maxQueuedBytes: 64 << 20),
+            settings: EventSettings { $0.maxQueuedBytes = 64 << 20 },
             allowance: EventAllowance(perSecond: 1_000_000, now: .zero),
             memory: EventMemory(limit: .max),
             metrics: EventMetrics(),
