@@ -336,14 +336,8 @@ extension ConnectionDriver {
 
     private func channelClosed() {
         channel = nil
-        let now = eventLoop.now
-        let isLive = if case .live = machine.state { true } else { false }
         let error = lastError ?? HermesClientError(.connectionLost, "the server closed the connection")
-        machine.connectionClosed(error, now: now)
-        // If the client ended the connection, the machine was not live any more.
-        if isLive, lastError?.isClosedByPeer ?? true {
-            withLink { link, effects in link.serverClosed(now: now, effects: &effects) }
-        }
+        machine.connectionClosed(error, now: eventLoop.now)
         afterLoss()
     }
 

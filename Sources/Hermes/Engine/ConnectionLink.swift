@@ -51,10 +51,6 @@ package protocol ConnectionLink: Sendable {
     /// Handles a successful login. The packets that the link sends in this call precede the waiting requests.
     mutating func becameLive(now: NIODeadline, effects: inout Effects)
 
-    /// Notes that the server closed a logged-in connection in the middle of its work: neither the client nor a failing
-    /// network ended it. `lost` follows.
-    mutating func serverClosed(now: NIODeadline, effects: inout Effects)
-
     /// Handles the loss of the connection.
     mutating func lost()
 
@@ -126,7 +122,6 @@ extension ConnectionLink {
     package func makeDecoder() -> Decoder { Decoder(maxFrameBytes: maxFrameBytes) }
     package mutating func sendFailed(_ request: Request, error: HermesClientError, effects: inout Effects) {}
     package mutating func becameLive(now: NIODeadline, effects: inout Effects) {}
-    package mutating func serverClosed(now: NIODeadline, effects: inout Effects) {}
     package mutating func lost() {}
     package func stopped() {}
     package mutating func connectionEnded(_ end: ConnectionEnd, in network: NetworkPath) {}

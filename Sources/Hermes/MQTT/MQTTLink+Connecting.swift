@@ -98,21 +98,14 @@ extension MQTTLink {
             for packet in packets { effects.append(.send(.subscribe(packet, identifier: identifier))) }
             if packets.isEmpty { unrenewed.remove(identifier) }
         }
-        outbound.now = now
         perform(outbound.resumed(), &effects)
-    }
-
-    mutating func serverClosed(now: NIODeadline, effects: inout Effects) {
-        // With MQTT 5.0, the server says which length it accepts, so no publication is suspected of being too long.
-        guard version == .v311, !isClosing else { return }
-        outbound.now = now
-        perform(outbound.serverClosed(), &effects)
     }
 
     mutating func lost() {
         isConnected = false
         awaited = [:]
-        outbound.lost()
+        // With MQTT 5.0, the server says which length it accepts, so no publication is suspected of being too long.
+        outbound.lost(suspects: version == .v311 && !isClosing)
         isClosing = false
         strayLogins.connectionLost()
     }
@@ -132,7 +125,6 @@ extension MQTTLink {
             try requireSupported(outgoing)
             // This sends as many publications as are allowed now; the others follow after the server's
             // acknowledgements.
-            outbound.now = .now()
             for action in outbound.published(outgoing, id: id) {
                 switch action {
                 case .send(let frame): try frame.write(into: &buffer)
@@ -156,7 +148,6 @@ extension MQTTLink {
         case .frame(let frame):
             try requireFits(frame)
             try frame.write(into: &buffer)
-            if !MQTTOutgoing.isAcknowledged(frame) { outbound.otherWritten(bytes: frame.encodedBytes) }
         case .packet(let packet):
             try packet.write(into: &buffer, version: version)
         }
@@ -178,7 +169,6 @@ extension MQTTLink {
             let frame = try packet.frame(version: version)
             try requireFits(frame)
             try frame.write(into: &buffer)
-            outbound.otherWritten(bytes: frame.encodedBytes)
             self.awaited[packetID] = awaited
         } catch {
             outbound.returnPacketID(packetID)

@@ -92,7 +92,6 @@ struct MQTTLink: ConnectionLink {
     // MARK: Packets
 
     mutating func received(_ frame: MQTTFrame, now: NIODeadline, effects: inout Effects) throws {
-        outbound.now = now
         do {
             try received(try MQTTPacket(frame, version: version), effects: &effects)
         } catch {
@@ -354,13 +353,6 @@ struct MQTTLink: ConnectionLink {
 
     mutating func refusedForLength(atLeast bytes: Int, effects: inout Effects) {
         perform(outbound.refusedForLength(atLeast: bytes), &effects)
-    }
-
-    var nextDeadline: NIODeadline? { outbound.nextDeadline }
-
-    mutating func deadlineReached(now: NIODeadline, effects: inout Effects) {
-        outbound.now = now
-        perform(outbound.deadlineReached(), &effects)
     }
 }
 

@@ -39,9 +39,12 @@ struct MQTTOutbound: Sendable {
     /// The number of connections that may end without an answer before an abandoned publication is dropped. The
     /// publication may be the reason why the connections ended. A server of MQTT 3.1.1 cannot report this reason.
     private static let maxConnections = 3
+    /// The number of connections that may end without an answer before a long publication fails. A server of MQTT 3.1.1
+    /// does not say which length it accepts; it closes the connection if a packet is too long.
+    private static let maxEnds = 5
+    /// The length, in bytes, up to which a publication is not suspected of being too long.
+    private static let suspectBytes = 65_536
 
-    /// The time of the present event. The owner sets it before each call that may send something.
-    var now = NIODeadline.uptimeNanoseconds(0)
     private(set) var inflight: [UInt16: Entry] = [:]
     /// The packet identifiers of unfinished publications, by request id.
     private var packetIDs: [UInt64: UInt16] = [:]
@@ -64,7 +67,9 @@ struct MQTTOutbound: Sendable {
     private var isConnected = false
     /// Whether the server has said that it ends the present connection because a packet was too long.
     private var isExplained = false
-    private var search = MQTTLengthSearch()
+    /// For each long publication, by request id: the number of connections that ended while it was the longest
+    /// unanswered publication.
+    private var ends: [UInt64: Int] = [:]
 
     /// Creates a tracker without publications.
     ///
@@ -87,7 +92,7 @@ struct MQTTOutbound: Sendable {
         isExplained = false
         borrowed = []
         resending = []
-        var actions: [Action] = []
+        var actions = failSuspects()
         let unfinished = inflight.sorted { $0.value.number < $1.value.number }
         guard !sessionPresent else {
             for (packetID, entry) in unfinished {
@@ -106,8 +111,10 @@ struct MQTTOutbound: Sendable {
         spoiled = []
         inflight = [:]
         packetIDs = [:]
+        for (_, entry) in unfinished where entry.isAbandoned { ends[entry.id] = nil }
         for (_, entry) in unfinished.reversed() where !entry.isAbandoned {
             if entry.outgoing.qos == .exactlyOnce {
+                ends[entry.id] = nil
                 let message = "the server lost the session; whether this was published is not known"
                 actions.append(.failed(id: entry.id, HermesClientError(.connectionLost, message)))
             } else {
@@ -122,44 +129,16 @@ struct MQTTOutbound: Sendable {
     /// order [MQTT-4.4.0-1] [MQTT-4.6.0-1].
     mutating func resumed() -> [Action] { pump() }
 
-    /// Notes that the server of MQTT 3.1.1 closed the connection without a reason. `lost` follows.
-    ///
-    /// - Returns: the failure of the publication that is the likely reason.
-    mutating func serverClosed() -> [Action] {
-        guard isConnected, !isExplained else { return [] }
-        let hasLong = inflight.values.contains { entry in
-            entry.isSent && entry.released == nil
-                && entry.outgoing.frame.encodedBytes > MQTTLengthSearch.harmlessBytes
-        }
-        guard let id = search.serverClosed(hasLong: hasLong, now: now), let packetID = packetIDs[id],
-            let entry = inflight[packetID]
-        else { return [] }
-        giveUp(packetID)
-        guard !entry.isAbandoned else { return [] }
-        let message = """
-            the server closed the connection each of the \(MQTTLengthSearch.maxEnds) times that it got this message of \
-            \(entry.outgoing.frame.encodedBytes) bytes. The message may be longer than the server's limit, which MQTT \
-            3.1.1 cannot announce. Send a shorter message, raise the limit (of a Hermes server: mqtt.maxPacketBytes), or \
-            use MQTT 5.0
-            """
-        return [.failed(id: id, HermesClientError(.notEncodable, message))]
-    }
-
     /// Notes that the connection is lost, so nothing can be sent.
-    mutating func lost() {
+    ///
+    /// - Parameter suspects: whether the longest unanswered publication may be the reason for the loss. Ignored if the
+    ///   server has said that it ends the connection because of a packet's length.
+    mutating func lost(suspects: Bool = false) {
         quota = 0
-        isConnected = false
-        search.lost()
+        defer { isConnected = false }
+        guard suspects, isConnected, !isExplained, let (_, entry) = longestUnanswered() else { return }
+        if entry.outgoing.frame.encodedBytes > Self.suspectBytes { ends[entry.id, default: 0] += 1 }
     }
-
-    /// The time at which the owner must call `deadlineReached`; nil if there is none.
-    var nextDeadline: NIODeadline? { search.nextDeadline }
-
-    /// Sends the publications that have waited long enough for the answer to an earlier publication.
-    mutating func deadlineReached() -> [Action] { search.deadlineReached(now: now) ? pump() : [] }
-
-    /// Notes that a packet was written that is no publication of QoS 1 or 2.
-    mutating func otherWritten(bytes: Int) { search.otherWritten(bytes: bytes) }
 
     // MARK: Requests
 
@@ -176,6 +155,7 @@ struct MQTTOutbound: Sendable {
             inflight[packetID]?.isAbandoned = true
         } else if waitingIDs.remove(id) != nil {
             waiting.removeAll { $0.id == id }
+            ends[id] = nil
         }
     }
 
@@ -228,8 +208,7 @@ struct MQTTOutbound: Sendable {
         inflight[packetID]?.released = reason
         // The server has the message now; only the identifier is kept.
         inflight[packetID]?.outgoing.frame.body = ByteBuffer()
-        search.answered()
-        return [.release(packetID: packetID, .success)] + pump()
+        return [.release(packetID: packetID, .success)]
     }
 
     mutating func pubcompReceived(_ packetID: UInt16) throws(MQTTPacketError) -> [Action] {
@@ -247,21 +226,15 @@ struct MQTTOutbound: Sendable {
     ) -> [Action] {
         guard let entry = inflight.removeValue(forKey: packetID) else { return [] }
         packetIDs[entry.id] = nil
-        search.answered()
+        ends[entry.id] = nil
         quota = min(receiveMaximum, quota + 1)
         return [.done(id: entry.id, reason, properties)] + pump()
     }
 
     private mutating func pump() -> [Action] {
         var actions: [Action] = []
-        while quota > 0, let packetID = resending.first {
-            guard let entry = inflight[packetID] else {
-                resending.removeFirst()
-                continue
-            }
-            guard mayWrite(entry.outgoing) else { return actions }
-            resending.removeFirst()
-            noteWritten(entry.id, entry.outgoing)
+        while quota > 0, let packetID = resending.popFirst() {
+            guard let entry = inflight[packetID] else { continue }
             quota -= 1
             inflight[packetID]?.isSent = true
             inflight[packetID]?.connections += 1
@@ -275,15 +248,15 @@ struct MQTTOutbound: Sendable {
             guard outgoing.frame.encodedBytes <= maxPacketBytes else {
                 waiting.removeFirst()
                 waitingIDs.remove(id)
+                ends[id] = nil
                 let message =
                     "the message has \(outgoing.frame.encodedBytes) bytes; the server accepts at most \(maxPacketBytes)"
                 actions.append(.failed(id: id, HermesClientError(.notEncodable, message)))
                 continue
             }
-            guard mayWrite(outgoing), let packetID = nextPacketID() else { break }
+            guard let packetID = nextPacketID() else { break }
             waiting.removeFirst()
             waitingIDs.remove(id)
-            noteWritten(id, outgoing)
             quota -= 1
             lastNumber &+= 1
             inflight[packetID] = Entry(id: id, outgoing: outgoing, number: lastNumber, isSent: true)
@@ -291,19 +264,6 @@ struct MQTTOutbound: Sendable {
             actions.append(.send(outgoing.numbered(packetID, isDuplicate: false)))
         }
         return actions
-    }
-
-    /// The number of publications on this connection that the server has not finished.
-    private var unanswered: Int { receiveMaximum - quota }
-
-    /// Whether the publication need not wait for the answer to an earlier one.
-    private mutating func mayWrite(_ outgoing: MQTTOutgoing) -> Bool {
-        search.mayWrite(bytes: outgoing.frame.encodedBytes, unanswered: unanswered, now: now)
-    }
-
-    /// Notes that a publication is written. Called before the quota is lowered.
-    private mutating func noteWritten(_ id: UInt64, _ outgoing: MQTTOutgoing) {
-        search.written(id, bytes: outgoing.frame.encodedBytes, unanswered: unanswered, now: now)
     }
 
     /// Returns the longest unanswered publication that was sent over this connection. If several are equally long,
@@ -317,10 +277,26 @@ struct MQTTOutbound: Sendable {
         return longest.map { ($0.key, $0.value) }
     }
 
+    private mutating func failSuspects() -> [Action] {
+        guard !ends.isEmpty else { return [] }
+        var actions: [Action] = []
+        for (packetID, entry) in inflight where ends[entry.id, default: 0] >= Self.maxEnds && entry.released == nil {
+            giveUp(packetID)
+            guard !entry.isAbandoned else { continue }
+            let message = """
+                \(Self.maxEnds) connections ended before the server answered this message of \
+                \(entry.outgoing.frame.encodedBytes) bytes; it is probably too long for the server
+                """
+            actions.append(.failed(id: entry.id, HermesClientError(.notEncodable, message)))
+        }
+        return actions
+    }
+
     /// Drops a publication, so that it is not sent again.
     private mutating func giveUp(_ packetID: UInt16) {
         guard let entry = inflight.removeValue(forKey: packetID) else { return }
         packetIDs[entry.id] = nil
+        ends[entry.id] = nil
         if entry.outgoing.qos == .exactlyOnce { spoiled.insert(packetID) }
     }
 

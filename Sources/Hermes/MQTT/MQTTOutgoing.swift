@@ -12,7 +12,6 @@ struct MQTTOutgoing: Hashable, Sendable {
     private let packetIDIndex: Int?
 
     private static let duplicateFlag: UInt8 = 0b1000
-    private static let qosFlags: UInt8 = 0b0110
 
     /// Encodes a message.
     ///
@@ -23,9 +22,6 @@ struct MQTTOutgoing: Hashable, Sendable {
         // The identifier follows the topic and its length.
         packetIDIndex = qos == .atMostOnce ? nil : frame.body.readerIndex + 2 + message.topic.utf8.count
     }
-
-    /// Whether the server acknowledges this PUBLISH: its QoS is 1 or 2.
-    static func isAcknowledged(_ publish: MQTTFrame) -> Bool { publish.header & qosFlags != 0 }
 
     /// Returns the frame with this packet identifier, marked as a duplicate or not.
     func numbered(_ packetID: UInt16, isDuplicate: Bool) -> MQTTFrame {

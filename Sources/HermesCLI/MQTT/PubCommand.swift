@@ -25,8 +25,7 @@ struct PubCommand: AsyncParsableCommand {
               hermes pub -L mqtt://ann:secret@broker.example/a/b -n -r
 
             Exit codes: 0 for success; the server's reason code if the server refuses (with -V mqttv311, its return \
-            code); 1 if the server cannot be reached, or closes each connection that gets the message; 66 if the file \
-            of -f cannot be read.
+            code); 1 if the server cannot be reached; 66 if the file of -f cannot be read.
             """,
         helpNames: .long
     )

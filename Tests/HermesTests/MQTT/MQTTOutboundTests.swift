@@ -132,6 +132,66 @@ import Testing
         #expect(Self.words(try machine.pubackReceived(1, .success)) == ["done 17 0", "failed 18 \(code)", "2:b"])
     }
 
+    @Test(arguments: [false, true])
+    func `a long message whose connections all end without an answer fails`(isPresent: Bool) throws {
+        var machine = MQTTOutbound()
+        _ = Self.connected(&machine)
+        _ = machine.published(try Self.message("short", .atLeastOnce), id: 16)
+        _ = machine.published(try Self.message(String(repeating: "x", count: 70_000), .atLeastOnce), id: 17)
+        // Connections that end for another reason do not count.
+        for _ in 1...9 {
+            machine.lost()
+            #expect(Self.connected(&machine, present: isPresent).count == 2)
+        }
+        for end in 1...5 {
+            machine.lost(suspects: true)
+            // Tries without a connection do not count either.
+            machine.lost(suspects: true)
+            let sent = Self.connected(&machine, present: isPresent)
+            let failed = "failed 17 \(HermesClientError.Code.notEncodable.rawValue)"
+            #expect(sent.contains(failed) == (end == 5))
+            #expect(sent.count == 2, "the short one, and the long one or its failure")
+        }
+        machine.lost(suspects: true)
+        #expect(Self.connected(&machine, present: isPresent).count == 1, "the short one goes on")
+    }
+
+    @Test func `a long message that is answered at last is not suspected any more`() throws {
+        var machine = MQTTOutbound()
+        _ = Self.connected(&machine)
+        let long = try Self.message(String(repeating: "x", count: 70_000), .exactlyOnce)
+        _ = machine.published(long, id: 16)
+        for _ in 1...4 {
+            machine.lost(suspects: true)
+            _ = Self.connected(&machine, present: true)
+        }
+        _ = try machine.pubrecReceived(1, .success)
+        for _ in 1...4 {
+            machine.lost(suspects: true)
+            #expect(Self.connected(&machine, present: true) == ["release 1"])
+        }
+    }
+
+    @Test func `a connection that the server ended for the length of a packet makes no other message suspect`() throws {
+        var machine = MQTTOutbound()
+        _ = Self.connected(&machine)
+        let text = String(repeating: "x", count: 70_000)
+        _ = machine.published(try Self.message(text, .atLeastOnce), id: 16)
+        for id in UInt64(17)...21 {
+            _ = machine.published(try Self.message(text + "y", .atLeastOnce), id: id)
+            #expect(machine.refusedForLength().count == 1)
+            machine.lost(suspects: true)
+            _ = Self.connected(&machine, present: true)
+            #expect(machine.inflight.values.map(\.id) == [16])
+        }
+        // Later connections that end without a reason count.
+        for end in 1...5 {
+            machine.lost(suspects: true)
+            _ = Self.connected(&machine, present: true)
+            #expect(machine.inflight.isEmpty == (end == 5))
+        }
+    }
+
     @Test func `numbers in use are skipped, and run out`() throws {
         var machine = MQTTOutbound()
         _ = Self.connected(&machine, window: 65_535)
