@@ -44,6 +44,20 @@ const resumeBelow = 1024;
 /** The largest seq that a number can represent exactly, minus 1, so that adding 1 is always safe. */
 const maxSeq = Number.MAX_SAFE_INTEGER - 1;
 
+/**
+ * So many missing seqs were never assigned: no inbox gets that many entries. A server that has lost the newest seq of
+ * an inbox goes on 2³² seqs above all seqs that it knows. The client may know some higher seqs than the server, so this
+ * limit is lower. The counts leave such a hole out.
+ */
+const uncounted = 2 ** 31;
+
+/**
+ * Returns a number of missing seqs for the counts: 0 if the seqs are a hole that the counts leave out.
+ *
+ * @param {number} number
+ */
+const counted = (number) => (number < uncounted ? number : 0);
+
 /** @returns {InboxCounts} */
 const noCounts = () => ({ duplicates: 0, gaps: 0, repaired: 0, lost: 0 });
 
@@ -152,7 +166,7 @@ export class InboxTracker {
             this.#aheadBytes = 0;
         } else if (head < this.received || hasLostEntries) {
             resumption = "rewound";
-            this.counts.lost += Math.max(0, this.received - head);
+            this.counts.lost += counted(Math.max(0, this.received - head));
             const last = Math.min(this.received, head, hasLostEntries ? serverAcknowledged : head);
             this.received = last;
             this.#countedTo = Math.min(this.#countedTo, last);
@@ -209,7 +223,7 @@ export class InboxTracker {
                 // duplicate.
                 if (this.#isPaused && next.entry !== null) {
                     // The entry was counted as arrived, so it must be counted as missing again.
-                    this.counts.gaps += Math.max(0, Math.min(next.to, this.#countedTo) - this.received);
+                    this.counts.gaps += counted(Math.max(0, Math.min(next.to, this.#countedTo) - this.received));
                     break;
                 }
                 this.#accept(next.entry, next.to, next.bytes, output);
@@ -317,10 +331,11 @@ export class InboxTracker {
      * @param {number} to
      */
     noteLoss(from, to) {
-        const known = from <= this.#countedTo ? Math.min(to, this.#countedTo) - from + 1 : 0;
-        const all = to - from + 1;
-        this.counts.gaps += all - known;
-        this.counts.lost += all;
+        const known = counted(from <= this.#countedTo ? Math.min(to, this.#countedTo) - from + 1 : 0);
+        // Of a hole that the counts leave out, only the seqs count that were counted as missing before.
+        const lost = Math.max(known, counted(to - from + 1));
+        this.counts.gaps += lost - known;
+        this.counts.lost += lost;
         // Expired entries do not repair the gap.
         this.counts.repaired -= Math.min(known, this.counts.repaired);
     }
@@ -349,13 +364,15 @@ export class InboxTracker {
         for (const [seq, span] of this.#ahead) if (span.to <= this.received) this.#removeAhead(seq);
     }
 
-    /** Counts all seqs that are missing now as gaps. */
+    /** Counts all seqs that are missing now as gaps, unless they contain a hole that the counts leave out. */
     #noteGap() {
         const begin = Math.max(this.received, this.#countedTo);
         if (this.#head <= begin) return;
         let here = 0;
         for (const [seq, span] of this.#ahead) if (span.to > begin) here += span.to - Math.max(seq - 1, begin);
-        this.counts.gaps += this.#head - begin - Math.min(here, this.#head - begin);
+        const missing = this.#head - begin - Math.min(here, this.#head - begin);
+        if (missing >= uncounted) return;
+        this.counts.gaps += missing;
         this.#countedTo = this.#head;
     }
 
@@ -366,7 +383,7 @@ export class InboxTracker {
      * @param {number} to
      */
     #noteArrival(from, to) {
-        if (from <= this.#countedTo) this.counts.repaired += Math.min(to, this.#countedTo) - from + 1;
+        if (from <= this.#countedTo) this.counts.repaired += counted(Math.min(to, this.#countedTo) - from + 1);
     }
 
     /**

@@ -122,7 +122,14 @@ const roomEvent = {
 const signal = {
     toUid: uint32,
     sessionId: "",
-    "address?": { localHost: "", localPort: uint32, observedHost: "", observedPort: uint32, ready: false },
+    "address?": {
+        localHost: "",
+        localPort: uint32,
+        observedHost: "",
+        observedPort: uint32,
+        ready: false,
+        seenByServer: false,
+    },
     "data?": "bytes",
     "end?": { reason: "" },
 };

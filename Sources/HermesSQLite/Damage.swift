@@ -48,15 +48,14 @@ package final class Damage: Sendable {
     /// Whether the damaged row of an inbox could not be rebuilt.
     func isLost(inboxOf user: UserID) -> Bool { lostInboxes.withLock { $0.contains(user) } }
 
-    /// Reports that the damaged row of an inbox was rebuilt from other rows.
-    ///
-    /// - Parameters:
-    ///   - was: the damaged numbers.
-    ///   - now: the numbers that replace them.
-    func rebuilt(inboxOf user: UserID, was: String, now: String) {
-        lostInboxes.withLock { _ = $0.remove(user) }
-        let row = "inbox of user \(user.rawValue)"
-        logger.error("a damaged row was rebuilt", metadata: ["row": "\(row)", "was": "\(was)", "now": "\(now)"])
+    /// Reports that the damaged row of an inbox was rebuilt. Must be called only after the commit of the new row.
+    func rebuilt(_ row: InboxRow.Rebuilt) {
+        lostInboxes.withLock { _ = $0.remove(row.user) }
+        let name = "inbox of user \(row.user.rawValue)"
+        logger.error(
+            "a damaged row was rebuilt",
+            metadata: ["row": "\(name)", "was": "\(row.was)", "now": "\(row.now)"]
+        )
         tell()
     }
 

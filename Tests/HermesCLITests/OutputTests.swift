@@ -243,7 +243,7 @@ struct OutputTests {
             }
             .bind(host: "127.0.0.1", port: 0).get()
         let port = try #require(server.localAddress?.port)
-        let text = String(repeating: "x", count: 2_000)
+        let text = String(repeating: "x", count: 70_000)
         let parsed = try HermesCommand.parseAsRoot(
             ["pub", "-t", "a", "-m", text, "-q", "1", "-V", "311", "-d", "-h", "127.0.0.1", "-p", "\(port)"]
         )
@@ -260,7 +260,7 @@ struct OutputTests {
         // There are five connections. The command may end before it has reported the last ones.
         #expect(lines.count { $0.hasSuffix("; trying again") } >= 3, "\(lines)")
         #expect(lines.count { $0 == "hermes pub: connected again" } >= 3, "\(lines)")
-        #expect(lines.last?.contains("each of the 5 times that it got this message") == true, "\(lines)")
+        #expect(lines.last?.contains("connections ended before the server answered this message") == true, "\(lines)")
         try await server.close()
     }
 

@@ -4,6 +4,7 @@
 import GRDB
 import HermesCore
 import HermesTestKit
+import Logging
 import Synchronization
 import Testing
 
@@ -136,6 +137,32 @@ struct SeqDamageTests {
     }
 
     @Test
+    func `a rebuilt row is reported once, after its commit`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        try world.send("a", from: 0, to: 1)
+        let user = world[1].user
+        try store.close()
+        try await DatabaseQueue(path: directory.database).write { db in
+            try db.execute(sql: "UPDATE inbox_head SET head = -1 WHERE user = ?", arguments: [user.rawValue])
+            try db.execute(sql: "UPDATE conversation SET last_seq = -1")
+        }
+        let recorder = LogRecorder()
+        let again = try SQLiteStore.open(directory: directory.path, logger: recorder.logger(.error))
+        func reports() -> Int { recorder.all.filter { $0["was"] != nil }.count }
+        // The commit rebuilds the row first, and then finds the damaged conversation.
+        let later = StoreWorld(store: again, people: world.people)
+        #expect(try later.refusal(.append(later.message("b", from: 0, to: 1))) == .internalError)
+        #expect(reports() == 0)
+        #expect(try await again.position(of: user).head == 1 + InboxRow.jump)
+        #expect(reports() == 1)
+        #expect(try await again.position(of: user).head == 1 + InboxRow.jump)
+        #expect(reports() == 1)
+        try again.close()
+    }
+
+    @Test
     func `a rebuilt row is behind all that a device has acknowledged`() async throws {
         let directory = try TemporaryDirectory()
         let store = try directory.openStore()
@@ -174,6 +201,45 @@ struct SeqDamageTests {
             try db.execute(sql: mark, arguments: [user.rawValue])
         }
         #expect(try await store.position(of: user).head == 100 + InboxRow.jump)
+        try store.close()
+    }
+
+    @Test
+    func `JavaScript can express the numbers of a rebuilt row`() async throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.openStore()
+        let world = try await StoreWorld(store: store)
+        for text in ["a", "b", "c"] { try world.send(text, from: 0, to: 1) }
+        let (other, user) = (world[0].user, world[1].user)
+        let tooHigh = InboxRow.maxKnown + 1
+        try await store.pool.write { db in
+            try BatchWriter.settle(db)
+            try db.execute(
+                sql: "UPDATE inbox SET seq = ? WHERE user = ? AND seq = 3",
+                arguments: [tooHigh, user.rawValue]
+            )
+            try db.execute(
+                sql: "INSERT INTO webhook_mark (user, reported_up_to) VALUES (?, ?)",
+                arguments: [user.rawValue, tooHigh]
+            )
+            try db.execute(sql: "UPDATE inbox_head SET head = -1, oldest = ?", arguments: [tooHigh])
+            try db.execute(
+                sql: "UPDATE device SET cursor = ? WHERE user = ?",
+                arguments: [tooHigh, other.rawValue]
+            )
+        }
+        for person in [other, user] { store.cache.withLock { $0.forget(person) } }
+        let position = try await store.position(of: user)
+        #expect(position.head == 2 + InboxRow.jump && position.oldest == 1)
+        await #expect(throws: HermesError.self) { _ = try await store.position(of: other) }
+        // The highest cursor that counts.
+        try await store.pool.write { db in
+            let sql = "UPDATE device SET cursor = ? WHERE user = ?"
+            try db.execute(sql: sql, arguments: [InboxRow.maxKnown, other.rawValue])
+        }
+        try world.send("d", from: 1, to: 0)
+        let head = try await store.position(of: other).head
+        #expect(head > UInt64(InboxRow.maxKnown) + InboxRow.jump && head + InboxRow.jump / 2 < 1 << 53)
         try store.close()
     }
 

@@ -100,13 +100,15 @@ import Testing
     }
 
     /// Settings of listeners, tokens and push services are left out, because they have an effect only together.
-    @Test func `every setting has an effect`() throws {
+    @Test func `every setting has an effect, and no other setting has the same`() throws {
         let apart = ["access.jwt.", "push.apns.", "push.fcm.", "push.webPush."]
         let texts = [
             "false", "true", "1", "3", "1003", "30 KiB", "300 KiB", "3 MiB", "300 MiB", "7 s", "7 min", "7 h",
             "https://a.example", "10.0.0.0/8", "x",
         ]
         let defaults = try ServerSettings.defaults()
+        // If two settings change the same property, a value that both allow leads to the same settings.
+        var earlier: [(key: String, gateways: GatewaySettings, rest: String)] = []
         for setting in ServerSettings.all {
             if setting.key.hasPrefix("listeners."), !setting.key.hasPrefix("listeners.stun.") { continue }
             if apart.contains(where: { setting.key.hasPrefix($0) }) { continue }
@@ -115,9 +117,14 @@ import Testing
                 .map { SettingValues(given: [setting.key: .init(text: $0, origin: "test")]) }
                 .first { $0.problems(with: [setting]).isEmpty }
             var settings = try ServerSettings(try #require(values, "\(setting.key)"))
-            let isOfGateways = settings.gateways != defaults.gateways
+            let gateways = settings.gateways
+            // The dictionaries in these settings have no order.
             settings.gateways = defaults.gateways
-            #expect(isOfGateways || "\(settings)" != "\(defaults)", "\(setting.key)")
+            let rest = "\(settings)"
+            #expect(gateways != defaults.gateways || rest != "\(defaults)", "\(setting.key)")
+            let same = earlier.first { $0.rest == rest && $0.gateways == gateways }
+            #expect(same?.key == nil, "\(setting.key)")
+            earlier.append((setting.key, gateways, rest))
         }
     }
 

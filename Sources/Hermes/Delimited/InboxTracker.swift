@@ -81,6 +81,10 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     static var pauseAbove: Int { 4096 }
     /// The number of untaken entries below which the tracker asks for the dropped entries again.
     static var resumeBelow: Int { 1024 }
+    /// So many missing seqs were never assigned: no inbox gets that many entries. A server that has lost the newest seq
+    /// of an inbox goes on 2³² seqs above all seqs that it knows. The client may know some higher seqs than the server,
+    /// so this limit is lower. The counts leave such a hole out.
+    static var uncounted: UInt64 { 1 << 31 }
 
     /// Creates a tracker that continues the inbox of an earlier run.
     package init(epoch: UInt64 = 0, taken: UInt64 = 0) {
@@ -123,7 +127,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         } else if head < received || hasLostEntries {
             let last = min(received, hasLostEntries ? min(serverAcknowledged, head) : head)
             resumption = .rewound(to: last)
-            if head < received { counts.lost &+= received - head }
+            if head < received { counts.lost &+= Self.counted(received - head) }
             received = last
             countedTo = min(countedTo, last)
             while let seq = untaken.last, seq > last { untaken.removeLast() }
@@ -280,35 +284,43 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         output.append(.deliver(seq: to, entry))
     }
 
-    /// Counts all seqs that are missing now, except those that were counted before.
+    /// Returns a number of missing seqs for the counts: 0 if the seqs are a hole that the counts leave out.
+    private static func counted(_ number: UInt64) -> UInt64 { number < uncounted ? number : 0 }
+
+    /// Counts all seqs that are missing now, except those that were counted before. Counts nothing if these seqs contain
+    /// a hole that the counts leave out.
     private mutating func noteGap() {
         let begin = max(received, countedTo)
         guard head > begin else { return }
         let here = ahead.reduce(0) { sum, span in
             span.value.to > begin ? sum &+ (span.value.to - max(span.key - 1, begin)) : sum
         }
-        counts.gaps &+= (head - begin) &- min(here, head - begin)
+        let missing = (head - begin) &- min(here, head - begin)
+        guard missing < Self.uncounted else { return }
+        counts.gaps &+= missing
         countedTo = head
     }
 
     /// Counts arrived entries as repaired, if they had been counted as missing.
     private mutating func noteArrival(_ seqs: ClosedRange<UInt64>) {
         guard seqs.lowerBound <= countedTo else { return }
-        counts.repaired &+= min(seqs.upperBound, countedTo) - seqs.lowerBound + 1
+        counts.repaired &+= Self.counted(min(seqs.upperBound, countedTo) - seqs.lowerBound + 1)
     }
 
     /// Counts the entries after `received` as missing again, because they were dropped after their arrival was counted.
     private mutating func noteDrop(to last: UInt64) {
-        if received < countedTo { counts.gaps &+= min(last, countedTo) - received }
+        if received < countedTo { counts.gaps &+= Self.counted(min(last, countedTo) - received) }
     }
 
     /// Counts entries as lost. Called after `arrived` has handled the range of the lost entries and counted it as
     /// repaired.
     mutating func noteLoss(of seqs: ClosedRange<UInt64>) {
-        let known = seqs.lowerBound <= countedTo ? min(seqs.upperBound, countedTo) - seqs.lowerBound + 1 : 0
-        let all = seqs.upperBound - seqs.lowerBound + 1
-        counts.gaps &+= all - known
-        counts.lost &+= all
+        let before = seqs.lowerBound <= countedTo ? min(seqs.upperBound, countedTo) - seqs.lowerBound + 1 : 0
+        let known = Self.counted(before)
+        // Of a hole that the counts leave out, only the seqs count that were counted as missing before.
+        let lost = max(known, Self.counted(seqs.upperBound - seqs.lowerBound + 1))
+        counts.gaps &+= lost - known
+        counts.lost &+= lost
         // Expired entries do not repair the gap.
         counts.repaired &-= min(known, counts.repaired)
     }

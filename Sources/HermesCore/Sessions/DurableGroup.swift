@@ -128,7 +128,13 @@ package final class DurableGroup: Sendable {
         /// Whether the search can end with a member of this rank.
         ///
         /// - Parameter isMove: whether the publication comes from another member's queue.
-        func endsSearch(isMove: Bool) -> Bool { self == .connected || self == .connectedTooSmall && !isMove }
+        func endsSearch(isMove: Bool) -> Bool {
+            switch self {
+            case .connected: true
+            case .connectedAtMostOnce, .connectedTooSmall: !isMove
+            case .absent, .absentUnknown, .absentTooSmall: false
+            }
+        }
 
         static func < (left: Rank, right: Rank) -> Bool { left.rawValue < right.rawValue }
     }
@@ -158,9 +164,10 @@ package final class DurableGroup: Sendable {
     ///
     /// It excludes members that are not permitted to read the topic. It also excludes members whose queue or whose
     /// owner's share is full, and absent members that would get the publication at most once. It looks at ``window``
-    /// members first. If a connected member among them can be chosen, it does not look at the others, even if that
-    /// member does not keep up. For a publication that moves, that member must also accept the publication's length,
-    /// and acknowledge the publication.
+    /// members first. If a connected member is the best choice among them, it does not look at the others, even if that
+    /// member does not keep up or does not accept the publication's length. For a publication that moves, that member
+    /// must accept the publication's length, and acknowledge the publication. If an absent member is the best choice, it
+    /// looks at all members, because another member may be connected and keep up.
     ///
     /// - Parameters:
     ///   - live: the connected members of all event loops.
@@ -183,10 +190,8 @@ package final class DurableGroup: Sendable {
         var best: (place: Int, rank: Rank, load: Int)?
         var fullOwner: CommitSource?
         var isFull = false
-        // Whether a new publication can go to a connected member that does not keep up.
-        var hasSlow = false
         for offset in 0..<count {
-            if offset >= Self.window, let best, hasSlow || best.rank.endsSearch(isMove: isMove) { break }
+            if offset >= Self.window, let best, best.rank.endsSearch(isMove: isMove) { break }
             let place = (start + offset) % count
             let rank: Rank
             let load: Int
@@ -215,7 +220,6 @@ package final class DurableGroup: Sendable {
                     continue
                 }
                 rank = !fits ? .connectedTooSmall : mayLose ? .connectedAtMostOnce : .connected
-                hasSlow = hasSlow || mayLose && !isMove
                 load = seat.load.current
             }
             if let best, (best.rank, best.load) <= (rank, load) { continue }

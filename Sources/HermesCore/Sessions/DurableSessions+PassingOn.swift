@@ -86,16 +86,22 @@ extension DurableSessions {
     }
 
     /// Commits a move if the session still has this connection at the time of the commit. Otherwise, there are no
-    /// outcomes.
+    /// outcomes. The source that pays for the session also pays for the move.
     private func submit(
         _ move: QueueMove,
         of connection: AttachmentOrder,
         _ completion: @escaping @Sendable (Result<SessionOutcome, HermesError>) -> Void
     ) {
         let id = move.session
+        let payer = shared.state.withLock { $0.records[id]?.payer } ?? .server
         // The end of a connection is noted first, and committed after that. The session's next connection reads the
         // queue after that commit. So it finds no message that moves here.
-        committer.submit(move, if: { [shared] in shared.state.withLock { $0.isConnected(id, connection) } }, completion)
+        committer.submit(
+            move,
+            of: payer,
+            if: { [shared] in shared.state.withLock { $0.isConnected(id, connection) } },
+            completion
+        )
     }
 
     // MARK: Trying again

@@ -115,15 +115,17 @@ final class SessionCommitter: Sendable {
     /// Submits a move.
     ///
     /// - Parameters:
+    ///   - source: the source that pays for the move.
     ///   - isPermitted: called on the committer's thread just before the commit, within the store's transaction. It
     ///     must not call the store. If it returns false, nothing is moved, and `completion` gets no outcomes.
     ///   - completion: as for ``submit(_:of:isUrgent:_:)``.
     func submit(
         _ move: QueueMove,
+        of source: CommitSource,
         if isPermitted: @escaping @Sendable () -> Bool,
         _ completion: @escaping Completion
     ) {
-        submit(Pending(work: .move(move, isPermitted: isPermitted), completion: completion), .move(move))
+        submit(Pending(work: .move(move, isPermitted: isPermitted), completion: completion), .move(move), of: source)
     }
 
     private func submit(

@@ -16,8 +16,9 @@ package protocol SettingGroup: Sendable {
 }
 
 /// A group with one list that joins each setting to the property that has its value. A setting is documented and
-/// accepted because it is in this list, and it is read because it is in this list. So no setting is accepted without
-/// effect.
+/// accepted because it is in this list. If a field of the list has one setting, this setting is also read because it is
+/// in the list, so it is not accepted without effect. The function of a field with several settings must read each of
+/// them.
 package protocol SettingFields: SettingGroup {
     /// The group's settings with their properties.
     static var fields: [SettingField<Self>] { get }

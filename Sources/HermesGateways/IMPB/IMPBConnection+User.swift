@@ -114,10 +114,8 @@ extension IMPBConnection {
         answer.acknowledgedSeq = login.device.cursor
         succeed(seq, answer)
         if let waiting = IMPBTranslation.waiting(login) { notify(waiting) }
-        var address = DirectAddress()
-        address.localHost = DirectAddress.localHost(request.ip)
+        var address = DirectAddress(local: request.ip, reported: "", observed: connection.remoteHost)
         address.localPort = UInt16(exactly: request.port) ?? 0
-        address.observedHost = connection.remoteHost ?? ""
         address.observedPort = UInt16(clamping: connection.remoteAddress?.port ?? 0)
         authenticated(login, at: address)
     }

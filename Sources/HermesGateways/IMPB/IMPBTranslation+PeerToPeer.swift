@@ -20,10 +20,8 @@ extension IMPBTranslation {
     ///
     /// - Parameter observed: the host that the server observes; nil if it is hidden.
     static func addresses(_ info: IMPB_Ip_info, observed: String?) -> DirectAddress {
-        var address = DirectAddress()
-        address.localHost = DirectAddress.localHost(info.ip)
+        var address = DirectAddress(local: info.ip, reported: info.sockIp, observed: observed)
         address.localPort = UInt16(exactly: info.port) ?? 0
-        address.observedHost = DirectAddress.observedHost(info.sockIp, observed: observed)
         address.observedPort = UInt16(exactly: info.sockPort) ?? 0
         return address
     }
@@ -37,6 +35,7 @@ extension IMPBTranslation {
         signal.address.localPort = UInt32(address.localPort)
         signal.address.observedHost = address.observedHost
         signal.address.observedPort = UInt32(address.observedPort)
+        signal.address.seenByServer = address.isSeenByServer
         signal.address.ready = isReady
         return signal
     }
@@ -54,6 +53,7 @@ extension IMPBTranslation {
         address.localPort = UInt16(clamping: peer.localPort)
         address.observedHost = peer.observedHost
         address.observedPort = UInt16(clamping: peer.observedPort)
+        address.isSeenByServer = peer.seenByServer
         // A client that has not asked a STUN server does not know its public port, which may be its own port.
         if address.observedPort == 0 { address.observedPort = address.localPort }
         guard peer.ready else {
@@ -63,9 +63,8 @@ extension IMPBTranslation {
             body.targetInfo = addresses(own)
             return notification(.p2PReceiveConnectReq, for: reader, body)
         }
-        // If both clients have the same public address, they are in the same network, where private addresses work.
-        let isSame = !own.observedHost.isEmpty && address.observedHost == own.observedHost
-        let isNear = isSame && !address.localHost.isEmpty
+        // If the server sees both clients at the same host, they are in the same network, where private addresses work.
+        let isNear = own.isSeen(with: address) && !address.localHost.isEmpty
         var body = IMPB_p2p_connect_ready_notification()
         body.uid = UInt32(user.rawValue)
         body.ip = isNear ? address.localHost : address.observedHost

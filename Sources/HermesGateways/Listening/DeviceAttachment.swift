@@ -58,10 +58,10 @@ extension Connection {
 }
 
 /// The addresses of a device, for peer-to-peer links. The addresses that the device reports are its own claims, and the
-/// server checks only their form. Only contacts get them, and from the device that answers a request only after it has
-/// agreed.
+/// server checks only their form and their range. Only contacts get them, and from the device that answers a request
+/// only after it has agreed.
 package struct DirectAddress: Sendable, Hashable {
-    /// The host that the device reported: an IP address, or empty.
+    /// The host that the device reported: an IP address to which another device can send, or empty.
     package var localHost = ""
     package var localPort: UInt16 = 0
     /// The device's public host: the one that the device reported, because a STUN server has told it, or else the host
@@ -69,21 +69,37 @@ package struct DirectAddress: Sendable, Hashable {
     /// device's UDP packets can come from another host than its connection to the server.
     package var observedHost = ""
     package var observedPort: UInt16 = 0
+    /// Whether the server itself observed ``observedHost``.
+    package var isSeenByServer = false
 
     package init() {}
 
-    /// Returns the host that a device reports as its own. If the text is not an IP address without a zone, the result
-    /// is empty: some clients that do not know their address report any text.
-    static func localHost(_ reported: String) -> String { parse(reported) == nil ? "" : reported }
-
-    /// Returns a device's public host.
+    /// Creates the hosts of a device. Equal addresses get equal texts.
     ///
     /// - Parameters:
-    ///   - reported: the host that the device reports. It counts only if it is a public unicast address, because
+    ///   - local: the host that the device reports as its own. It is left out if it is not an IP address without a
+    ///     zone, because some clients that do not know their address report any text. It is also left out if it names
+    ///     no other device, because contacts send packets to it.
+    ///   - reported: the public host that the device reports. It counts only if it is a public unicast address, because
     ///     contacts send packets to it.
     ///   - observed: the host that the server observes; nil if it is hidden.
-    static func observedHost(_ reported: String, observed: String?) -> String {
-        parse(reported).map(isPublic) == true ? reported : observed ?? ""
+    init(local: String, reported: String, observed: String?) {
+        if let address = Self.parse(local), !Self.notLocal.contains(where: { $0.contains(address) }) {
+            localHost = IPNetwork.text(of: address) ?? ""
+        }
+        let seen = observed.flatMap { Self.parse($0) }.flatMap { IPNetwork.text(of: $0) } ?? ""
+        observedHost = seen
+        if let address = Self.parse(reported), Self.isPublic(address) {
+            observedHost = IPNetwork.text(of: address) ?? seen
+        }
+        isSeenByServer = !seen.isEmpty && observedHost == seen
+    }
+
+    /// Whether the server observed both devices at the same host. A host that a device only reports does not count:
+    /// otherwise a device could report the host of the other one.
+    func isSeen(with other: DirectAddress) -> Bool {
+        guard isSeenByServer, other.isSeenByServer, let host = IPNetwork(observedHost) else { return false }
+        return host == IPNetwork(other.observedHost)
     }
 
     /// The length of the longest text of an IP address, in bytes.
@@ -108,9 +124,16 @@ package struct DirectAddress: Sendable, Hashable {
     /// IPv4, and the global unicast addresses of IPv6 (RFC 4291, 2.4).
     private static let unicast = ["0.0.0.0/0", "2000::/3"].compactMap { IPNetwork($0) }
 
-    /// The addresses of IPv4 that are not public unicast addresses (RFC 6890).
+    /// The addresses within ``unicast`` that are not public (RFC 6890, with its registries), and the addresses of
+    /// Teredo and 6to4, which contain an IPv4 address. NAT64 (`64:ff9b::/96`) is not within ``unicast``.
     private static let notPublic = [
-        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16",
-        "224.0.0.0/4", "240.0.0.0/4",
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+        "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4",
+        "240.0.0.0/4", "2001::/32", "2001:db8::/32", "2002::/16", "3fff::/20",
+    ].compactMap { IPNetwork($0) }
+
+    /// The addresses that name no other device of a network: unspecified, loopback, multicast and broadcast.
+    private static let notLocal = [
+        "0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "255.255.255.255", "::/96", "ff00::/8",
     ].compactMap { IPNetwork($0) }
 }

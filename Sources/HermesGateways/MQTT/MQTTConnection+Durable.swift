@@ -129,12 +129,13 @@ extension MQTTConnection {
     /// Sends as many queued messages as the client can accept now.
     func sendQueued() {
         guard phase == .connected, let client, let durable = client.durable else { return }
-        while connection.hasRoom, outbound.window.hasRoom, durable.leaving < MQTTDurableQueue.maxLeaving {
+        while connection.hasRoom, outbound.window.hasRoom {
             switch durable.next(notAbove: outbound.window.mostNext) {
             case .release(let number):
                 outbound.window.skip(to: number)
                 writeAcknowledgement(.pubrel, outbound.window.resumeReleased())
             case .publication:
+                guard mayGoOn(client, durable) else { return }
                 send(durable.takeFirst(), of: client, durable)
             case .nothing:
                 return
@@ -142,6 +143,15 @@ extension MQTTConnection {
                 return load(after: after, of: durable)
             }
         }
+    }
+
+    /// Whether the next message can be sent or leave now, although other messages are leaving.
+    private func mayGoOn(_ client: MQTTClientState, _ durable: MQTTDurableQueue) -> Bool {
+        guard durable.leaving < MQTTDurableQueue.maxLeaving else { return false }
+        guard durable.leavingExactlyOnce > 0, let next = durable.first else { return true }
+        // If a message was written after a message of QoS 2 that is still in the queue, the latter would count as sent.
+        // So until the message of QoS 2 has left, only messages go on that cannot be written, either.
+        return next.publication.payload.readableBytes > outbound.maxPacketBytes || !mayRead(next, of: client, durable)
     }
 
     private func send(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) {
@@ -229,28 +239,34 @@ extension MQTTConnection {
     private func leave(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool) {
         let isForOthers = queued.share != nil && !queued.publication.hasExpired(at: now())
         guard isForOthers, let id = client.link?.id, let durable = client.durable else {
-            return drop(queued, of: client, isTooLarge: isTooLarge)
+            return drop(queued.seq, of: client, isTooLarge: isTooLarge)
         }
-        durable.leaving += 1
+        // The message itself is not kept until it has left.
+        let (seq, isExactlyOnce) = (queued.seq, queued.qos == .exactlyOnce)
+        durable.leaves(isExactlyOnce: isExactlyOnce)
         let loop = connection.loop
         let bound = loop.bound(self)
         environment.messenger.durable.passOn(queued, of: id, isTooLarge: isTooLarge) { isTaken in
-            loop.post(.run { bound.value.left(queued, isTooLarge: isTooLarge, isTaken: isTaken) })
+            loop.post(
+                .run {
+                    bound.value.left(seq, isExactlyOnce: isExactlyOnce, isTooLarge: isTooLarge, isTaken: isTaken)
+                }
+            )
         }
     }
 
-    private func left(_ queued: QueuedPublication, isTooLarge: Bool, isTaken: Bool) {
+    private func left(_ seq: UInt64, isExactlyOnce: Bool, isTooLarge: Bool, isTaken: Bool) {
         guard let client, let durable = client.durable else { return }
-        let wasFull = durable.leaving >= MQTTDurableQueue.maxLeaving
-        durable.leaving -= 1
-        if !isTaken { drop(queued, of: client, isTooLarge: isTooLarge) }
-        if wasFull { sendQueued() }
+        let mayHoldOthers = durable.leaving >= MQTTDurableQueue.maxLeaving || isExactlyOnce
+        durable.left(isExactlyOnce: isExactlyOnce)
+        if !isTaken { drop(seq, of: client, isTooLarge: isTooLarge) }
+        if mayHoldOthers { sendQueued() }
     }
 
     /// Completes a message without delivering it.
-    private func drop(_ queued: QueuedPublication, of client: MQTTClientState, isTooLarge: Bool) {
+    private func drop(_ seq: UInt64, of client: MQTTClientState, isTooLarge: Bool) {
         if isTooLarge { dropped(.tooLarge) }
-        complete(queued.seq, of: client)
+        complete(seq, of: client)
     }
 
     private func load(after seq: UInt64, of durable: MQTTDurableQueue) {
@@ -397,7 +413,8 @@ extension MQTTConnection {
             messenger.durable.detach(
                 id,
                 link,
-                // A message that could not be sent to this client does not count as sent.
+                // A message that could not be sent to this client does not count as sent. The exceptions are messages
+                // of QoS 1 below a sent one.
                 sentUpTo: client.durable?.writtenUpTo ?? 0,
                 expiry: link.endsSession ? .zero : client.sessionExpiry
             )

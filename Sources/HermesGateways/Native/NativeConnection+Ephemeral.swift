@@ -126,11 +126,14 @@ extension NativeConnection {
             }
             if case .address(var address) = request.signal {
                 var passedOn = request
-                address.localHost = DirectAddress.localHost(address.localHost)
-                address.observedHost = DirectAddress.observedHost(
-                    address.observedHost,
+                let hosts = DirectAddress(
+                    local: address.localHost,
+                    reported: address.observedHost,
                     observed: connection.remoteHost
                 )
+                address.localHost = hosts.localHost
+                address.observedHost = hosts.observedHost
+                address.seenByServer = hosts.isSeenByServer
                 passedOn.address = address
                 payload = try passedOn.wireBytes()
             } else {

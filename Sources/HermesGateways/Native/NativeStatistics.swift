@@ -7,8 +7,8 @@ import Metrics
 
 /// Adds clients' reports to the server's metrics. Network labels come from clients and do not become metric labels.
 package enum NativeStatistics {
-    private static let counters = ReportFigure.allCases.compactMap { figure in
-        figure.metric.map { (figure: figure, counter: Counter(label: $0)) }
+    private static let totals = ReportFigure.allCases.compactMap { figure in
+        figure.metric.map { (metric: $0, figure: figure) }
     }
     private static let ends: [(cause: String, figure: ReportFigure)] = [
         ("closed", .closed), ("reset", .reset), ("heartbeat", .heartbeatTimeout), ("network", .networkChange),
@@ -19,7 +19,7 @@ package enum NativeStatistics {
 
     /// Creates the metrics, so that they are shown before the first report.
     package static func start() {
-        _ = counters
+        for (metric, _) in totals { _ = Counter(label: metric) }
         for (cause, _) in ends { _ = counterOfEnds(cause) }
         for (within, _) in deliveries { _ = counterOfDeliveries("other", within) }
     }
@@ -41,16 +41,14 @@ package enum NativeStatistics {
     ///   limited.
     static func count(_ report: ClientReport, as version: String) {
         let counts = report.counts
-        for (figure, counter) in counters { add(counts[figure], to: counter) }
+        for (metric, figure) in totals where counts[figure] > 0 { add(counts[figure], to: Counter(label: metric)) }
         for (cause, figure) in ends where counts[figure] > 0 { add(counts[figure], to: counterOfEnds(cause)) }
         for (within, figure) in deliveries where counts[figure] > 0 {
             add(counts[figure], to: counterOfDeliveries(version, within))
         }
     }
 
-    private static func add(_ count: UInt64, to counter: Counter) {
-        if count > 0 { counter.increment(by: Int64(clamping: count)) }
-    }
+    private static func add(_ count: UInt64, to counter: Counter) { counter.increment(by: Int64(clamping: count)) }
 }
 
 extension ClientReport {

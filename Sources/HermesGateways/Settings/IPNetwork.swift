@@ -38,6 +38,15 @@ package struct IPNetwork: Sendable, Hashable {
         return rest == 0 || (bytes[whole] ^ other[whole]) >> UInt8(8 - rest) == 0
     }
 
+    /// Returns an address as text, so that equal addresses have equal texts. An address `::ffff:a.b.c.d` is returned as
+    /// the IPv4 address. The result is nil if the address is not an IP address.
+    static func text(of address: SocketAddress) -> String? {
+        guard case .v6 = address, let bytes = Self.bytes(of: address), bytes[..<10].allSatisfy({ $0 == 0 }),
+            bytes[10] == 0xFF, bytes[11] == 0xFF
+        else { return address.ipAddress }
+        return bytes[12...].map { "\($0)" }.joined(separator: ".")
+    }
+
     // On every system, sockaddr_in has the address at byte 4, and sockaddr_in6 at byte 8.
     private static func bytes(of address: SocketAddress) -> [UInt8]? {
         switch address {

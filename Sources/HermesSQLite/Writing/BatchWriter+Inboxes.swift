@@ -37,11 +37,12 @@ extension BatchWriter {
     }
 
     /// Returns an inbox's row. A damaged row is rebuilt first.
-    private func soundRow(of user: UserID) throws -> (inbox: WriterCache.Inbox, use: Holding?)? {
+    private mutating func soundRow(of user: UserID) throws -> (inbox: WriterCache.Inbox, use: Holding?)? {
         do {
             return try row(of: user)
         } catch let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT {
-            guard try InboxRow.rebuild(user, in: db, damage) else { throw error }
+            guard let rebuilt = try InboxRow.rebuild(user, in: db) else { throw error }
+            effects.rebuilt.append(rebuilt)
             return try row(of: user)
         }
     }

@@ -14,6 +14,8 @@ struct CommitEffects {
     var removedSessions: [DurableSessionID] = []
     /// The entries in the queues of ``removedSessions``, as a negative amount.
     var queues = OwnerTally()
+    /// The rows of inboxes that were rebuilt.
+    var rebuilt: [InboxRow.Rebuilt] = []
 }
 
 extension SQLiteStore {
@@ -22,6 +24,7 @@ extension SQLiteStore {
         unread.apply(effects.unread)
         queues.apply(effects.queues)
         inboxes.apply(effects.inboxes)
+        for row in effects.rebuilt { damage.rebuilt(row) }
         guard !effects.removedSessions.isEmpty else { return }
         sessionCache.withLock { cache in for id in effects.removedSessions { cache.forget(id) } }
     }

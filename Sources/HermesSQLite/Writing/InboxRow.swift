@@ -4,7 +4,7 @@
 internal import GRDB
 import HermesCore
 
-/// A read met the damaged row of an inbox (``InboxRow/rebuild(_:in:_:)``).
+/// A read met the damaged row of an inbox (``InboxRow/rebuild(_:in:)``).
 struct DamagedInbox: Error {
     let user: UserID
 }
@@ -17,6 +17,9 @@ enum InboxRow {
     /// repetition. An inbox does not get that many seqs, and JavaScript can express the new ones (2⁵³). The clients see
     /// the missing seqs as a hole, so the store's epoch can stay.
     static let jump: UInt64 = 1 << 32
+    /// The largest seq from which a row is rebuilt. Entries and marks with higher seqs are damaged and ignored. So the
+    /// new head and 2³² seqs above it are below 2⁵³.
+    static let maxKnown = (1 << 53) - 2 * Int64(jump)
 
     private static let boundsSQL = """
         SELECT h.head, h.oldest, \
@@ -38,37 +41,46 @@ enum InboxRow {
         min(cursor), 0) FROM device WHERE user = ?1), 0) WHERE user = ?1
         """
 
+    /// A row that was rebuilt from other rows.
+    struct Rebuilt: Sendable {
+        let user: UserID
+        /// The damaged numbers.
+        let was: String
+        /// The numbers that replace them.
+        let now: String
+    }
+
     /// Rebuilds the damaged row of an inbox.
     ///
-    /// - Returns: false if there is no such row, or if the numbers from which it is rebuilt are damaged, too.
-    static func rebuild(_ user: UserID, in db: Database, _ damage: Damage) throws -> Bool {
+    /// - Returns: the report, for ``Damage/rebuilt(_:)`` after the commit; nil if there is no such row, or if the
+    ///   numbers from which it is rebuilt are damaged, too.
+    static func rebuild(_ user: UserID, in db: Database) throws -> Rebuilt? {
         let select = try PreparedStatement(db, boundsSQL)
         select.bind(user, at: 1)
-        select.bind(PreparedStatement.maxSequence, at: 2)
+        select.bind(maxKnown, at: 2)
         var numbers: [Int64] = []
         try select.forEachRow { row in numbers = (0..<8).map { row.integer($0) } }
-        guard let head = head(numbers) else { return false }
+        guard let head = head(numbers) else { return nil }
         let update = try PreparedStatement(db, updateSQL)
         update.bind(user, at: 1)
         update.bind(head, at: 2)
         try update.run()
         _ = try InboxCounts.recount(user, in: db)
-        damage.rebuilt(inboxOf: user, was: "head \(numbers[0]), oldest \(numbers[1])", now: "head \(head)")
-        return true
+        return Rebuilt(user: user, was: "head \(numbers[0]), oldest \(numbers[1])", now: "head \(head)")
     }
 
     /// - Parameter numbers: the columns of ``boundsSQL``.
     /// - Returns: nil if the head cannot be known.
     private static func head(_ numbers: [Int64]) -> UInt64? {
         let sound = 0...PreparedStatement.maxSequence
+        let known = 0...maxKnown
         guard numbers.count == 8 else { return nil }
         if sound.contains(numbers[0]) { return UInt64(numbers[0]) }
-        guard sound.contains(numbers[4]), sound.contains(numbers[5]) else { return nil }
-        let oldest = sound.contains(numbers[1]) ? numbers[1] : 0
+        guard known.contains(numbers[4]), known.contains(numbers[5]) else { return nil }
+        let oldest = known.contains(numbers[1]) ? numbers[1] : 0
         // The head is at least the number before the oldest entry.
-        let known = max(numbers[2...3].max() ?? 0, numbers[5...7].max() ?? 0, oldest - 1)
-        guard known <= PreparedStatement.maxSequence - Int64(jump) else { return nil }
-        return UInt64(known) + jump
+        let last = max(numbers[2...3].max() ?? 0, numbers[5...7].max() ?? 0, oldest - 1)
+        return UInt64(last) + jump
     }
 }
 
@@ -95,7 +107,8 @@ extension SQLiteStore {
             let sound = try? isDamaged.first { row in (try row.sequence(0), try row.sequence(1)) }
             guard sound == nil else { return }
             users.append(user)
-            if try !InboxRow.rebuild(user, in: db, damage) { damage.lost(inboxOf: user) }
+            guard let rebuilt = try InboxRow.rebuild(user, in: db) else { return damage.lost(inboxOf: user) }
+            db.afterNextTransaction { _ in damage.rebuilt(rebuilt) }
         }
         return try await read(body)
     }

@@ -371,6 +371,74 @@ import Testing
         #expect(reader.count == DurableGroup.window)
     }
 
+    @Test func `a connected member at the end of a large group is found if only slow and absent ones are before it`()
+        throws
+    {
+        let loops = ManualLoops(1)
+        loops.plane.share(with: sessions)
+        let slow = (0..<2 * DurableGroup.window).map { _ in CleanMember() }
+        for member in slow {
+            try join(loops, 0, qos: .atMostOnce, member)
+            member.load.fallBehind()
+        }
+        let last = CleanMember()
+        try join(loops, 0, qos: .atMostOnce, last)
+        let options = CombinedOptions(SubscriptionOptions(qos: .atLeastOnce))
+        let load = DurableLoad(owner: .subject("ann"))
+        let absent = DurableMember(session: DurableSessionID(rawValue: 1), options: options, load: load)
+        let filter = try #require(TopicFilter("t"))
+        // The first choice begins at the absent member.
+        let group = DurableGroup(name: "team", filter: filter, members: [absent], turn: DurableGroup.Turn())
+        let publication = StoredPublication(
+            topic: try #require(TopicName("t")),
+            payload: ByteBuffer(string: "x"),
+            qos: .atLeastOnce,
+            publishedAt: time.now()
+        )
+        let live = try #require(sessions.shared.live.withLock { $0 })
+        guard case .live(let choice) = group.choose(for: publication, live: live, in: nil) else {
+            Issue.record("no connected member was chosen")
+            return
+        }
+        #expect(choice.seat.load === last.load)
+    }
+
+    @Test func `what is passed on counts for the owner of the session, at the first try and later`() async throws {
+        let limits = CommitLimits(maxWaiting: 80)
+        let sessions = DurableSessions(store: store, time: time, settings: DurableSettings(commit: limits))
+        let (one, _) = try await member("one", of: sessions)
+        let count = 30
+        for number in 0..<count { try await sessions.published("\(number)", to: "t") }
+        let (other, _) = try await member("another", of: sessions)
+        let messages = try await sessions.page(of: one).publications
+        store.close()
+        // This operation holds up the following ones.
+        sessions.receivedReleased(other, 1) { _ in }
+        await store.untilHeldUp()
+        let answers = Collector<Bool>()
+        for queued in messages { sessions.passOn(queued, of: one, isTooLarge: false) { answers.add($0) } }
+        // A source has an eighth of the queue. The other messages wait for their next try.
+        let share = limits.maxWaiting / 8
+        func delayed() -> Int { sessions.shared.state.withLock { $0.delayedMoves[one]?.messages.count ?? 0 } }
+        #expect(delayed() == count - share)
+        time.advance(by: .seconds(10))
+        sessions.redistribute(now: time.now())
+        while sessions.handOvers.running > 0 {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+        #expect(delayed() == count - share)
+        #expect(sessions.statistics.commits.waiting == share + 1)
+        store.letThrough(1_000)
+        _ = await answers.next(share)
+        time.advance(by: .seconds(20))
+        sessions.redistribute(now: time.now())
+        _ = await answers.next(count - share)
+        #expect(try await texts(one, of: sessions) == [])
+        #expect(try await texts(other, of: sessions).count == count)
+        await sessions.shutdown()
+    }
+
     @Test func `what is passed on finds a second member if the queue of the first is full`() async throws {
         let sessions = DurableSessions(store: FakeSessionStore(StoreSettings(maxQueuedBytes: 1_000)), time: time)
         let (one, _) = try await member("one", of: sessions)

@@ -94,18 +94,22 @@ struct DelimitedConversationTests {
             signal.sessionID = "call"
             signal.address.localHost = "10.0.0.7"
             signal.address.localPort = 4_000
-            signal.address.observedHost = "203.0.113.9"
+            // This address belongs to somebody, but nothing is sent to it.
+            signal.address.observedHost = "9.9.9.9"
             signal.address.observedPort = 5_000
+            signal.address.seenByServer = true
             #expect(try await !ann.ask(2, .signal(signal)).hasError)
             let address = try await bob.ephemeral().signal.signal.address
             #expect(address.localHost == "10.0.0.7" && address.localPort == 4_000)
-            #expect(address.observedHost == "203.0.113.9" && address.observedPort == 5_000)
+            #expect(address.observedHost == "9.9.9.9" && address.observedPort == 5_000 && !address.seenByServer)
             signal.address.observedHost = "10.0.0.7"
-            for text in ["bank.example", "10.0.0.7\0", "fe80::1%en0", String(repeating: "1", count: 64)] {
+            signal.address.seenByServer = false
+            for text in ["127.0.0.1", "bank.example", "10.0.0.7\0", "fe80::1%en0", String(repeating: "1", count: 64)] {
                 signal.address.localHost = text
                 #expect(try await !ann.ask(3, .signal(signal)).hasError)
                 let address = try await bob.ephemeral().signal.signal.address
                 #expect(address.localHost == "" && address.observedHost == "127.0.0.1", "\(text)")
+                #expect(address.seenByServer)
             }
         }
     }

@@ -230,6 +230,78 @@ import Testing
         }
     }
 
+    @Test(arguments: [MQTTQoS.atLeastOnce, .exactlyOnce])
+    func `nothing is sent after a message of QoS 2 that is leaving, so this message does not count as sent`(
+        qos: MQTTQoS
+    ) async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let first = try await harness.mqtt("first", .v5, durable: true)
+            _ = try await first.subscribe("$share/g/t")
+            try await first.disconnect()
+            let publisher = try await harness.mqtt("publisher", .v5)
+            try await publisher.publish("t", Self.big, qos: .exactlyOnce)
+            try await publisher.publish("t", "small", qos: qos)
+            let second = try await harness.mqtt("second", .v5)
+            _ = try await second.subscribe("$share/g/t")
+            store.fail { if case .move = $0 { true } else { false } }
+            let before = store.failures
+            let small = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
+            while store.failures == before {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            #expect(try await small.untilPong().isEmpty)
+            try await small.drop()
+            store.recover()
+            let back = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
+            #expect(try await second.taken().text == Self.big)
+            let message = try await back.taken()
+            #expect(message.text == "small" && !message.isDuplicate)
+        }
+    }
+
+    @Test func `PUBREL does not wait until the messages before it have left`() async throws {
+        let store = ScriptedSessionStore()
+        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
+            let first = try await harness.mqtt("first", .v5, durable: true)
+            _ = try await first.subscribe("$share/g/t")
+            let publisher = try await harness.mqtt("publisher", .v5)
+            for _ in 0..<MQTTDurableQueue.maxLeaving {
+                try await publisher.publish("t", Self.big)
+                _ = try await first.publication()
+            }
+            try await publisher.publish("t", "received", qos: .exactlyOnce)
+            let publication = try await first.publication()
+            let received = MQTTAcknowledgement(packetID: try #require(publication.packetID))
+            try await first.send(.pubrec(received))
+            #expect(try await first.next() == .pubrel(received))
+            try await first.drop()
+            let second = try await harness.mqtt("second", .v5)
+            _ = try await second.subscribe("$share/g/t")
+            store.fail { if case .move = $0 { true } else { false } }
+            let small = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
+            #expect(try await small.next() == .pubrel(received))
+        }
+    }
+
+    @Test func `many messages that are too large for a member all go to another`() async throws {
+        try await GatewayHarness.withMQTT { harness in
+            let first = try await harness.mqtt("first", .v5, durable: true)
+            _ = try await first.subscribe("$share/g/t", qos: .atLeastOnce)
+            try await first.disconnect()
+            let publisher = try await harness.mqtt("publisher", .v5)
+            let count = 2 * MQTTDurableQueue.maxLeaving
+            for _ in 0..<count { try await publisher.publish("t", Self.big) }
+            let second = try await harness.mqtt("second", .v5)
+            _ = try await second.subscribe("$share/g/t", qos: .atLeastOnce)
+            let small = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
+            for _ in 0..<count { #expect(try await second.taken().text == Self.big) }
+            #expect(try await second.untilPong().isEmpty)
+            #expect(try await small.untilPong().isEmpty)
+        }
+    }
+
     @Test func `a member with a small limit and a long queue passes on some messages at a time`() async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in
@@ -237,7 +309,8 @@ import Testing
             _ = try await first.subscribe("$share/g/t", qos: .atLeastOnce)
             try await first.disconnect()
             let publisher = try await harness.mqtt("publisher", .v5)
-            for _ in 0..<2 * MQTTDurableQueue.maxLeaving { try await publisher.publish("t", Self.big) }
+            let count = 2 * MQTTDurableQueue.maxLeaving
+            for _ in 0..<count { try await publisher.publish("t", Self.big) }
             let second = try await harness.mqtt("second", .v5)
             _ = try await second.subscribe("$share/g/t", qos: .atLeastOnce)
             let durable = harness.messenger.durable
@@ -254,6 +327,15 @@ import Testing
             let most = operations + UInt64(MQTTDurableQueue.maxLeaving) + 16
             #expect(durable.statistics.commits.operations < most)
             store.recover()
+            let later = harness.messenger.time.now().advanced(by: .seconds(61))
+            while durable.statistics.handedOver < count {
+                try Task.checkCancellation()
+                _ = try await harness.messenger.housekeeping(now: later)
+                await Task.yield()
+            }
+            for _ in 0..<count { #expect(try await second.taken().text == Self.big) }
+            #expect(try await second.untilPong().isEmpty)
+            #expect(try await small.untilPong().isEmpty)
         }
     }
 

@@ -91,7 +91,8 @@ package nonisolated struct Hermes_V1_PeerAddress: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// The device's own IP address in its network; empty if unknown. Any other text is left out.
+  /// The device's own IP address in its network; empty if unknown. Any other text is left out, and so is an address
+  /// that names no other device, such as `127.0.0.1`.
   package var localHost: String = String()
 
   /// The device's own UDP port: 1 … 65,535; 0 if unknown.
@@ -106,6 +107,10 @@ package nonisolated struct Hermes_V1_PeerAddress: Sendable {
 
   /// Whether the device is ready to receive.
   package var ready: Bool = false
+
+  /// Whether the server sees the device at `observed_host` itself. The server sets this field; what a client gives is
+  /// ignored.
+  package var seenByServer: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -330,7 +335,7 @@ nonisolated extension Hermes_V1_Signal: SwiftProtobuf.Message, SwiftProtobuf._Me
 
 nonisolated extension Hermes_V1_PeerAddress: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   package static let protoMessageName: String = _protobuf_package + ".PeerAddress"
-  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}local_host\0\u{3}local_port\0\u{3}observed_host\0\u{3}observed_port\0\u{1}ready\0")
+  package static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}local_host\0\u{3}local_port\0\u{3}observed_host\0\u{3}observed_port\0\u{1}ready\0\u{3}seen_by_server\0")
 
   package mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -343,6 +348,7 @@ nonisolated extension Hermes_V1_PeerAddress: SwiftProtobuf.Message, SwiftProtobu
       case 3: try { try decoder.decodeSingularStringField(value: &self.observedHost) }()
       case 4: try { try decoder.decodeSingularUInt32Field(value: &self.observedPort) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.ready) }()
+      case 6: try { try decoder.decodeSingularBoolField(value: &self.seenByServer) }()
       default: break
       }
     }
@@ -364,6 +370,9 @@ nonisolated extension Hermes_V1_PeerAddress: SwiftProtobuf.Message, SwiftProtobu
     if self.ready != false {
       try visitor.visitSingularBoolField(value: self.ready, fieldNumber: 5)
     }
+    if self.seenByServer != false {
+      try visitor.visitSingularBoolField(value: self.seenByServer, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -373,6 +382,7 @@ nonisolated extension Hermes_V1_PeerAddress: SwiftProtobuf.Message, SwiftProtobu
     if lhs.observedHost != rhs.observedHost {return false}
     if lhs.observedPort != rhs.observedPort {return false}
     if lhs.ready != rhs.ready {return false}
+    if lhs.seenByServer != rhs.seenByServer {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
