@@ -384,14 +384,14 @@ def setting_problems(texts: dict[str, str]) -> list[str]:
         for found in declaration.finditer(text):
             key = found.group(1)
             if key in owners:
-                problems.append(f"{path}: {owners[key]} declares the setting {key} already")
+                problems.append(f"{path}: {owners[key]} already declares the setting {key}")
             owners[key] = path
             constant = CONSTANT.match(text[text.rfind("\n", 0, found.start()) + 1 : found.start()])
             if constant and "private" not in constant.group(1).split():
                 problems.append(f"{path}: the setting {key} is not private, so other files can read it")
             extended = [match.group(1) for match in EXTENSION.finditer(text, 0, found.start())]
             if extended and not re.search(rf"^[ ]*(?:\w+ )*struct {extended[-1]}\b", text, re.MULTILINE):
-                problems.append(f"{path}: the setting {key} belongs into the file of {extended[-1]}")
+                problems.append(f"{path}: the setting {key} belongs in the file of {extended[-1]}")
     return problems
 
 

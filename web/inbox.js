@@ -45,14 +45,14 @@ const resumeBelow = 1024;
 const maxSeq = Number.MAX_SAFE_INTEGER - 1;
 
 /**
- * So many missing seqs were never assigned: no inbox gets that many entries. A server that has lost the newest seq of
- * an inbox goes on 2³² seqs above all seqs that it knows. The client may know some higher seqs than the server, so this
- * limit is lower. The counts leave such a hole out.
+ * A hole of this many seqs was never assigned, because no inbox gets that many entries. The counts leave such a hole
+ * out. A server that has lost the newest seq of an inbox continues 2³² seqs above all seqs that it knows. The client
+ * may know some higher seqs than the server, so this limit is lower.
  */
 const uncounted = 2 ** 31;
 
 /**
- * Returns a number of missing seqs for the counts: 0 if the seqs are a hole that the counts leave out.
+ * Returns the number of seqs to count; 0 if the seqs are a hole that the counts leave out.
  *
  * @param {number} number
  */
@@ -137,16 +137,16 @@ export class InboxTracker {
     }
 
     /**
-     * Handles the beginning of a session. The server continues after `taken` or, in a new epoch and if it has lost
-     * entries, after the last entry that it has recorded as acknowledged.
+     * Handles the beginning of a session. The server continues after `taken`. In a new epoch, or if it has lost
+     * entries, it continues after the last entry that it has recorded as acknowledged.
      *
      * @param {string} epoch
      * @param {number} serverAcknowledged
      * @param {number} head
      * @param {number} now
      * @param {boolean} hasLostEntries Whether the server says that it has lost entries and gives their seqs to others.
-     *   The client does not know which of its entries are among them, so all entries after the server's record count as
-     *   not received.
+     *   The client does not know which of its entries the server has lost, so all entries after the server's record
+     *   count as not received.
      * @returns {"goesOn" | "newInbox" | "rewound"} `newInbox` means that the server has begun a new count, and that
      *   earlier entries do not belong to this inbox. `rewound` means that the server has lost entries after `received`
      *   and gives their seqs to other entries.
@@ -332,7 +332,7 @@ export class InboxTracker {
      */
     noteLoss(from, to) {
         const known = counted(from <= this.#countedTo ? Math.min(to, this.#countedTo) - from + 1 : 0);
-        // Of a hole that the counts leave out, only the seqs count that were counted as missing before.
+        // Of a hole that the counts leave out, only the seqs that were counted as missing before count as lost.
         const lost = Math.max(known, counted(to - from + 1));
         this.counts.gaps += lost - known;
         this.counts.lost += lost;

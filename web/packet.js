@@ -377,7 +377,7 @@ export function inboxEvent(wire, epoch) {
 }
 
 /**
- * An entry of the inbox, by which the server recognizes at a login whether it still has the same entries.
+ * An entry of the inbox. At a login, it shows the server whether the server still has the same entries.
  *
  * @typedef {object} KnownEntry
  * @property {number} seq

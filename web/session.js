@@ -61,7 +61,10 @@ export class Session {
     credential = null;
     /** @type {number | null} The inbox's account, if it is known before the login. */
     owner = null;
-    /** Whether the credential certainly belongs to the owner, so that the login may contain the cursor. */
+    /**
+     * Whether the credential certainly belongs to the owner. If this is false and the owner is unknown, the login does
+     * not contain the cursor.
+     */
     isOwnerCertain = false;
     /** Whether an earlier run ended before the app had taken the last `inboxReset`. */
     owesReset = false;

@@ -12,8 +12,8 @@ import Synchronization
 ///
 /// State: a `Mutex` around the reported rows, and one around the users whose inboxes have lost their rows.
 package final class Damage: Sendable {
-    /// The number of reported rows, and of lost inboxes, that are remembered. Any further row is reported again each time
-    /// it is found.
+    /// The number of reported rows, and of lost inboxes, that are remembered. Any further row is reported again each
+    /// time it is found.
     private static let maxKnown = 10_000
 
     private let known = Mutex<Set<String>>([])

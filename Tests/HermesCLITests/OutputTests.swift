@@ -301,8 +301,8 @@ private final class AcceptingHandler: ChannelInboundHandler {
     }
 }
 
-/// Answers the CONNECT of MQTT 3.1.1, and closes the connection at the next packet. The connection's event loop owns the
-/// handler.
+/// Answers the CONNECT of MQTT 3.1.1, and closes the connection at the next packet. The connection's event loop owns
+/// the handler.
 private final class RefusingHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

@@ -363,7 +363,7 @@ describe("inbox", () => {
         const second = await open({ store });
         const seen = [];
         second.on("entry", ({ type, seq, message: one }) => void seen.push(one ? `${seq} ${one.content.text}` : type));
-        // The server lost entries 2 and 3. Meanwhile, it has given their seqs to others.
+        // The server lost entries 2 and 3, and has given their seqs to other entries since then.
         server.session = { ...server.session, headSeq: "4", acknowledgedSeq: "0", inboxReset: true };
         assert.equal((await second.resume()).uid, uid);
         const [, , third] = times;

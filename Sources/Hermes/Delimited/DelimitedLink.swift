@@ -55,8 +55,8 @@ struct DelimitedLink: ConnectionLink {
     var seen = SeenEntries()
     /// The account that the inbox belongs to; nil if it is not known yet.
     var owner: UInt32?
-    /// Whether the credential certainly belongs to the owner. If the owner is unknown, only then may the login send the
-    /// cursor to the server.
+    /// Whether the credential certainly belongs to the owner. If this is false and the owner is unknown, the login must
+    /// not send the cursor to the server.
     var isOwnerCertain = true
     /// Whether each event keeps the received entry from which it was created.
     private(set) var keepsSources = false
@@ -148,7 +148,7 @@ struct DelimitedLink: ConnectionLink {
     func isLoggedIn(with credential: Credential) -> Bool { credential == requested || credential == self.credential }
 
     /// Continues the inbox where an earlier run of the app stopped. If the link has logged in as another account since
-    /// then, it keeps that account's inbox, and the next login sends no cursor.
+    /// then, it keeps that account's inbox, and the next login sends that account's uid with the cursor.
     ///
     /// - Parameters:
     ///   - cursor: the last entry that the app took; nil if unknown.

@@ -81,9 +81,9 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     static var pauseAbove: Int { 4096 }
     /// The number of untaken entries below which the tracker asks for the dropped entries again.
     static var resumeBelow: Int { 1024 }
-    /// So many missing seqs were never assigned: no inbox gets that many entries. A server that has lost the newest seq
-    /// of an inbox goes on 2³² seqs above all seqs that it knows. The client may know some higher seqs than the server,
-    /// so this limit is lower. The counts leave such a hole out.
+    /// A hole of this many seqs was never assigned, because no inbox gets that many entries. The counts leave such a
+    /// hole out. A server that has lost the newest seq of an inbox continues 2³² seqs above all seqs that it knows. The
+    /// client may know some higher seqs than the server, so this limit is lower.
     static var uncounted: UInt64 { 1 << 31 }
 
     /// Creates a tracker that continues the inbox of an earlier run.
@@ -103,12 +103,12 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         return min(acknowledgeAt, repairAt)
     }
 
-    /// Handles the beginning of a session. The server continues after `taken` or, in a new epoch and if it has lost
-    /// entries, after the last entry that it has recorded as acknowledged.
+    /// Handles the beginning of a session. The server continues after `taken`. In a new epoch, or if it has lost
+    /// entries, it continues after the last entry that it has recorded as acknowledged.
     ///
     /// - Parameter hasLostEntries: whether the server says that it has lost entries and assigns their seqs to others.
-    ///   The client does not know which of its entries are among them, so all entries after the server's record count
-    ///   as not received.
+    ///   The client does not know which of its entries the server has lost, so all entries after the server's record
+    ///   count as not received.
     package mutating func resumed(
         epoch: UInt64,
         serverAcknowledged: UInt64,
@@ -284,11 +284,11 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
         output.append(.deliver(seq: to, entry))
     }
 
-    /// Returns a number of missing seqs for the counts: 0 if the seqs are a hole that the counts leave out.
+    /// Returns the number of seqs to count; 0 if the seqs are a hole that the counts leave out.
     private static func counted(_ number: UInt64) -> UInt64 { number < uncounted ? number : 0 }
 
-    /// Counts all seqs that are missing now, except those that were counted before. Counts nothing if these seqs contain
-    /// a hole that the counts leave out.
+    /// Counts all seqs that are missing now, except those that were counted before. Counts nothing if these seqs
+    /// contain a hole that the counts leave out.
     private mutating func noteGap() {
         let begin = max(received, countedTo)
         guard head > begin else { return }
@@ -317,7 +317,7 @@ package struct InboxTracker<Entry: Sendable>: Sendable {
     mutating func noteLoss(of seqs: ClosedRange<UInt64>) {
         let before = seqs.lowerBound <= countedTo ? min(seqs.upperBound, countedTo) - seqs.lowerBound + 1 : 0
         let known = Self.counted(before)
-        // Of a hole that the counts leave out, only the seqs count that were counted as missing before.
+        // Of a hole that the counts leave out, only the seqs that were counted as missing before count as lost.
         let lost = max(known, Self.counted(seqs.upperBound - seqs.lowerBound + 1))
         counts.gaps &+= lost - known
         counts.lost &+= lost

@@ -5,7 +5,7 @@ import HermesWire
 import NIOCore
 
 /// The newest entry that the client has got. If the server has another entry with this seq at the next login, its store
-/// is an earlier state of itself, and the client's cursor means nothing in it.
+/// went back to an earlier state, and the client's cursor means nothing in this store.
 struct KnownEntry: Hashable, Sendable {
     var seq: UInt64
     /// The id of the message or push; empty for other kinds, and for an entry that is not for this device.

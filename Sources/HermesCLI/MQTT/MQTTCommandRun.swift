@@ -89,7 +89,7 @@ struct MQTTCommandRun: Sendable {
         return Self.timedOut
     }
 
-    /// Reports each lost connection and, with `-d`, each new connection. Returns when the client has stopped or the task
+    /// Reports each lost connection and, with `-d`, each reconnection. Returns when the client has stopped or the task
     /// is cancelled.
     func watch(_ client: MQTTClient) async {
         var isLost = false

@@ -110,8 +110,8 @@ package final class InboxRequests: Sendable {
 
     // MARK: Reading
 
-    /// Whether the inbox has an entry that a client has got. If no entry with this seq is stored any more, the answer is
-    /// true. The read does not wait for a turn, so only a caller that has a turn may call this
+    /// Whether the inbox has an entry that a client has got. If no entry with this seq is stored any more, the answer
+    /// is true. The read does not wait for a turn, so only a caller that has a turn may call this function
     /// (``Messenger/has(_:of:)``).
     ///
     /// - Throws: `.storageUnavailable`.

@@ -1,8 +1,8 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
-/// An inbox entry that a client has got. From such an entry, the server recognizes that its store is an earlier state
-/// of itself: the store then has another entry with this seq, or none.
+/// An inbox entry that a client has got. The entry shows the server whether its store went back to an earlier state:
+/// the store then has another entry with this seq, or the inbox ends before this seq.
 package struct KnownEntry: Sendable, Hashable {
     package let seq: UInt64
     /// The id of the message or push; empty for other kinds, and for an entry that is not for the client.
@@ -38,8 +38,8 @@ extension InboxEvent {
 }
 
 extension Messenger {
-    /// Whether the store has an entry that a client has got. The read takes its turn with the reads of logins, which are
-    /// never refused.
+    /// Whether the store has an entry that a client has got. The read takes its turn with the reads of logins, which
+    /// are never refused.
     ///
     /// - Returns: true also if no entry with this seq is stored any more.
     /// - Throws: `.storageUnavailable`.

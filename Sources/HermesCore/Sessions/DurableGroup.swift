@@ -166,8 +166,8 @@ package final class DurableGroup: Sendable {
     /// owner's share is full, and absent members that would get the publication at most once. It looks at ``window``
     /// members first. If a connected member is the best choice among them, it does not look at the others, even if that
     /// member does not keep up or does not accept the publication's length. For a publication that moves, that member
-    /// must accept the publication's length, and acknowledge the publication. If an absent member is the best choice, it
-    /// looks at all members, because another member may be connected and keep up.
+    /// must accept the publication's length, and acknowledge the publication. If an absent member is the best choice,
+    /// it also looks at the others, until a connected member is the best choice.
     ///
     /// - Parameters:
     ///   - live: the connected members of all event loops.

@@ -78,7 +78,7 @@ extension DurableSessions {
         }
     }
 
-    /// Returns a move that another node's opening of the session prevents.
+    /// Returns a move that moves nothing if another node has opened the session meanwhile.
     private func move(_ items: [QueueMove.Item], of id: DurableSessionID) -> QueueMove {
         let opening = shared.state.withLock { $0.records[id]?.place?.opening }
         let condition = opening.map { QueueMove.Condition.opened($0) } ?? QueueMove.Condition.none
@@ -246,7 +246,7 @@ extension DurableState {
     }
 
     /// Takes note that messages could not be passed on. The next try follows after a pause that is twice as long as the
-    /// last one, as in a redistribution.
+    /// last pause, as in a redistribution.
     ///
     /// - Parameter pause: the last pause; nil if this was the first try.
     mutating func delay(

@@ -36,7 +36,7 @@ package struct SettingField<Group: SettingGroup>: Sendable {
         }
     }
 
-    /// Creates a field for a group within the group.
+    /// Creates a field for a group that is a part of this group.
     package static func group<Part: SettingGroup>(_ property: any WritableKeyPath<Group, Part> & Sendable) -> Self {
         Self(property, Part.settings) { (values: SettingValues) throws(SettingsError) in try Part(values) }
     }
@@ -118,7 +118,7 @@ extension SettingField {
         Self(property) { value in .path(key, default: value, isEmptyAllowed: isEmptyAllowed, summary) }
     }
 
-    /// The default of the setting is the empty list, as for the next function.
+    /// The default of the setting is the empty list. This is also true for the next function.
     package static func texts(
         _ property: any WritableKeyPath<Group, [String]> & Sendable,
         _ key: String,

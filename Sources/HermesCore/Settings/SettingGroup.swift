@@ -15,10 +15,9 @@ package protocol SettingGroup: Sendable {
     init(_ values: SettingValues) throws(SettingsError)
 }
 
-/// A group with one list that joins each setting to the property that has its value. A setting is documented and
-/// accepted because it is in this list. If a field of the list has one setting, this setting is also read because it is
-/// in the list, so it is not accepted without effect. The function of a field with several settings must read each of
-/// them.
+/// A group with one list that joins each setting to the property that has its value. A setting in this list is
+/// documented and accepted. If it is the only setting of its field, it is also read, so it has an effect. If a field
+/// has several settings, the function of the field must read each of them.
 package protocol SettingFields: SettingGroup {
     /// The group's settings with their properties.
     static var fields: [SettingField<Self>] { get }

@@ -5,7 +5,7 @@ import HermesCore
 package import HermesWire
 import NIOCore
 
-/// The packets of a native connection in frames, for a client that no other protocol carries.
+/// The packets of a native connection in frames, for a client whose packets no other protocol carries.
 extension NativeConnection: GatewayConnection {
     /// Creates the decoder. A frame is the length of its body as a varint, followed by the body, which is a
     /// `hermes.v1.Packet`. If the length is above `maxFrameBytes`, the connection ends.

@@ -54,7 +54,7 @@ extension IMPBTranslation {
         address.observedHost = peer.observedHost
         address.observedPort = UInt16(clamping: peer.observedPort)
         address.isSeenByServer = peer.seenByServer
-        // A client that has not asked a STUN server does not know its public port, which may be its own port.
+        // A client that has not asked a STUN server does not know its public port. It may be the same as its own port.
         if address.observedPort == 0 { address.observedPort = address.localPort }
         guard peer.ready else {
             var body = IMPB_p2p_receive_connect_notification()

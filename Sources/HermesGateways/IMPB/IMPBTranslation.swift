@@ -65,8 +65,8 @@ enum IMPBTranslation {
         return notification(.offlineMsg, for: login.principal.user, body)
     }
 
-    /// Returns the number of entries that wait for a device with this cursor. Many seqs may have no entry, so the number
-    /// is at most the number of stored entries.
+    /// Returns the number of entries that wait for a device with this cursor. Many seqs may have no entry, so the
+    /// result is at most the number of stored entries.
     static func waiting(after cursor: UInt64, _ position: InboxPosition) -> UInt64 {
         let first = max(cursor, position.oldest - min(position.oldest, 1))
         guard position.head > first else { return 0 }

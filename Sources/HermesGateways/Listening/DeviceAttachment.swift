@@ -58,14 +58,14 @@ extension Connection {
 }
 
 /// The addresses of a device, for peer-to-peer links. The addresses that the device reports are its own claims, and the
-/// server checks only their form and their range. Only contacts get them, and from the device that answers a request
-/// only after it has agreed.
+/// server checks only their form and their range. Only contacts get them. The addresses of the device that answers a
+/// request are passed on only after this device has agreed.
 package struct DirectAddress: Sendable, Hashable {
     /// The host that the device reported: an IP address to which another device can send, or empty.
     package var localHost = ""
     package var localPort: UInt16 = 0
-    /// The device's public host: the one that the device reported, because a STUN server has told it, or else the host
-    /// that the server observed; empty if neither is known. Behind the NAT of a carrier, or with two versions of IP, the
+    /// The device's public host: the one that the device learned from a STUN server and reported, or else the host that
+    /// the server observed; empty if neither is known. Behind the NAT of a carrier, or with two versions of IP, the
     /// device's UDP packets can come from another host than its connection to the server.
     package var observedHost = ""
     package var observedPort: UInt16 = 0
@@ -78,8 +78,8 @@ package struct DirectAddress: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - local: the host that the device reports as its own. It is left out if it is not an IP address without a
-    ///     zone, because some clients that do not know their address report any text. It is also left out if it names
-    ///     no other device, because contacts send packets to it.
+    ///     zone, because some clients that do not know their address report some other text. It is also left out if it
+    ///     names no other device, because contacts send packets to it.
     ///   - reported: the public host that the device reports. It counts only if it is a public unicast address, because
     ///     contacts send packets to it.
     ///   - observed: the host that the server observes; nil if it is hidden.

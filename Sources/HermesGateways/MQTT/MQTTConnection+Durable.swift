@@ -135,7 +135,7 @@ extension MQTTConnection {
                 outbound.window.skip(to: number)
                 writeAcknowledgement(.pubrel, outbound.window.resumeReleased())
             case .publication:
-                guard mayGoOn(client, durable) else { return }
+                guard durable.leaving < MQTTDurableQueue.maxLeaving else { return }
                 send(durable.takeFirst(), of: client, durable)
             case .nothing:
                 return
@@ -143,15 +143,6 @@ extension MQTTConnection {
                 return load(after: after, of: durable)
             }
         }
-    }
-
-    /// Whether the next message can be sent or leave now, although other messages are leaving.
-    private func mayGoOn(_ client: MQTTClientState, _ durable: MQTTDurableQueue) -> Bool {
-        guard durable.leaving < MQTTDurableQueue.maxLeaving else { return false }
-        guard durable.leavingExactlyOnce > 0, let next = durable.first else { return true }
-        // If a message was written after a message of QoS 2 that is still in the queue, the latter would count as sent.
-        // So until the message of QoS 2 has left, only messages go on that cannot be written, either.
-        return next.publication.payload.readableBytes > outbound.maxPacketBytes || !mayRead(next, of: client, durable)
     }
 
     private func send(_ queued: QueuedPublication, of client: MQTTClientState, _ durable: MQTTDurableQueue) {
@@ -242,25 +233,21 @@ extension MQTTConnection {
             return drop(queued.seq, of: client, isTooLarge: isTooLarge)
         }
         // The message itself is not kept until it has left.
-        let (seq, isExactlyOnce) = (queued.seq, queued.qos == .exactlyOnce)
-        durable.leaves(isExactlyOnce: isExactlyOnce)
+        let seq = queued.seq
+        durable.leaving += 1
         let loop = connection.loop
         let bound = loop.bound(self)
         environment.messenger.durable.passOn(queued, of: id, isTooLarge: isTooLarge) { isTaken in
-            loop.post(
-                .run {
-                    bound.value.left(seq, isExactlyOnce: isExactlyOnce, isTooLarge: isTooLarge, isTaken: isTaken)
-                }
-            )
+            loop.post(.run { bound.value.left(seq, isTooLarge: isTooLarge, isTaken: isTaken) })
         }
     }
 
-    private func left(_ seq: UInt64, isExactlyOnce: Bool, isTooLarge: Bool, isTaken: Bool) {
+    private func left(_ seq: UInt64, isTooLarge: Bool, isTaken: Bool) {
         guard let client, let durable = client.durable else { return }
-        let mayHoldOthers = durable.leaving >= MQTTDurableQueue.maxLeaving || isExactlyOnce
-        durable.left(isExactlyOnce: isExactlyOnce)
+        let wasFull = durable.leaving >= MQTTDurableQueue.maxLeaving
+        durable.leaving -= 1
         if !isTaken { drop(seq, of: client, isTooLarge: isTooLarge) }
-        if mayHoldOthers { sendQueued() }
+        if wasFull { sendQueued() }
     }
 
     /// Completes a message without delivering it.
@@ -413,8 +400,8 @@ extension MQTTConnection {
             messenger.durable.detach(
                 id,
                 link,
-                // A message that could not be sent to this client does not count as sent. The exceptions are messages
-                // of QoS 1 below a sent one.
+                // A message that could not be sent to this client does not count as sent, unless its number is below
+                // that of a sent message.
                 sentUpTo: client.durable?.writtenUpTo ?? 0,
                 expiry: link.endsSession ? .zero : client.sessionExpiry
             )

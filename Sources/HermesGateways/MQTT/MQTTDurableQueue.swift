@@ -28,9 +28,9 @@ final class MQTTDurableQueue {
     /// The bytes of messages in memory at which new messages are no longer kept. The last batch may exceed this number.
     static let maxWaitingBytes = 1 << 20
     static let retryDelay = TimeAmount.seconds(1)
-    /// The number of messages that can wait to move to other members of their shared subscriptions. While so many wait,
-    /// no further messages are sent; PUBREL still is. Otherwise one turn could submit a move for each message of a long
-    /// queue, and all of these messages would have to be remembered if the store fails.
+    /// The largest number of messages that may wait to move to other members of their shared subscriptions. While this
+    /// many messages wait, only PUBREL is sent, and no further messages. Otherwise one turn could submit a move for
+    /// each message of a long queue, and all of these messages would have to be remembered if the store fails.
     static let maxLeaving = 128
 
     /// The number up to which messages were sent over an earlier connection.
@@ -43,9 +43,7 @@ final class MQTTDurableQueue {
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
     /// The number of messages that wait to move to other members of their shared subscriptions.
-    private(set) var leaving = 0
-    /// The number of these messages that have QoS 2.
-    private(set) var leavingExactlyOnce = 0
+    var leaving = 0
     /// The newest number whose message was written to this connection or to an earlier one.
     private(set) var writtenUpTo: UInt64
     private var waiting: Deque<QueuedPublication> = []
@@ -80,21 +78,6 @@ final class MQTTDurableQueue {
         waiting.append(contentsOf: publications)
         for queued in publications { bytes += queued.weight }
         known = last.seq
-    }
-
-    /// The first message in memory.
-    var first: QueuedPublication? { waiting.first }
-
-    /// Notes that a message waits to move to another member.
-    func leaves(isExactlyOnce: Bool) {
-        leaving += 1
-        if isExactlyOnce { leavingExactlyOnce += 1 }
-    }
-
-    /// Notes that a message no longer waits to move.
-    func left(isExactlyOnce: Bool) {
-        leaving -= 1
-        if isExactlyOnce { leavingExactlyOnce -= 1 }
     }
 
     func wrote(_ number: UInt64) { writtenUpTo = max(writtenUpTo, number) }

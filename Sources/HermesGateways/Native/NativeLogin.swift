@@ -126,14 +126,14 @@ struct NativeLogin: Sendable {
         }
     }
 
-    /// Whether the client's place is one in this account's inbox and in the present epoch.
+    /// Whether the client's place is in this account's inbox and in the present epoch.
     private func isPlace(in login: Login) -> Bool {
         guard place.epoch != 0, place.epoch == login.position.epoch else { return false }
         return place.account.map { $0 == login.principal.user.rawValue } ?? true
     }
 
-    /// Whether the client has entries that the store has lost, although it has the epoch of the client's place. This is
-    /// so after the restore of an earlier state that the store did not recognize.
+    /// Whether the client has entries that the store has lost, although the store has the epoch of the client's place.
+    /// This happens after the restore of an earlier state that the store did not recognize.
     private func hasLostEntries(_ login: Login, _ messenger: Messenger) async throws(HermesError) -> Bool {
         guard isPlace(in: login) else { return false }
         // A place past the end of the inbox belongs to lost entries. Their seqs are assigned again.

@@ -9,16 +9,16 @@ struct DamagedInbox: Error {
     let user: UserID
 }
 
-/// The row of an inbox in `inbox_head`. A damaged row is rebuilt from the inbox's entries and devices, so that it does
-/// not lock its account out.
+/// The row of an inbox in `inbox_head`. A damaged row is rebuilt from the inbox's entries, devices and marks, so that
+/// it does not lock its account out.
 enum InboxRow {
-    /// If the head is damaged, the new head is this far above all known seqs. Higher seqs may have been assigned without
-    /// a trace: their entries have expired, or were never stored. A client takes an entry with such a seq for a
-    /// repetition. An inbox does not get that many seqs, and JavaScript can express the new ones (2⁵³). The clients see
-    /// the missing seqs as a hole, so the store's epoch can stay.
+    /// If the head is damaged, the new head is this far above all known seqs. Higher seqs than the known ones may have
+    /// been assigned without a trace: their entries have expired, or were never stored. If such a seq were assigned
+    /// again, a client would take the new entry for a repetition. An inbox does not get that many seqs, and JavaScript
+    /// can express the new ones (2⁵³). The clients see the missing seqs as a hole, so the store's epoch can stay.
     static let jump: UInt64 = 1 << 32
     /// The largest seq from which a row is rebuilt. Entries and marks with higher seqs are damaged and ignored. So the
-    /// new head and 2³² seqs above it are below 2⁵³.
+    /// new head and the 2³² seqs above it are at most 2⁵³.
     static let maxKnown = (1 << 53) - 2 * Int64(jump)
 
     private static let boundsSQL = """
@@ -85,8 +85,8 @@ enum InboxRow {
 }
 
 extension SQLiteStore {
-    /// Runs queries that need the row of an inbox. If the row is damaged, it is rebuilt, and the queries run again. If it
-    /// could not be rebuilt, later reads do not try again, because each try costs a write transaction. Only the next
+    /// Runs queries that need the row of an inbox. If the row is damaged, it is rebuilt, and the queries run again. If
+    /// it could not be rebuilt, later reads do not try again, because each try costs a write transaction. Only the next
     /// operation that writes to the inbox tries again.
     func readInbox<Value: Sendable>(
         _ body: @escaping @Sendable (Database) throws -> Value

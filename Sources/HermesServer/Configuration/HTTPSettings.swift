@@ -9,7 +9,7 @@ package struct HTTPSettings: Sendable, Hashable {
     package var listener = ListenerSettings(defaultsOf: HTTPSettings.keys)
     /// The proxies whose headers give the address of a client.
     package var trustedProxies: [IPNetwork] = []
-    /// The time limits of the port. They are not a setting; only tests shorten them.
+    /// The time limits of the port. They are not settings; only tests shorten them.
     package var limits = HTTPExchange.Limits()
 
     package init() {}

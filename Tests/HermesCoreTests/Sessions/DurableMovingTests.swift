@@ -26,7 +26,7 @@ import Testing
         func mayRead(_ topic: TopicName) -> Bool { true }
     }
 
-    /// The permissions of a client that counts the questions.
+    /// The permissions of a client, which count how often they are checked.
     private final class CountingReader: TopicReader {
         private let asked = Atomic(0)
 
@@ -417,7 +417,7 @@ import Testing
         await store.untilHeldUp()
         let answers = Collector<Bool>()
         for queued in messages { sessions.passOn(queued, of: one, isTooLarge: false) { answers.add($0) } }
-        // A source has an eighth of the queue. The other messages wait for their next try.
+        // A source may use an eighth of the queue. The other messages wait for their next try.
         let share = limits.maxWaiting / 8
         func delayed() -> Int { sessions.shared.state.withLock { $0.delayedMoves[one]?.messages.count ?? 0 } }
         #expect(delayed() == count - share)

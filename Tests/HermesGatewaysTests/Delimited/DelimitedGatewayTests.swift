@@ -165,7 +165,7 @@ struct DelimitedGatewayTests {
                 uid: UInt32 = 0
             ) async throws -> Bool {
                 let back = try await server.delimited()
-                // The cursor stays at 0, so that the server goes on with the first entry each time.
+                // The cursor stays at 0, so that the server continues with the first entry each time.
                 let session = try await back.authenticate("bob", device: "one", epoch: epoch, newest: newest, uid: uid)
                 #expect(session.acknowledgedSeq == 0)
                 #expect(try await back.event().seq == 1)
@@ -182,7 +182,7 @@ struct DelimitedGatewayTests {
                 // The place in another account's inbox says nothing about this one.
                 #expect(try await !isReset(other, uid: annSession.uid))
                 #expect(try await isReset(other, uid: bobSession.uid))
-                // A client that was not shown the entry knows its time alone.
+                // A client to which the entry was not shown knows only its time.
                 if !entry.id.isEmpty {
                     other.id = ""
                     #expect(try await !isReset(other))
@@ -196,7 +196,7 @@ struct DelimitedGatewayTests {
             #expect(try await isReset(ahead))
             ahead.seq = .max
             #expect(try await isReset(ahead))
-            // Up to the device's cursor, client and store have agreed before, and the entries may be gone.
+            // Up to the device's cursor, the client and the store already agreed, and the entries may be gone.
             let last = try await server.delimited()
             _ = try await last.authenticate("bob", device: "one", epoch: bobSession.epoch, acknowledged: 3)
             try await last.wire.close()

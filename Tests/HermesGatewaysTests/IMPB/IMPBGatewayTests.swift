@@ -279,7 +279,7 @@ struct IMPBGatewayTests {
             post.ipInfo.sockPort = 5_000
             let far = try await posted()
             #expect(far.ip == "9.9.9.9" && far.port == 5_000)
-            // Ann gets the address that the server observes, no text that is not an address, and no address of herself.
+            // Ann gets the address that the server observes. She gets no other text, and no address of her own device.
             post.ipInfo.sockIp = "224.0.0.1"
             for text in ["bank.example", "10.0.0.8\0", "fe80::1%en0", " 10.0.0.8", "1", "127.0.0.2", "::1"] {
                 post.ipInfo.ip = text

@@ -230,37 +230,6 @@ import Testing
         }
     }
 
-    @Test(arguments: [MQTTQoS.atLeastOnce, .exactlyOnce])
-    func `nothing is sent after a message of QoS 2 that is leaving, so this message does not count as sent`(
-        qos: MQTTQoS
-    ) async throws {
-        let store = ScriptedSessionStore()
-        try await GatewayHarness.withMQTT(sessionStore: store) { harness in
-            let first = try await harness.mqtt("first", .v5, durable: true)
-            _ = try await first.subscribe("$share/g/t")
-            try await first.disconnect()
-            let publisher = try await harness.mqtt("publisher", .v5)
-            try await publisher.publish("t", Self.big, qos: .exactlyOnce)
-            try await publisher.publish("t", "small", qos: qos)
-            let second = try await harness.mqtt("second", .v5)
-            _ = try await second.subscribe("$share/g/t")
-            store.fail { if case .move = $0 { true } else { false } }
-            let before = store.failures
-            let small = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
-            while store.failures == before {
-                try Task.checkCancellation()
-                await Task.yield()
-            }
-            #expect(try await small.untilPong().isEmpty)
-            try await small.drop()
-            store.recover()
-            let back = try await harness.mqtt("first", .v5, durable: true, properties: [.maximumPacketSize(100)])
-            #expect(try await second.taken().text == Self.big)
-            let message = try await back.taken()
-            #expect(message.text == "small" && !message.isDuplicate)
-        }
-    }
-
     @Test func `PUBREL does not wait until the messages before it have left`() async throws {
         let store = ScriptedSessionStore()
         try await GatewayHarness.withMQTT(sessionStore: store) { harness in

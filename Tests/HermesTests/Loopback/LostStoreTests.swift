@@ -113,8 +113,8 @@ struct LostStoreTests {
                     connection.accept(id: packet.id, head: 3)
                     for seq in UInt64(1)...3 { connection.event(seq, "\(seq)") }
                 } else {
-                    // The device had acknowledged the first entry when the state was saved to which the store went
-                    // back. The second entry was in this state, too.
+                    // The store went back to a saved state. In this state, the device had acknowledged the first entry.
+                    // The second entry was in this state, too.
                     connection.accept(id: packet.id, head: 5, acknowledged: 1, inboxReset: true)
                     connection.event(2, "2", id: "M2")
                     for seq in UInt64(3)...5 { connection.event(seq, "new \(seq)", id: "N\(seq)") }
@@ -127,7 +127,7 @@ struct LostStoreTests {
         var client = try HermesClient(configuration)
         _ = try await client.logIn(.token("t"))
         #expect(await Self.seen(3, from: client) == ["1", "2", "3"])
-        // The newest entry is the one of the device's own message.
+        // The newest entry is that of the device's own message.
         _ = try await client.send(.text("mine"), to: .user(8), clientID: "the-id").receipt()
         if let credentialOfNextRun {
             await client.close()

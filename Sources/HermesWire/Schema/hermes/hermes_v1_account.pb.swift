@@ -244,9 +244,10 @@ package nonisolated struct Hermes_V1_Session: Sendable {
   /// is known, or the server does not suggest any.
   package var heartbeatPriorSeconds: UInt32 = 0
 
-  /// Whether the server has lost entries that the device has, and assigns their seqs to other entries: the device's cursor
-  /// is past the end of the inbox, or Authenticate.newest is not the entry that the server has. Delivery continues after
-  /// acknowledged_seq, so the device gets some entries again. Other devices may lack entries that this device has.
+  /// Whether the server has lost entries that the device has, and assigns their seqs to other entries: the device's
+  /// cursor is past the end of the inbox, or Authenticate.newest is not the entry that the server has. Delivery
+  /// continues after acknowledged_seq, so the device gets some entries again. Other devices may lack entries that this
+  /// device has.
   package var inboxReset: Bool = false
 
   package var unknownFields = SwiftProtobuf.UnknownStorage()
