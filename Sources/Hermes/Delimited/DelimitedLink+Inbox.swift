@@ -52,7 +52,7 @@ extension DelimitedLink {
             // message is sent again.
             entry = nil
         }
-        note(KnownEntry(event))
+        KnownEntry.note(KnownEntry(event), in: &newest)
         let before = inbox.received
         inbox.arrived(entry, seq: event.seq, to: to, bytes: frameBytes, now: now, output: &outputs)
         if isExpired, before < to, inbox.received >= to { inbox.noteLoss(of: max(event.seq, before + 1)...to) }

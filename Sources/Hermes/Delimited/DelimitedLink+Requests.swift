@@ -73,7 +73,7 @@ extension DelimitedLink {
             // The sent message is also an entry in the sender's own inbox. For this entry, the sending device gets only
             // the receipt. After the server has begun a new inbox, the entry itself can also arrive.
             seen.insert(sent: receipt.messageID)
-            note(KnownEntry(receipt))
+            KnownEntry.note(KnownEntry(receipt), in: &newest)
             inbox.arrived(nil, seq: receipt.inboxSeq, to: receipt.inboxSeq, now: now, output: &outputs)
             drain(&effects)
         }

@@ -45,7 +45,7 @@ struct DelimitedLink: ConnectionLink {
     var registerIsUnanswered = false
     var inbox: InboxTracker<Entry>
     /// The newest entry that has arrived in this inbox; nil if none has.
-    private(set) var newest: KnownEntry?
+    var newest: KnownEntry?
     /// The number of the present inbox; see ``Event/incarnation``.
     var incarnation: UInt64 = 0
     /// Describes which events of earlier inboxes stay valid: those with the incarnation `since` or a later one, and
@@ -184,11 +184,6 @@ struct DelimitedLink: ConnectionLink {
         guard let cursor else { return }
         inbox = InboxTracker(epoch: cursor.epoch, taken: cursor.seq)
         self.newest = newest
-    }
-
-    /// Notes an entry that has arrived.
-    mutating func note(_ entry: KnownEntry?) {
-        if let entry, entry.seq > newest?.seq ?? 0 { newest = entry }
     }
 
     /// Takes over the logins that an earlier run of the app sent and that may still reach the server.

@@ -34,6 +34,11 @@ struct KnownEntry: Hashable, Sendable {
         serverTime = receipt.serverTimeMs
     }
 
+    /// Notes an entry that has arrived. It replaces the newest entry if its seq is higher.
+    static func note(_ entry: KnownEntry?, in newest: inout KnownEntry?) {
+        if let entry, entry.seq > newest?.seq ?? 0 { newest = entry }
+    }
+
     /// The record as the login sends it.
     var wire: Hermes_V1_KnownEntry {
         var entry = Hermes_V1_KnownEntry()

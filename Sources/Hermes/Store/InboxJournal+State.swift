@@ -108,11 +108,6 @@ extension InboxJournal.State {
         dirty.insert(InboxJournal.Key.account)
     }
 
-    /// Notes an entry that has arrived.
-    mutating func note(_ entry: KnownEntry?) {
-        if let entry, entry.seq > newest?.seq ?? 0 { newest = entry }
-    }
-
     /// Notes that no event `inboxReset` is left for the app.
     mutating func settleReset() {
         guard owesReset else { return }

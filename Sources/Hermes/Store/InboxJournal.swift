@@ -101,7 +101,7 @@ final class InboxJournal: Sendable {
                 guard event.seq > 0, event.epoch == session.epoch, state.cursor != position else { return }
                 if let cursor = state.cursor, cursor.epoch == event.epoch, cursor.seq > event.seq { return }
                 state.cursor = position
-                state.note(event.source.flatMap { KnownEntry($0) })
+                KnownEntry.note(event.source.flatMap { KnownEntry($0) }, in: &state.newest)
                 state.dirty.insert(Key.cursor)
             }
             if let source = event.source, maxEntries > 0 { state.keep(source, maxEntries: maxEntries) }
@@ -121,7 +121,7 @@ final class InboxJournal: Sendable {
             guard state.account?.uid == uid else { return false }
             if let cursor = state.cursor, cursor.epoch != place.epoch || cursor.seq >= place.seq { return false }
             state.cursor = place
-            state.note(newest)
+            KnownEntry.note(newest, in: &state.newest)
             state.dirty.insert(Key.cursor)
             // When a write ends, its caller also writes the changes that were made meanwhile. Many quick moves thus
             // cause few writes.

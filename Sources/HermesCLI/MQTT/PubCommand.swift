@@ -112,7 +112,7 @@ struct PubCommand: AsyncParsableCommand {
                 defer { group.cancelAll() }
                 group.addTask {
                     await run.watch(client)
-                    // The client has stopped. Another task throws the reason.
+                    // The client has stopped. The publication that waits, or the next one, fails with the reason.
                     try await Task.sleep(for: .seconds(86_400))
                 }
                 if prepared.qos == .atMostOnce {

@@ -328,6 +328,21 @@ package final class AccountService: Sendable {
         }
     }
 
+    /// Whether the inbox of an account that logs in has an entry that the client has got.
+    ///
+    /// - Returns: true also if no entry with this seq is stored any more.
+    /// - Throws: `.storageUnavailable`.
+    package func has(_ entry: KnownEntry, inInboxOf user: UserID) async throws(HermesError) -> Bool {
+        guard entry.seq > 0 else { return true }
+        // Expired entries that are still stored count, too.
+        let page = try await logins.turn(of: .account(user)) { () async throws(HermesError) in
+            try await messages.entries(of: user, after: min(entry.seq - 1, UInt64(Int64.max)), limit: 1)
+        }
+        guard entry.seq <= page.position.head else { return false }
+        guard let stored = page.entries.first, stored.seq == entry.seq else { return true }
+        return entry.matches(stored)
+    }
+
     /// - Parameter address: the key of the address; nil for a local caller.
     static func source(of address: String?) -> CommitSource { .address(address ?? "") }
 

@@ -110,20 +110,6 @@ package final class InboxRequests: Sendable {
 
     // MARK: Reading
 
-    /// Whether the inbox has an entry that a client has got. If no entry with this seq is stored any more, the answer
-    /// is true. The read does not wait for a turn, so only a caller that has a turn may call this function
-    /// (``Messenger/has(_:of:)``).
-    ///
-    /// - Throws: `.storageUnavailable`.
-    func has(_ entry: KnownEntry, of user: UserID) async throws(HermesError) -> Bool {
-        guard entry.seq > 0 else { return true }
-        // Expired entries that are still stored count, too.
-        let page = try await store.entries(of: user, after: Self.storable(entry.seq - 1), limit: 1)
-        guard entry.seq <= page.position.head else { return false }
-        guard let stored = page.entries.first, stored.seq == entry.seq else { return true }
-        return entry.matches(stored)
-    }
-
     /// Reads when the source's turn has come.
     private func read(
         _ source: CommitSource,

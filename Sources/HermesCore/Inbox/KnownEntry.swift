@@ -36,16 +36,3 @@ extension InboxEvent {
         }
     }
 }
-
-extension Messenger {
-    /// Whether the store has an entry that a client has got. The read takes its turn with the reads of logins, which
-    /// are never refused.
-    ///
-    /// - Returns: true also if no entry with this seq is stored any more.
-    /// - Throws: `.storageUnavailable`.
-    package func has(_ entry: KnownEntry, of user: UserID) async throws(HermesError) -> Bool {
-        try await accounts.logins.turn(of: .account(user)) { () async throws(HermesError) in
-            try await self.inbox.has(entry, of: user)
-        }
-    }
-}

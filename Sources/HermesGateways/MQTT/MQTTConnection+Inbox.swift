@@ -182,10 +182,7 @@ extension MQTTConnection {
         }
         connection.charge(isJSON ? .json(payload.readableBytes) : .bytes(payload.readableBytes))
         do {
-            let packet =
-                isJSON
-                ? try Hermes_V1_Packet(wireJSON: payload) { connection.charge(.parts($0)) }
-                : try Hermes_V1_Packet(wire: payload) { connection.charge(.parts($0)) }
+            let packet = try Hermes_V1_Packet(payload, isJSON: isJSON) { connection.charge(.parts($0)) }
             answer(head, .success)
             if !renewsToken(packet) { packets.received(packet) }
         } catch {

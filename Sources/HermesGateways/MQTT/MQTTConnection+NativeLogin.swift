@@ -36,10 +36,10 @@ extension MQTTConnection {
             return refuseNatively(problem, connect, user: request.userName)
         }
         connection.charge(request.cost)
-        let messenger = environment.messenger
+        let accounts = environment.messenger.accounts
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) in
-            try await request.perform(by: messenger, address: address)
+            try await request.perform(by: accounts, address: address)
         } then: { [self] result in
             guard phase == .connecting else { return }
             switch result {

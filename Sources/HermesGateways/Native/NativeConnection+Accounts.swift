@@ -17,10 +17,10 @@ extension NativeConnection {
     private func logIn(_ request: NativeLogin, id: UInt64) {
         connection.charge(request.cost)
         connection.asksToAttach()
-        let messenger = messenger
+        let accounts = messenger.accounts
         let address = connection.remoteHost
         connection.ask { () async throws(HermesError) in
-            try await request.perform(by: messenger, address: address)
+            try await request.perform(by: accounts, address: address)
         } then: { [self] result in
             switch result {
             case .failure(let error):

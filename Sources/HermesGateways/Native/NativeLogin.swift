@@ -106,9 +106,9 @@ struct NativeLogin: Sendable {
     /// Carries out the login, and compares the client's record of its place with the store.
     ///
     /// - Parameter address: the peer's address without port, for limits.
-    func perform(by messenger: Messenger, address: String?) async throws(HermesError) -> Outcome {
-        let login = try await logIn(by: messenger.accounts, address: address)
-        return Outcome(login: login, hasLostEntries: try await hasLostEntries(login, messenger))
+    func perform(by accounts: AccountService, address: String?) async throws(HermesError) -> Outcome {
+        let login = try await logIn(by: accounts, address: address)
+        return Outcome(login: login, hasLostEntries: try await hasLostEntries(login, accounts))
     }
 
     private func logIn(by accounts: AccountService, address: String?) async throws(HermesError) -> Login {
@@ -134,7 +134,7 @@ struct NativeLogin: Sendable {
 
     /// Whether the client has entries that the store has lost, although the store has the epoch of the client's place.
     /// This happens after the restore of an earlier state that the store did not recognize.
-    private func hasLostEntries(_ login: Login, _ messenger: Messenger) async throws(HermesError) -> Bool {
+    private func hasLostEntries(_ login: Login, _ accounts: AccountService) async throws(HermesError) -> Bool {
         guard isPlace(in: login) else { return false }
         // A place past the end of the inbox belongs to lost entries. Their seqs are assigned again.
         let head = login.position.head
@@ -142,7 +142,7 @@ struct NativeLogin: Sendable {
         // The store records the device's cursor later than the client sends it. Entries up to this cursor were in the
         // store when the device acknowledged them, and may have been deleted.
         guard let newest, newest.seq > login.device.cursor else { return false }
-        return try await !messenger.has(newest, of: login.principal.user)
+        return try await !accounts.has(newest, inInboxOf: login.principal.user)
     }
 
     /// Returns the answer to the client, and the seq after which the delivery of its inbox continues.

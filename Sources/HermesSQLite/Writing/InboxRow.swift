@@ -100,15 +100,15 @@ extension SQLiteStore {
             throw failure(error)
         }
         if damage.isLost(inboxOf: user) { throw Damage.refusal }
-        try await write { [damage] (db, users) in
-            // Another read may have rebuilt the row already.
-            let isDamaged = try PreparedStatement(db, "SELECT head, oldest FROM inbox_head WHERE user = ?")
-            isDamaged.bind(user, at: 1)
-            let sound = try? isDamaged.first { row in (try row.sequence(0), try row.sequence(1)) }
-            guard sound == nil else { return }
-            users.append(user)
-            guard let rebuilt = try InboxRow.rebuild(user, in: db) else { return damage.lost(inboxOf: user) }
-            db.afterNextTransaction { _ in damage.rebuilt(rebuilt) }
+        try await write { [epoch, damage] (db, users) in
+            do {
+                // Another read may have rebuilt the row already.
+                _ = try InboxReader(db: db, epoch: epoch, damage: damage).position(of: user)
+            } catch is DamagedInbox {
+                users.append(user)
+                guard let rebuilt = try InboxRow.rebuild(user, in: db) else { return damage.lost(inboxOf: user) }
+                db.afterNextTransaction { _ in damage.rebuilt(rebuilt) }
+            }
         }
         return try await read(body)
     }

@@ -41,9 +41,7 @@ package struct DelimitedFrame: WireFrame {
         maxParts: Int? = MessageParts.max,
         counted: (Int) -> Void = { _ in }
     ) throws(WireError) -> Hermes_V1_Packet {
-        isJSON
-            ? try Hermes_V1_Packet(wireJSON: body, maxParts: maxParts, counted: counted)
-            : try Hermes_V1_Packet(wire: body, maxParts: maxParts, counted: counted)
+        try Hermes_V1_Packet(body, isJSON: isJSON, maxParts: maxParts, counted: counted)
     }
 
     package var encodedBytes: Int {

@@ -6,6 +6,21 @@ package import SwiftProtobuf
 
 /// Parses protobuf's JSON from the network. No other code parses such JSON; `make lint` checks this rule.
 extension SwiftProtobuf.Message {
+    /// Parses a message from its JSON (``init(wireJSON:maxParts:counted:)``) or from its binary form
+    /// (``init(wire:maxParts:counted:)``).
+    package init(
+        _ body: ByteBuffer,
+        isJSON: Bool,
+        maxParts: Int? = MessageParts.max,
+        counted: (Int) -> Void = { _ in }
+    ) throws(WireError) {
+        if isJSON {
+            try self.init(wireJSON: body, maxParts: maxParts, counted: counted)
+        } else {
+            try self.init(wire: body, maxParts: maxParts, counted: counted)
+        }
+    }
+
     /// Parses a message from its JSON, which is all readable bytes of a buffer.
     ///
     /// Fields and enum names that the server does not know are ignored, so that a newer client can talk to an older

@@ -341,6 +341,24 @@ import Testing
         await sessions.shutdown()
     }
 
+    /// Returns a group on topic `t` with one kept member.
+    private func groupOfOne(_ load: DurableLoad) throws -> DurableGroup {
+        let options = CombinedOptions(SubscriptionOptions(qos: .atLeastOnce))
+        let member = DurableMember(session: DurableSessionID(rawValue: 1), options: options, load: load)
+        let filter = try #require(TopicFilter("t"))
+        return DurableGroup(name: "team", filter: filter, members: [member], turn: DurableGroup.Turn())
+    }
+
+    /// Returns a publication to topic `t`.
+    private func publication() throws -> StoredPublication {
+        StoredPublication(
+            topic: try #require(TopicName("t")),
+            payload: ByteBuffer(string: "x"),
+            qos: .atLeastOnce,
+            publishedAt: time.now()
+        )
+    }
+
     @Test func `a choice among many slow members that could lose a publication looks at few of them`() throws {
         let loops = ManualLoops(1)
         loops.plane.share(with: sessions)
@@ -354,16 +372,8 @@ import Testing
         let reader = CountingReader()
         let load = DurableLoad(owner: .subject("ann"))
         load.setReader(reader)
-        let options = CombinedOptions(SubscriptionOptions(qos: .atLeastOnce))
-        let kept = DurableMember(session: DurableSessionID(rawValue: 1), options: options, load: load)
-        let filter = try #require(TopicFilter("t"))
-        let group = DurableGroup(name: "team", filter: filter, members: [kept], turn: DurableGroup.Turn())
-        let publication = StoredPublication(
-            topic: try #require(TopicName("t")),
-            payload: ByteBuffer(string: "x"),
-            qos: .atLeastOnce,
-            publishedAt: time.now()
-        )
+        let group = try groupOfOne(load)
+        let publication = try self.publication()
         let live = try #require(sessions.shared.live.withLock { $0 })
         // The choice begins at another member each time.
         let count = slow.count + 1
@@ -383,18 +393,9 @@ import Testing
         }
         let last = CleanMember()
         try join(loops, 0, qos: .atMostOnce, last)
-        let options = CombinedOptions(SubscriptionOptions(qos: .atLeastOnce))
-        let load = DurableLoad(owner: .subject("ann"))
-        let absent = DurableMember(session: DurableSessionID(rawValue: 1), options: options, load: load)
-        let filter = try #require(TopicFilter("t"))
         // The first choice begins at the absent member.
-        let group = DurableGroup(name: "team", filter: filter, members: [absent], turn: DurableGroup.Turn())
-        let publication = StoredPublication(
-            topic: try #require(TopicName("t")),
-            payload: ByteBuffer(string: "x"),
-            qos: .atLeastOnce,
-            publishedAt: time.now()
-        )
+        let group = try groupOfOne(DurableLoad(owner: .subject("ann")))
+        let publication = try self.publication()
         let live = try #require(sessions.shared.live.withLock { $0 })
         guard case .live(let choice) = group.choose(for: publication, live: live, in: nil) else {
             Issue.record("no connected member was chosen")
