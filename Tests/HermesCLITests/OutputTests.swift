@@ -232,6 +232,31 @@ struct OutputTests {
         try await server.close()
     }
 
+    @Test(arguments: [0, 1]) func `pub ends when the server refuses it for good, although nothing waits`(
+        qos: Int
+    )
+        async throws
+    {
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(DismissingHandler())
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(server.localAddress?.port)
+        let parsed = try HermesCommand.parseAsRoot(
+            [
+                "pub", "-t", "a", "-m", "x", "-q", "\(qos)", "--repeat", "2", "--repeat-delay", "86000",
+                "-h", "127.0.0.1", "-p", "\(port)", "--quiet",
+            ]
+        )
+        let command = try #require(parsed as? PubCommand)
+        // With QoS 0, the command says that messages may be lost.
+        await #expect(throws: qos == 0 ? ExitCode.failure : ExitCode(0x98)) { try await command.run() }
+        try await server.close()
+    }
+
     @Test func `pub reports each loss and each new connection, and a message that ends every connection fails`()
         async throws
     {
@@ -298,6 +323,27 @@ private final class AcceptingHandler: ChannelInboundHandler {
         guard !isAccepted else { return }
         isAccepted = true
         context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: [0x20, 3, 0, 0, 0])), promise: nil)
+    }
+}
+
+/// Answers the CONNECT of MQTT 5.0. Acknowledges the first PUBLISH if it has the packet identifier 1, and then ends the
+/// connection as an operator does. The connection's event loop owns the handler.
+private final class DismissingHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private var isAccepted = false
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var answer: [UInt8] = [0x20, 3, 0, 0, 0]
+        if isAccepted {
+            let packet = unwrapInboundIn(data)
+            let isAcknowledged =
+                packet.getInteger(at: packet.readerIndex, as: UInt8.self).map { $0 & 0x06 != 0 } ?? false
+            answer = (isAcknowledged ? [0x40, 2, 0, 1] : []) + [0xE0, 2, 0x98, 0]
+        }
+        isAccepted = true
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: answer)), promise: nil)
     }
 }
 

@@ -182,6 +182,18 @@ def check(kim: Browser, lea: Browser, service: Service, origin: str) -> None:
         assert isinstance(found, list), found
         return found
 
+    def waits_for(tags: list, field: str = "tag") -> None:
+        found = []
+
+        def is_there() -> bool:
+            found[:] = [one[field] for one in shown()]
+            return found == tags
+
+        try:
+            kim.until(is_there, f"notifications: {tags}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nnotifications at the end: {found}") from error
+
     kim.until(shown, "a notification")
     (one,) = shown()
     assert (one["title"], one["body"], one["tag"]) == ("lea", text, push["tag"]), one
@@ -192,7 +204,7 @@ def check(kim: Browser, lea: Browser, service: Service, origin: str) -> None:
     plain = lea.driver.execute_async_script(DECRYPT, keys, base64.urlsafe_b64encode(body).decode())
     kim.driver.execute_cdp_cmd("ServiceWorker.deliverPushMessage", {**delivery, "data": plain})
     kim.driver.get(f"{origin}/chat/icon.svg")
-    kim.until(lambda: [one["body"] for one in shown()] == ["a second one"], "the later notification in place of the first")
+    waits_for(["a second one"], field="body")
     step("the service worker shows it, and a later one of the conversation in its place")
 
     def deliver(tag: str, for_uid: int) -> None:
@@ -209,11 +221,11 @@ def check(kim: Browser, lea: Browser, service: Service, origin: str) -> None:
     kim.sees("connected", ".connection")
     deliver("for the page's account", uid)
     deliver("for another account", uid + 4711)
-    kim.until(lambda: [one["tag"] for one in shown()] == ["for another account"], f"the other account's alone: {shown()}")
+    waits_for(["for another account"])
     step("a page with the focus shows what its own account gets, and no more")
     open_page("/")
     deliver("while another app has the focus", uid)
-    kim.until(lambda: [one["tag"] for one in shown()] == ["while another app has the focus"], "a notification")
+    waits_for(["while another app has the focus"])
     step("a page of another app of the origin swallows none")
 
     open_page("/chat/")

@@ -112,7 +112,7 @@ struct PubCommand: AsyncParsableCommand {
                 defer { group.cancelAll() }
                 group.addTask {
                     await run.watch(client)
-                    // The client has stopped. The publication that waits, or the next one, fails with the reason.
+                    // The client has stopped, and another task of this group fails with the reason.
                     try await Task.sleep(for: .seconds(86_400))
                 }
                 if prepared.qos == .atMostOnce {
@@ -123,8 +123,9 @@ struct PubCommand: AsyncParsableCommand {
                 } else {
                     group.addTask { try await publish(prepared, publisher) }
                     // A failure ends the command at once, even if the next line of the input would arrive only hours
-                    // later.
+                    // later. The same applies to a refusal while nothing waits for an acknowledgement.
                     group.addTask { try await publisher.requireSuccess() }
+                    group.addTask { try await publisher.requireClient() }
                 }
                 try await group.next()
             }
@@ -167,7 +168,7 @@ struct PubCommand: AsyncParsableCommand {
         }
     }
 
-    /// Throws when there has been no connection for too long.
+    /// Throws when there has been no connection for too long, or when the client has stopped.
     private static func requireConnection(_ client: MQTTClient) async throws {
         var lostAt: ContinuousClock.Instant?
         for await state in client.states {
@@ -182,8 +183,12 @@ struct PubCommand: AsyncParsableCommand {
             case .idle, .connecting, .authenticating, .lost, .paused, .stopped: continue
             }
         }
-        // The client has stopped: `publish` throws the reason.
-        try await Task.sleep(for: .seconds(86_400))
+        do {
+            try await client.stopped()
+        } catch let error as HermesClientError {
+            throw ClientFailure("\(error.message): some messages may be lost; to prevent this, use -q 1")
+        }
+        throw CancellationError()
     }
 
     private static let longestAbsence = Duration.seconds(30)
@@ -215,11 +220,14 @@ struct MQTTPublisher: Sendable {
     private let reportFailure: AsyncStream<any Error>.Continuation
     private let count: Count
 
-    /// The number of unacknowledged messages. Only one task uses it.
+    /// The number of unacknowledged messages. Only one task changes it.
     private actor Count {
         let window: Int
         var open = 0
+        /// Whether nothing more will be published.
+        private(set) var isComplete = false
         init(window: Int) { self.window = window }
+        func complete() { isComplete = true }
         func add() { open += 1 }
         func remove() { open -= 1 }
         var isFull: Bool { open >= window }
@@ -257,8 +265,22 @@ struct MQTTPublisher: Sendable {
         throw CancellationError()
     }
 
-    /// Waits until all messages are acknowledged.
+    /// Waits until the client has stopped, although there is more to publish. If there is nothing more to publish, the
+    /// outcomes decide.
+    ///
+    /// - Throws: the reason for the end; CancellationError.
+    func requireClient() async throws {
+        do {
+            try await client.stopped()
+        } catch {
+            guard await count.isComplete else { throw error }
+        }
+        try await Task.sleep(for: .seconds(86_400))
+    }
+
+    /// Waits until all messages are acknowledged. Nothing may be published after this call.
     func finish() async throws {
+        await count.complete()
         while await !count.isEmpty { try await takeOutcome() }
     }
 
