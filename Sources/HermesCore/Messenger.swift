@@ -98,6 +98,7 @@ package final class Messenger: Sendable {
             time: time,
             committer: messages.committer,
             reads: messages.reads,
+            maxWaitingHeads: messageSettings.maxWaitingReads,
             recallWindow: messageSettings.recallWindow
         )
         devices.presenceChanged.observe { [events = messages.committer.watch.events] user, isOnline in

@@ -34,7 +34,7 @@ extension SQLiteStore {
         device: DeviceID?,
         address: String?
     ) async throws(HermesError) -> LoginStanding? {
-        try await readInbox { [epoch, damage] db -> LoginStanding? in
+        try await readInbox(isShared: true) { [epoch, damage] db -> LoginStanding? in
             let reader = DeviceReader(db: db)
             var owner: TokenOwner?
             let account: AccountKey

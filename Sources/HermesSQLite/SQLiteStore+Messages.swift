@@ -14,7 +14,7 @@ extension SQLiteStore: MessageStore {
     }
 
     package func position(of user: UserID) async throws(HermesError) -> InboxPosition {
-        try await readInbox { [epoch, damage] db in
+        try await readInbox(isShared: true) { [epoch, damage] db in
             try InboxReader(db: db, epoch: epoch, damage: damage).position(of: user)
         }
     }

@@ -244,9 +244,9 @@ extension SQLiteStore {
         configuration.label = "hermes.store"
         configuration.foreignKeysEnabled = false
         // The pool has as many readers as all gates of the core admit together: 2 for accounts, 2 for logins, 2 for
-        // kept sessions, 1 for keys, 1 for operators. So a read that has passed its gate never waits here for reads
-        // of another gate.
-        configuration.maximumReaderCount = 8
+        // kept sessions, 1 for keys, 1 for operators, and the readers for shared reads. So a read that has passed its
+        // gate never waits here for reads of another gate.
+        configuration.maximumReaderCount = 8 + SharedReads.maxReaders
         configuration.busyMode = .timeout(busyTimeout)
         configuration.prepareDatabase { db in
             // In a file that is created now, free pages can be returned to the file system (SQLiteStore+Maintenance).

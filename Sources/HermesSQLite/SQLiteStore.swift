@@ -23,6 +23,8 @@ package final class SQLiteStore: Sendable {
 
     let path: String
     let pool: DatabasePool
+    /// Runs the reads that many clients cause at the same time.
+    let sharedReads: SharedReads
     let checkpointer: Checkpointer
     /// The clock that ``TimeSlice`` uses.
     let clock: any TimeSource
@@ -85,6 +87,7 @@ package final class SQLiteStore: Sendable {
         self.queues = queues
         inboxes = InboxLedger(lying: unread.lying)
         self.pool = pool
+        sharedReads = SharedReads(pool, clock: clock)
         self.checkpointer = checkpointer
         self.clock = clock
         self.slice = slice

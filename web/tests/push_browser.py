@@ -182,17 +182,31 @@ def check(kim: Browser, lea: Browser, service: Service, origin: str) -> None:
         assert isinstance(found, list), found
         return found
 
-    def waits_for(tags: list, field: str = "tag") -> None:
+    def deliver(push: str) -> None:
+        kim.driver.execute_cdp_cmd("ServiceWorker.deliverPushMessage", {**delivery, "data": push})
+
+    repeated = []
+
+    def shows_alone(push: str, is_delivered: bool = False) -> None:
+        """Delivers a push, and waits until its notification is the only one. In a few runs on a busy machine, Chromium
+        showed none. So one push of a run may be delivered again."""
+        tag, body = (json.loads(push)[key] for key in ("tag", "body"))
         found = []
 
         def is_there() -> bool:
-            found[:] = [one[field] for one in shown()]
-            return found == tags
+            found[:] = [(one["tag"], one["body"]) for one in shown()]
+            return found == [(tag, body)]
 
+        if not is_delivered:
+            deliver(push)
         try:
-            kim.until(is_there, f"notifications: {tags}")
+            kim.until(is_there, f"the notification {tag}: {body}")
         except AssertionError as error:
-            raise AssertionError(f"{error}\nnotifications at the end: {found}") from error
+            if found or repeated:
+                raise AssertionError(f"{error}\nnotifications at the end: {found}") from error
+            print(f"push: no notification was shown; delivered again: {tag}", flush=True)
+            repeated.append(tag)
+            shows_alone(push)
 
     kim.until(shown, "a notification")
     (one,) = shown()
@@ -202,14 +216,13 @@ def check(kim: Browser, lea: Browser, service: Service, origin: str) -> None:
     lea.say("a second one")
     _, _, body = service.wait(2)
     plain = lea.driver.execute_async_script(DECRYPT, keys, base64.urlsafe_b64encode(body).decode())
-    kim.driver.execute_cdp_cmd("ServiceWorker.deliverPushMessage", {**delivery, "data": plain})
+    deliver(plain)
     kim.driver.get(f"{origin}/chat/icon.svg")
-    waits_for(["a second one"], field="body")
+    shows_alone(plain, is_delivered=True)
     step("the service worker shows it, and a later one of the conversation in its place")
 
-    def deliver(tag: str, for_uid: int) -> None:
-        data = json.dumps({**push, "tag": tag, "hermes": {**push["hermes"], "uid": for_uid}})
-        kim.driver.execute_cdp_cmd("ServiceWorker.deliverPushMessage", {**delivery, "data": data})
+    def tagged(tag: str, for_uid: int) -> str:
+        return json.dumps({**push, "tag": tag, "hermes": {**push["hermes"], "uid": for_uid}})
 
     def open_page(path: str) -> None:
         kim.driver.get(f"{origin}{path}")
@@ -219,13 +232,11 @@ def check(kim: Browser, lea: Browser, service: Service, origin: str) -> None:
 
     open_page("/chat/")
     kim.sees("connected", ".connection")
-    deliver("for the page's account", uid)
-    deliver("for another account", uid + 4711)
-    waits_for(["for another account"])
+    deliver(tagged("for the page's account", uid))
+    shows_alone(tagged("for another account", uid + 4711))
     step("a page with the focus shows what its own account gets, and no more")
     open_page("/")
-    deliver("while another app has the focus", uid)
-    waits_for(["while another app has the focus"])
+    shows_alone(tagged("while another app has the focus", uid))
     step("a page of another app of the origin swallows none")
 
     open_page("/chat/")

@@ -119,7 +119,8 @@ struct MQTTCommandRun: Sendable {
         try? errors.write(Array(StandardError.line(text, as: "hermes \(name)").utf8))
     }
 
-    private func exitCode(_ error: HermesClientError) -> ExitCode {
+    /// Returns the server's reason code (with MQTT 3.1.1, the return code), or 1 if there is none.
+    func exitCode(_ error: HermesClientError) -> ExitCode {
         guard let reason = error.mqttReason else { return ExitCode.failure }
         guard (try? options.version()) == .v311 else { return ExitCode(Int32(reason.rawValue)) }
         switch reason.rawValue {

@@ -116,10 +116,10 @@ struct PubCommand: AsyncParsableCommand {
                     try await Task.sleep(for: .seconds(86_400))
                 }
                 if prepared.qos == .atMostOnce {
-                    group.addTask { try await publishUnacknowledged(prepared, publisher, client) }
+                    group.addTask { try await publishUnacknowledged(prepared, publisher, client, run) }
                     // The server does not acknowledge these publications, so a lost server must be detected in another
                     // way.
-                    group.addTask { try await Self.requireConnection(client) }
+                    group.addTask { try await Self.requireConnection(client, publisher, run) }
                 } else {
                     group.addTask { try await publish(prepared, publisher) }
                     // A failure ends the command at once, even if the next line of the input would arrive only hours
@@ -153,7 +153,8 @@ struct PubCommand: AsyncParsableCommand {
     private func publishUnacknowledged(
         _ message: MQTTMessage,
         _ publisher: MQTTPublisher,
-        _ client: MQTTClient
+        _ client: MQTTClient,
+        _ run: MQTTCommandRun
     ) async throws {
         let connection = await client.connectionNumber
         try await publish(message, publisher)
@@ -161,15 +162,19 @@ struct PubCommand: AsyncParsableCommand {
         do {
             try await client.ping()
         } catch let error as HermesClientError {
-            throw ClientFailure("\(error.message): some messages may be lost; to prevent this, use -q 1")
+            throw Self.loss(error, run)
         }
         guard await client.connectionNumber == connection else {
             throw ClientFailure("the connection was lost: some messages may be lost; to prevent this, use -q 1")
         }
     }
 
-    /// Throws when there has been no connection for too long, or when the client has stopped.
-    private static func requireConnection(_ client: MQTTClient) async throws {
+    /// Throws when there has been no connection for too long, or when the client stops while there is more to publish.
+    private static func requireConnection(
+        _ client: MQTTClient,
+        _ publisher: MQTTPublisher,
+        _ run: MQTTCommandRun
+    ) async throws {
         var lostAt: ContinuousClock.Instant?
         for await state in client.states {
             switch state {
@@ -177,18 +182,22 @@ struct PubCommand: AsyncParsableCommand {
             case .waiting(let error, _):
                 let since = lostAt ?? ContinuousClock.now
                 lostAt = since
-                if ContinuousClock.now - since > longestAbsence {
-                    throw ClientFailure("\(error.message): some messages may be lost; to prevent this, use -q 1")
-                }
+                if ContinuousClock.now - since > longestAbsence { throw loss(error, run) }
             case .idle, .connecting, .authenticating, .lost, .paused, .stopped: continue
             }
         }
         do {
-            try await client.stopped()
+            try await publisher.requireClient()
         } catch let error as HermesClientError {
-            throw ClientFailure("\(error.message): some messages may be lost; to prevent this, use -q 1")
+            throw loss(error, run)
         }
-        throw CancellationError()
+    }
+
+    private static func loss(_ error: HermesClientError, _ run: MQTTCommandRun) -> ClientFailure {
+        ClientFailure(
+            "\(error.message): some messages may be lost; to prevent this, use -q 1",
+            exitCode: run.exitCode(error)
+        )
     }
 
     private static let longestAbsence = Duration.seconds(30)
@@ -265,17 +274,17 @@ struct MQTTPublisher: Sendable {
         throw CancellationError()
     }
 
-    /// Waits until the client has stopped, although there is more to publish. If there is nothing more to publish, the
-    /// outcomes decide.
+    /// Throws if the client stops while there is more to publish, even if all messages so far are acknowledged. If it
+    /// stops later, other tasks decide: all messages may have arrived. Never returns normally.
     ///
     /// - Throws: the reason for the end; CancellationError.
-    func requireClient() async throws {
+    func requireClient() async throws -> Never {
         do {
             try await client.stopped()
         } catch {
             guard await count.isComplete else { throw error }
         }
-        try await Task.sleep(for: .seconds(86_400))
+        while true { try await Task.sleep(for: .seconds(86_400)) }
     }
 
     /// Waits until all messages are acknowledged. Nothing may be published after this call.

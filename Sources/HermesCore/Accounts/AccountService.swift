@@ -10,9 +10,10 @@ import Synchronization
 /// device, by token or over a protocol without tokens, does not write to the store at once: its traces are written
 /// later (``LoginLedger``).
 ///
-/// Reads wait in one of two gates (``ReadGate``). One gate is for logins. Its reads take turns by address, or by
-/// account if the account is already known. They never wait for the pages that other callers read. The other gate is
-/// for all other reads, which take turns by account.
+/// Reads wait in one of three gates (``ReadGate``). Two gates are for logins and registrations. Their reads take turns
+/// by address, or by account if the account is already known. They never wait for the pages that other callers read.
+/// One of these two gates is only for the states of accounts whose clients log in. The third gate is for all other reads, which
+/// take turns by account.
 package final class AccountService: Sendable {
     /// Ends those connections of an account that are logged in and have no inbox. The second argument is the name
     /// (``NickName/key``) that the account had until now. The name is used only if the account was renamed, disabled or
@@ -22,8 +23,11 @@ package final class AccountService: Sendable {
     let store: any AccountStore
     let messages: any MessageStore
     let reads: ReadGate
-    /// The gate for the reads of logins and registrations. It refuses no reads, because each connection has at most one
-    /// login or registration under way, and the number of connections is limited.
+    /// The gate for the states of accounts whose clients log in or register. Several reads run at once, so that the store can run them
+    /// together. The gate refuses no reads, because each connection has at most one login or registration under way,
+    /// and the number of connections is limited.
+    let standings = ReadGate(maxRunning: ReadGate.maxSharedReads, maxWaiting: .max)
+    /// The gate for the other reads of logins and registrations. It also refuses no reads.
     let logins = ReadGate(maxRunning: 2, maxWaiting: .max)
     let devices: DeviceRegistry
     let time: any TimeSource
@@ -316,14 +320,14 @@ package final class AccountService: Sendable {
         address: String?,
         source: CommitSource? = nil
     ) async throws(HermesError) -> LoginStanding? {
-        try await logins.turn(of: source ?? Self.source(of: address)) { () async throws(HermesError) in
+        try await standings.turn(of: source ?? Self.source(of: address)) { () async throws(HermesError) in
             try await store.standing(key, device: device, address: address)
         }
     }
 
     /// Returns the position of the inbox of an account that logs in.
     func position(of user: UserID) async throws(HermesError) -> InboxPosition {
-        try await logins.turn(of: .account(user)) { () async throws(HermesError) in
+        try await standings.turn(of: .account(user)) { () async throws(HermesError) in
             try await messages.position(of: user)
         }
     }

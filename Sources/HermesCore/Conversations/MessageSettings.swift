@@ -27,7 +27,7 @@ package struct MessageSettings: Sendable, Hashable {
     package var maxStoredBytes = 4 << 30
     /// The limits of the commits to inboxes.
     package var commit = CommitLimits()
-    /// The maximum number of reads of the store that run at once.
+    /// The maximum number of reads that run at once for requests. Logins and the heads of inboxes have other gates.
     package var maxConcurrentReads = 2
     /// The maximum number of reads that may wait; a further read fails with `.overloaded`.
     package var maxWaitingReads = 65_536

@@ -6,7 +6,7 @@ import Synchronization
 /// Lets a bounded number of reads run at once, and a bounded number of reads wait. Waiting sources take turns,
 /// regardless of the number of their waiting reads. One source may use an eighth of the room for waiting reads.
 ///
-/// A read that runs must not wait for another turn: code that runs in a gate must not enter a gate.
+/// A read that runs must not wait for a turn in any gate.
 ///
 /// State: a `Mutex` around the queue; nothing is called while it is locked.
 package final class ReadGate: Sendable {
@@ -26,6 +26,9 @@ package final class ReadGate: Sendable {
     private let state = Mutex(State())
     let maxRunning: Int
     private let maxWaiting: Int
+
+    /// The number of reads that a gate for short reads lets run at once. The store runs them together.
+    static let maxSharedReads = 16
 
     init(maxRunning: Int, maxWaiting: Int) {
         self.maxRunning = max(1, maxRunning)

@@ -80,6 +80,8 @@ package struct InboxFeed: Sendable {
     private var mustWaitForRetry = false
     /// The newest seq known to be committed.
     package private(set) var head: UInt64 = 0
+    /// Whether newer entries may be committed than ``head`` says, because a load has failed.
+    private var isHeadUncertain = false
     /// The head when the connection opened. Later messages of this device are not written.
     private var headAtOpen: UInt64 = 0
     /// The last seq that was handed out in ``Action/write(_:)`` or that was skipped.
@@ -120,7 +122,7 @@ package struct InboxFeed: Sendable {
     package var hasRequested: Bool { !requested.isEmpty }
 
     /// Whether all committed entries were written.
-    package var isLive: Bool { isOpen && !isLoading && written >= head }
+    package var isLive: Bool { isOpen && !isLoading && !isHeadUncertain && written >= head }
 
     /// Returns the action for an event.
     package mutating func handle(_ event: Event) -> Action {
@@ -186,6 +188,7 @@ package struct InboxFeed: Sendable {
     private mutating func pageLoaded(_ page: InboxPage) -> Action {
         guard isLoading else { return .none }
         isLoading = false
+        isHeadUncertain = false
         head = max(head, page.position.head)
         settleClaim()
         // A page that the peer asked for is written first. The page that was just loaded is loaded again after that.
@@ -210,6 +213,7 @@ package struct InboxFeed: Sendable {
         isLoading = false
         isPageStale = false
         isClaimAsked = false
+        isHeadUncertain = true
         mustWaitForRetry = true
         return .none
     }
@@ -311,7 +315,8 @@ package struct InboxFeed: Sendable {
             isPageStale = !isWritable || room == 0
             return .load(after: written, limit: min(pageSize, max(1, Int(clamping: room))))
         }
-        guard isOpen, isWritable, !isLoading, !mustWaitForRetry, written < head, room > 0 else { return .none }
+        guard isOpen, isWritable, !isLoading, !mustWaitForRetry, room > 0 else { return .none }
+        guard written < head || isHeadUncertain else { return .none }
         isLoading = true
         return .load(after: written, limit: min(pageSize, Int(clamping: room)))
     }

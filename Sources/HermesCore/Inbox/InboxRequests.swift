@@ -14,10 +14,13 @@ package final class InboxRequests: Sendable {
     private let time: any TimeSource
     private let committer: InboxCommitter
     private let reads: ReadGate
+    /// The gate for the heads of inboxes. Several reads run at once, so that the store can run them together.
+    let heads: ReadGate
     private let recallWindow: Duration
 
     /// - Parameters:
-    ///   - reads: the gate in which all reads take turns.
+    ///   - reads: the gate in which all reads except those of heads take turns.
+    ///   - maxWaitingHeads: the largest number of waiting reads of heads.
     ///   - recallWindow: the time after sending within which a message can be recalled.
     init(
         store: any MessageStore,
@@ -25,6 +28,7 @@ package final class InboxRequests: Sendable {
         time: any TimeSource,
         committer: InboxCommitter,
         reads: ReadGate,
+        maxWaitingHeads: Int,
         recallWindow: Duration
     ) {
         self.store = store
@@ -32,6 +36,7 @@ package final class InboxRequests: Sendable {
         self.time = time
         self.committer = committer
         self.reads = reads
+        heads = ReadGate(maxRunning: ReadGate.maxSharedReads, maxWaiting: maxWaitingHeads)
         self.recallWindow = recallWindow
     }
 
@@ -81,6 +86,42 @@ package final class InboxRequests: Sendable {
         case .recall(let id, let conversation):
             recall(id, in: conversation, by: user, completion)
         }
+    }
+
+    /// Reads a page for the delivery of an inbox to a connection. Most clients that connect again have all entries. For
+    /// them, only the head of the inbox is read, together with the heads of other inboxes.
+    ///
+    /// - Parameters:
+    ///   - user: the account of the inbox.
+    ///   - seq: the seq after which the page begins.
+    ///   - limit: the largest number of entries in the page.
+    ///   - head: the newest seq that the caller knows to be committed.
+    ///   - source: the source in whose turn the read runs.
+    ///   - completion: as for ``answer(_:for:source:maxBytes:completion:)``.
+    package func deliver(
+        to user: UserID,
+        after seq: UInt64,
+        limit: Int,
+        head: UInt64,
+        source: CommitSource,
+        completion: @escaping @Sendable (Result<InboxReply, HermesError>) -> Void
+    ) {
+        let request = InboxRequest.page(after: seq, limit: limit)
+        guard seq >= head else { return answer(request, for: user, source: source, completion: completion) }
+        let isAccepted = heads.run(for: source) { [self] in
+            do throws(HermesError) {
+                let position = try await store.position(of: user)
+                guard position.head <= seq else {
+                    // The caller does not know the newest entries.
+                    return answer(request, for: user, source: source, completion: completion)
+                }
+                let page = InboxPage(entries: [], position: position)
+                completion(.success(InboxReply(answer: .page(page), cost: ReadCost(entries: 0, bytes: 0))))
+            } catch {
+                completion(.failure(error))
+            }
+        }
+        if !isAccepted { completion(.failure(ReadGate.tooManyReads)) }
     }
 
     /// Answers a request, and waits for the result.

@@ -15,8 +15,6 @@ package final class InboxLink {
     /// The number of entries of a requested page that are written between two checks of the time. Writing an entry
     /// takes about 10 µs.
     private static let entriesPerLook = 16
-    /// The delay before a failed load is retried.
-    static let retryDelay = TimeAmount.seconds(1)
 
     package let principal: Principal
     package let attachment: DeviceAttachment
@@ -29,6 +27,7 @@ package final class InboxLink {
     private var feed: InboxFeed
     private var isClosed = false
     private var hasLoaded = false
+    private var retryPause = RetryPause()
     /// The seq of the newest entry at the login.
     private var headAtOpen: UInt64 = 0
     /// The seq of the last entry that was written. Skipped entries do not count.
@@ -251,8 +250,13 @@ package final class InboxLink {
         let isFirst = !hasLoaded
         hasLoaded = true
         if isFirst { connection.hold() }
-        let source = connection.source(of: principal)
-        messenger.inbox.answer(.page(after: after, limit: limit), for: principal.user, source: source) { result in
+        messenger.inbox.deliver(
+            to: principal.user,
+            after: after,
+            limit: limit,
+            head: feed.head,
+            source: connection.source(of: principal)
+        ) { result in
             loop.post(
                 .run {
                     link.value.loaded(result)
@@ -270,18 +274,16 @@ package final class InboxLink {
         guard !isClosed else { return }
         switch result.map(\.answer) {
         case .success(.page(let page)):
+            retryPause.succeeded()
             handle(.pageLoaded(page))
         case .success(.history), .success(.conversations), .success(.done):
             assertionFailure("not a page")
             handle(.pageFailed)
         case .failure(let error):
-            connection.listener.logger.warning(
-                "an inbox could not be read",
-                metadata: ["code": "\(error.code.rawValue)"]
-            )
+            connection.listener.noteFailedRead(of: "an inbox", error, now: messenger.time.uptime())
             handle(.pageFailed)
             let loop = connection.loop.eventLoop.assumeIsolated()
-            loop.scheduleTask(in: Self.retryDelay) { [self] in handle(.retryDue) }
+            loop.scheduleTask(in: retryPause.next()) { [self] in handle(.retryDue) }
         }
     }
 }

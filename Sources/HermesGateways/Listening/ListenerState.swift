@@ -1,6 +1,7 @@
 // Hermes
 // SPDX-License-Identifier: Apache-2.0
 
+import HermesCore
 package import Logging
 import NIOCore
 import Synchronization
@@ -32,6 +33,7 @@ package final class ListenerState: Sendable {
     let graceSteps: UInt32
     let stuckSteps: UInt32
     private let openConnections = Mutex(Open())
+    private let failedReads = LineThrottle()
 
     private struct Open {
         var count = 0
@@ -97,6 +99,19 @@ package final class ListenerState: Sendable {
 
     /// Whether new connections are refused.
     var isDraining: Bool { openConnections.withLock { $0.isDraining } }
+
+    /// Logs that a connection could not read from the store. There is at most one line a minute for each kind of read and
+    /// each error, because very many reads fail while the store fails.
+    ///
+    /// - Parameters:
+    ///   - what: what could not be read.
+    ///   - now: the time of a clock that never goes back.
+    func noteFailedRead(of what: String, _ error: HermesError, now: Duration) {
+        guard let skipped = failedReads.skipped("\(what) \(error.code.rawValue)", now: now) else { return }
+        var metadata: Logger.Metadata = ["code": "\(error.code.rawValue)"]
+        if skipped > 0 { metadata["skipped"] = "\(skipped)" }
+        logger.warning("\(what) could not be read", metadata: metadata)
+    }
 
     func beginDraining() { openConnections.withLock { $0.isDraining = true } }
 

@@ -281,16 +281,15 @@ extension MQTTConnection {
         durable.isLoading = false
         switch result {
         case .success(let page):
+            durable.retryPause.succeeded()
             durable.loaded(page)
             sendQueued()
             measureMemory()
         case .failure(let error):
-            connection.listener.logger.warning(
-                "a session's queue could not be read",
-                metadata: ["code": "\(error.code.rawValue)"]
-            )
+            let now = environment.messenger.time.uptime()
+            connection.listener.noteFailedRead(of: "a session's queue", error, now: now)
             let loop = connection.loop.eventLoop.assumeIsolated()
-            loop.scheduleTask(in: MQTTDurableQueue.retryDelay) { [self] in sendQueued() }
+            loop.scheduleTask(in: durable.retryPause.next()) { [self] in sendQueued() }
         }
     }
 

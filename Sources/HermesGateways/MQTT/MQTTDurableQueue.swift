@@ -27,7 +27,6 @@ final class MQTTDurableQueue {
     static let maxWaiting = 2_048
     /// The bytes of messages in memory at which new messages are no longer kept. The last batch may exceed this number.
     static let maxWaitingBytes = 1 << 20
-    static let retryDelay = TimeAmount.seconds(1)
     /// The largest number of messages that may wait to move to other members of their shared subscriptions. While this
     /// many messages wait, only PUBREL is sent, and no further messages. Otherwise one turn could submit a move for
     /// each message of a long queue, and all of these messages would have to be remembered if the store fails.
@@ -42,6 +41,7 @@ final class MQTTDurableQueue {
     /// The numbers of messages for which PUBREL must still be sent again, in ascending order.
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
+    var retryPause = RetryPause()
     /// The number of messages that wait to move to other members of their shared subscriptions.
     var leaving = 0
     /// The newest number whose message was written to this connection or to an earlier one.

@@ -88,12 +88,15 @@ extension SQLiteStore {
     /// Runs queries that need the row of an inbox. If the row is damaged, it is rebuilt, and the queries run again. If
     /// it could not be rebuilt, later reads do not try again, because each try costs a write transaction. Only the next
     /// operation that writes to the inbox tries again.
+    ///
+    /// - Parameter isShared: whether the queries are short and may share a snapshot with others (``SharedReads``).
     func readInbox<Value: Sendable>(
+        isShared: Bool = false,
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(HermesError) -> Value {
         let user: UserID
         do {
-            return try await pool.read(body)
+            return try await (isShared ? sharedReads.read(body) : pool.read(body))
         } catch let damaged as DamagedInbox {
             user = damaged.user
         } catch {
@@ -110,6 +113,10 @@ extension SQLiteStore {
                 db.afterNextTransaction { _ in damage.rebuilt(rebuilt) }
             }
         }
-        return try await read(body)
+        do {
+            return try await (isShared ? sharedReads.read(body) : pool.read(body))
+        } catch {
+            throw failure(error)
+        }
     }
 }

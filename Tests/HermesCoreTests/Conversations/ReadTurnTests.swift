@@ -55,6 +55,11 @@ import Testing
         read(name, { $0.messenger.accounts.logins }, { _ in CommitSource(host: address) }, run)
     }
 
+    /// Creates a read of the state of an account that logs in.
+    private static func standing(_ name: String, _ run: @escaping @Sendable (World) async throws -> Void) -> Read {
+        read(name, { $0.messenger.accounts.standings }, { _ in CommitSource(host: address) }, run)
+    }
+
     private static let event = EphemeralEvent.command([1])
 
     private static let contacts: [Read] = [
@@ -134,20 +139,51 @@ import Testing
     }
 
     private static let logins: [Read] = [
-        login("login by password") {
+        read(
+            "position of a new device",
+            { $0.messenger.accounts.standings },
+            { .account($0.ann.user) },
+            { _ = try await $0.messenger.accounts.position(of: $0.ann.user) }
+        ),
+        read(
+            "comparison with the newest entry",
+            { $0.messenger.accounts.logins },
+            { .account($0.ann.user) },
+            {
+                let entry = KnownEntry(seq: 1, id: "", committedAt: Timestamp(rawValue: 0))
+                _ = try await $0.messenger.accounts.has(entry, inInboxOf: $0.ann.user)
+            }
+        ),
+        read(
+            "head of an inbox",
+            { $0.messenger.inbox.heads },
+            { .account($0.ann.user) },
+            { world in
+                await withCheckedContinuation { continuation in
+                    world.messenger.inbox.deliver(
+                        to: world.ann.user,
+                        after: 7,
+                        limit: 9,
+                        head: 7,
+                        source: .account(world.ann.user)
+                    ) { _ in continuation.resume() }
+                }
+            }
+        ),
+        standing("login by password") {
             let credential = Credential.password(nickName: "ann", password: "secret1")
             let device = DeviceDescription(id: $0.ann.device)
             _ = try await $0.messenger.accounts.logIn(credential, device: device, address: address)
         },
-        login("login by token") {
+        standing("login by token") {
             let device = DeviceDescription(id: $0.ann.device)
             _ = try await $0.messenger.accounts.logIn(.token($0.token), device: device, address: address)
         },
-        login("admission by token or password") {
+        standing("admission by token or password") {
             let credential = Credential.passwordOrToken(nickName: "ann", secret: $0.token)
             _ = try await $0.messenger.accounts.admit(credential, device: nil, address: address)
         },
-        login("claim") {
+        standing("claim") {
             _ = try await $0.messenger.accounts.admit(.claim($0.ann.user), device: nil, address: address)
         },
         login("certificate") {

@@ -52,12 +52,7 @@ import Testing
             case 4: if !notifications.isEmpty { try handle(.entriesCommitted(notifications.removeFirst())) }
             case 5: if !notifications.isEmpty { notifications.removeFirst() }
             case 6, 7: try answerLoad()
-            case 8:
-                if load != nil {
-                    load = nil
-                    mustRetry = true
-                    try handle(.pageFailed)
-                }
+            case 8: try failLoad()
             case 9: try retry()
             case 10: try handle(.acknowledged(upTo: UInt64.random(in: 0...seen, using: &random)))
             case 11: try handle(Bool.random(using: &random) ? .unwritable : .writable)
@@ -114,6 +109,13 @@ import Testing
             try handle(.pageLoaded(InboxPage(entries: Array(entries), position: position)))
         }
 
+        mutating func failLoad() throws {
+            guard load != nil else { return }
+            load = nil
+            mustRetry = true
+            try handle(.pageFailed)
+        }
+
         mutating func request() throws {
             guard isOpen, requested.isEmpty, !inbox.isEmpty else { return }
             let first = Int.random(in: 0..<inbox.count, using: &random)
@@ -139,14 +141,14 @@ import Testing
             try handle(.retryDue)
         }
 
-        mutating func reconnect() throws {
+        mutating func reconnect(headAtLogin: UInt64? = nil) throws {
             feed = InboxFeed(principal: own, window: window, pageSize: 5)
             load = nil
             requested = []
             mustRetry = false
             seen = cursor
             // The login may be older than the newest commits.
-            headAtOpen = max(cursor, head - min(head, UInt64.random(in: 0...3, using: &random)))
+            headAtOpen = headAtLogin ?? max(cursor, head - min(head, UInt64.random(in: 0...3, using: &random)))
             notifications.removeAll { _ in Bool.random(using: &random) }
             isOpen = true
             try handle(.opened(after: cursor, head: headAtOpen))
@@ -186,7 +188,21 @@ import Testing
         mutating func finish() throws {
             if !isOpen { try reconnect() }
             try handle(.writable)
+            // Notifications may be lost. So the feed may learn of the newest entries only from the next commit.
             try commit()
+            try catchUp()
+            // The client is up to date when it logs in. An entry is committed before it is attached, and the first load
+            // fails.
+            let headAtLogin = head
+            try commit()
+            notifications = []
+            try reconnect(headAtLogin: headAtLogin)
+            try failLoad()
+            try handle(.writable)
+            try catchUp()
+        }
+
+        mutating func catchUp() throws {
             for _ in 0..<10_000 {
                 if let last = notifications.last {
                     notifications = []
@@ -196,7 +212,7 @@ import Testing
                 try answerLoad()
                 try handle(.acknowledged(upTo: seen))
                 try handle(.writable)
-                if feed.isLive && load == nil { break }
+                if feed.isLive && load == nil && !mustRetry { break }
             }
             #expect(feed.isLive && requested.isEmpty && !feed.hasRequested)
             #expect(feed.head == head)

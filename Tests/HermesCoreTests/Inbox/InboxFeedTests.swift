@@ -95,6 +95,17 @@ import Testing
         #expect(feed.handle(page(try entries(1...3), head: 3)) == .write(try entries(1...3)))
     }
 
+    @Test func `a first load that failed is repeated although no entry is known to wait`() throws {
+        var feed = try feed()
+        #expect(feed.handle(.opened(after: 3, head: 3)) == .load(after: 3, limit: 4))
+        #expect(feed.handle(.pageFailed) == .none)
+        #expect(feed.handle(.writable) == .none && !feed.isLive)
+        #expect(feed.handle(.retryDue) == .load(after: 3, limit: 4))
+        // The entry was committed between the login and the attachment.
+        #expect(feed.handle(page([try entry(4)], head: 4)) == .write([try entry(4)]))
+        #expect(feed.handle(.writable) == .none && feed.isLive)
+    }
+
     @Test func `acknowledging beyond what was written skips`() throws {
         var feed = try feed()
         _ = feed.handle(.opened(after: 0, head: 8))

@@ -64,6 +64,38 @@ import Testing
         return page
     }
 
+    private func delivered(after seq: UInt64, head: UInt64, to number: Int32) async throws -> InboxReply {
+        let user = try user(number)
+        return try await withCheckedContinuation { continuation in
+            messenger.inbox.deliver(to: user, after: seq, limit: 10, head: head, source: .account(user)) {
+                continuation.resume(returning: $0)
+            }
+        }.get()
+    }
+
+    @Test
+    func `for a client that has all entries no page is read`() async throws {
+        try await send(to: pair)
+        let pages = store.pageReads
+        let reply = try await delivered(after: 1, head: 1, to: 2)
+        #expect(store.pageReads == pages)
+        guard case .page(let page) = reply.answer else { throw HermesError(.internalError, "not a page") }
+        #expect(page.entries.isEmpty && page.position.head == 1)
+        #expect(reply.cost?.entries == 0)
+    }
+
+    @Test
+    func `a client whose head is old gets what was committed since`() async throws {
+        for seq in 1...3 { try await send("\(seq)", to: pair) }
+        for (after, head) in [(0, 0), (1, 1), (1, 3), (2, 2), (0, 3)] as [(UInt64, UInt64)] {
+            guard case .page(let page) = try await delivered(after: after, head: head, to: 2).answer else {
+                throw HermesError(.internalError, "not a page")
+            }
+            #expect(page.entries.map(\.seq) == Array(after + 1...3), "after \(after), head \(head)")
+            #expect(page.position.head == 3)
+        }
+    }
+
     @Test
     func `who names no limit gets as many as is usual, and nobody more than the most`() {
         for (limit, usual, most) in [

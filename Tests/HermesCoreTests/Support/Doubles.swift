@@ -72,6 +72,7 @@ final class FakeStore: MessageStore {
     private let gate = Mutex<DispatchSemaphore?>(nil)
     private let entered = DispatchSemaphore(value: 0)
     private let heldReads = Mutex<Task<Void, Never>?>(nil)
+    private let pages = Atomic(0)
 
     /// The committed operations, including failed ones.
     var batches: [[WriteOperation]] { state.withLock { $0.batches } }
@@ -134,7 +135,11 @@ final class FakeStore: MessageStore {
         return try base.commit(operations, now: now)
     }
 
+    /// The number of pages that were read.
+    var pageReads: Int { pages.load(ordering: .relaxed) }
+
     func entries(of user: UserID, after seq: UInt64, limit: Int) async throws(HermesError) -> InboxPage {
+        pages.add(1, ordering: .relaxed)
         await waitToRead()
         return try await base.entries(of: user, after: seq, limit: limit)
     }
