@@ -115,6 +115,7 @@ export class Outbox {
             await this.#store.write([[keyOf(number), entry.item]], true);
         } catch (error) {
             this.#queue.removed(number);
+            this.pump();
             throw new HermesError(ErrorCode.storeFailed, `the message could not be stored: ${error}`);
         }
         this.#queue.stored(number);
@@ -136,6 +137,7 @@ export class Outbox {
             await this.#store.write([[keyOf(entry.item.number), entry.item]], true);
         } catch (error) {
             this.#queue.failedAgain(entry.item.number, failure);
+            this.pump();
             throw new HermesError(ErrorCode.storeFailed, `the retry could not be stored: ${error}`);
         }
         this.#queue.stored(entry.item.number);

@@ -34,7 +34,8 @@ public actor Outbox {
     /// The receipts that the app may wait for, by the numbers of their messages.
     private var promises: [UInt64: ReceiptPromise] = [:]
     private var timer: Scheduled<Void>?
-    /// The keys of sent messages whose removal from the store has not succeeded yet.
+    /// The keys of sent and discarded messages whose removal from the store has not succeeded yet. The write that
+    /// follows the next commit of a message repeats the removals.
     private var owed: Set<String> = []
     /// The repeated calls to ``send(_:)`` that wait for the first write of their message, by the message's number.
     private var writes: [UInt64: [CheckedContinuation<Void, any Error>]] = [:]
@@ -108,6 +109,8 @@ public actor Outbox {
             promises.removeValue(forKey: number)?.resolve(.failure(failure))
             expectNoMore(item.send.clientID)
             endWrite(number, .failure(error))
+            // A store may report the write of a later message first. That message has waited for this one.
+            pump()
             throw error
         }
         queue.stored(number)
@@ -175,6 +178,8 @@ public actor Outbox {
             if let failure = before?.item.failure {
                 promises.removeValue(forKey: entry.item.number)?.resolve(.failure(failure))
             }
+            // The messages behind this one have waited for the write.
+            pump()
             throw error
         }
         queue.stored(entry.item.number)
@@ -199,10 +204,18 @@ public actor Outbox {
         queue.removed(entry.item.number)
         let discarded = HermesClientError(.discarded, "the app discarded the message before it was sent")
         promises.removeValue(forKey: entry.item.number)?.resolve(.failure(discarded))
-        try await store.write([LocalChange(key: entry.item.key, value: nil)], durably: true)
         expectNoMore(clientID)
-        tell(entry.item.entry(.discarded))
-        pump()
+        // Even if the write fails, the message is not sent in this run, and the messages behind it do not wait for it.
+        defer {
+            tell(entry.item.entry(.discarded))
+            pump()
+        }
+        do {
+            try await store.write([LocalChange(key: entry.item.key, value: nil)], durably: true)
+        } catch {
+            owed.insert(entry.item.key)
+            throw error
+        }
         return true
     }
 
@@ -322,7 +335,7 @@ extension Outbox {
         return sent.sent(item.send.clientID, seq: seq, in: inbox, place: min(place, seq - 1))
     }
 
-    /// Writes changes, together with the removals of sent messages that have not succeeded yet.
+    /// Writes changes, together with the removals that have not succeeded yet.
     private func writeLater(_ changes: [LocalChange]) {
         let written = owed
         let removals = written.filter { key in !changes.contains { $0.key == key } }

@@ -151,6 +151,7 @@ extension InboxJournal.State {
         case InboxJournal.Key.account: return account?.stored
         case InboxJournal.Key.cursor: return cursor?.stored(with: newest)
         case InboxJournal.Key.reset: return owesReset ? [1] : nil
+        case InboxJournal.Key.statistics: return statistics.flatMap { try? $0.wireBytes(as: [UInt8].self) }
         default:
             guard key.hasPrefix(InboxJournal.Key.recent),
                 let place = UInt64(key.dropFirst(InboxJournal.Key.recent.count))

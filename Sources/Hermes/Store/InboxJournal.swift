@@ -220,16 +220,17 @@ final class InboxJournal: Sendable {
         try? await store.write([LocalChange(key: Key.statistics, value: bytes)], durably: false)
     }
 
-    /// Removes and returns the stored counts. If the process is killed before their upload, the counts are lost, but
-    /// never counted twice.
+    /// Returns the stored counts and begins to remove them from the store. If the process is killed before their
+    /// upload, the counts are lost. They are counted twice only if the store cannot remove them before the process ends:
+    /// like every change, a removal that fails is tried again.
     func takeStatistics() -> Hermes_V1_Statistics? {
-        let statistics = state.withLockedValue { state in
-            defer { state.statistics = nil }
-            return state.statistics
+        let statistics = state.withLockedValue { state -> Hermes_V1_Statistics? in
+            guard let statistics = state.statistics else { return nil }
+            state.statistics = nil
+            state.dirty.insert(Key.statistics)
+            return statistics
         }
-        if statistics != nil {
-            store.write([LocalChange(key: Key.statistics, value: nil)], durably: false) { _ in }
-        }
+        if statistics != nil { retry { _ in } }
         return statistics
     }
 }

@@ -32,8 +32,9 @@ final class AccountDeletions: Sendable {
     /// Deletes an account that nobody can log in to any more (``AccountService/close(_:)``). Returns when everything
     /// except the account's inbox is deleted. The purge deletes the inbox later.
     ///
-    /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`. A deletion that has begun
-    ///   continues later.
+    /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`. After all errors except
+    ///   `.notFound`, ``resume()`` retries the deletion, even if its first commit failed. After a restart, the deletion
+    ///   continues only if its first commit had succeeded.
     func delete(_ user: UserID) async throws(HermesError) {
         let result = await withCheckedContinuation { continuation in
             start(user) { continuation.resume(returning: $0) }

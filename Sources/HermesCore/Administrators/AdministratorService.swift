@@ -249,8 +249,14 @@ package final class AdministratorService: Sendable {
             return state.sessions.begin(administrator.name, administrator.role, now: now)
         }
         // A change of this administrator may have just ended the old sessions without ending this new session.
-        let current = try? await reads.turn(of: .address(network)) { () async throws(HermesError) in
-            try await store.administrator(administrator.name)
+        let current: Administrator?
+        do throws(HermesError) {
+            current = try await reads.turn(of: .address(network)) { () async throws(HermesError) in
+                try await store.administrator(administrator.name)
+            }
+        } catch {
+            logOut(token.hash)
+            throw error
         }
         guard administrator.isSame(as: current) else {
             logOut(token.hash)

@@ -150,20 +150,16 @@ package final class PushTokenService: Sendable {
 
     /// Reads which devices have tokens.
     ///
-    /// - Returns: the devices that were not known to have a token.
+    /// - Returns: the devices that were not known to have a token. They include devices that an earlier call found
+    ///   before it failed.
     @discardableResult
     package func load() async throws(HermesError) -> [DeviceKey] {
-        var new: [DeviceKey] = []
         var last: TokenOwner?
         while true {
             let page = try await store.devicesWithPushTokens(after: last, limit: StoreSettings.maxPageEntries)
-            guard let end = page.last else { return new }
+            guard let end = page.last else { return Array(devices.withLock { $0.takeFound() }) }
             last = end
-            devices.withLock { devices in
-                for owner in page where devices.add(owner.device, of: owner.user) {
-                    new.append(DeviceKey(owner.user, owner.device))
-                }
-            }
+            devices.withLock { $0.addStored(page) }
         }
     }
 

@@ -14,6 +14,8 @@ struct TokenDevices {
     private var crowded: Set<UserID> = []
     /// The number of additions so far. An addition of a device that is already known counts, too.
     private(set) var additions: UInt64 = 0
+    /// The devices that ``addStored(_:)`` has found and ``takeFound()`` has not returned yet.
+    private var found: Set<DeviceKey> = []
 
     var isEmpty: Bool { known.isEmpty }
 
@@ -28,6 +30,19 @@ struct TokenDevices {
         guard !self[user].contains(device) else { return false }
         known[user]?.devices.append(device)
         return true
+    }
+
+    /// Adds devices that were read from the store.
+    mutating func addStored(_ owners: [TokenOwner]) {
+        for owner in owners where add(owner.device, of: owner.user) {
+            found.insert(DeviceKey(owner.user, owner.device))
+        }
+    }
+
+    /// Returns the devices that were not known before ``addStored(_:)`` added them. Each of them is returned once.
+    mutating func takeFound() -> Set<DeviceKey> {
+        defer { found = [] }
+        return found
     }
 
     /// Marks a user for ``takeCrowded(_:)`` if the user has more than `most` devices here.

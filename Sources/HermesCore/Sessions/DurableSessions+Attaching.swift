@@ -68,8 +68,9 @@ extension DurableSessions {
         perform(actions)
     }
 
-    /// Ends expired sessions. Also gives the messages of sessions that have long been without a connection to other
-    /// members of the shared subscriptions (``redistribute(now:isOnDuty:most:)``). This is called about once a second.
+    /// Ends expired sessions, and stores again the ends of connections that the store could not record. Also gives the
+    /// messages of sessions that have long been without a connection to other members of the shared subscriptions
+    /// (``redistribute(now:isOnDuty:most:)``). This is called about once a second.
     ///
     /// - Parameters:
     ///   - isClockConfirmed: whether the clock can be trusted. If not, sessions from an earlier process or from another

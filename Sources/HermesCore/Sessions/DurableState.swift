@@ -120,6 +120,9 @@ struct DurableState {
     /// The sessions that have no connection, expire at some time, and come from an earlier process or from another
     /// node. The clock may have been wrong when their expiry was determined, or may be wrong now.
     private var inherited = DueKeys<DurableSessionID, Timestamp>()
+    /// The sessions without a connection that the store counts as online, because it could not record the end of the
+    /// connection. Always empty if there are several nodes.
+    var unclosed = DueKeys<DurableSessionID, Timestamp>()
     /// The sessions that have shared subscriptions but no connection. Messages that wait for these sessions can go to
     /// other members of the subscriptions.
     var absentSharing: Set<DurableSessionID> = []
@@ -237,6 +240,12 @@ struct DurableState {
         for applicant: Applicant
     ) -> [Action] {
         var seat = seat
+        var session = session
+        // If the store could not record the end of the last connection, only this process knows what was sent. The seqs
+        // of a new session begin again, so nothing that is known about an earlier session counts.
+        if session.wasPresent, let known = records[session.id]?.sentUpTo {
+            session.sentUpTo = max(session.sentUpTo, known)
+        }
         let payer = StoredSession.payer(of: key.owner, openedBy: applicant.attachment.source)
         var actions: [Action] = []
         if seat.session.isStored, seat.session != session.id, let record = records[seat.session] {
@@ -260,6 +269,7 @@ struct DurableState {
         records[session.id]?.place = session.place
         actions += changed(session.id)
         setExpiry(of: session.id, to: nil)
+        unclosed.remove(session.id)
         records[session.id]?.redistributesAt = nil
         absentSharing.remove(session.id)
         records[session.id]?.head = max(knownHead, session.head)
@@ -338,20 +348,9 @@ struct DurableState {
         return open(key, waiting, in: seat)
     }
 
-    /// Returns the action that stores the end of a session's connection.
-    func close(
-        _ id: DurableSessionID,
-        sentUpTo: UInt64,
-        expiresAt: Timestamp?,
-        of source: CommitSource
-    ) -> [Action] {
-        let opening = records[id]?.place?.opening
-        return [.close(id, .close(id, sentUpTo: sentUpTo, expiresAt: expiresAt, opening: opening), source)]
-    }
-
     /// Continues after the commit of ``Action/close(_:_:_:)``. If the commit failed, the store counts the session as
-    /// online until the session is opened again. This process still ends the session when it expires. If there are
-    /// several nodes, the commit is tried again.
+    /// online until a later commit succeeds (``closeUnclosed(now:)``) or the session is opened again. This
+    /// process still ends the session when it expires.
     mutating func closed(_ id: DurableSessionID, _ error: HermesError? = nil) -> [Action] {
         // The error `openedElsewhere` means that nothing was changed, because another node has opened the session
         // meanwhile.
@@ -361,6 +360,7 @@ struct DurableState {
         else { return [] }
         seat.phase = .vacant
         seats[record.key] = seat
+        if let error { keepUnclosed(id, error) }
         let actions = (error == nil ? changed(id) : []) + outdated(id)
         if let waiting = seat.waiting { return actions + open(record.key, waiting, in: seat) }
         // The client may have opened the session on another node by now.
@@ -369,7 +369,7 @@ struct DurableState {
 
     // MARK: Sessions that end
 
-    /// Ends expired sessions, and retries failed removals of sessions.
+    /// Ends expired sessions, and retries failed removals and failed closes of sessions.
     ///
     /// - Parameters:
     ///   - isClockConfirmed: whether the clock can be trusted. If not, sessions from an earlier process or from another
@@ -403,7 +403,7 @@ struct DurableState {
             actions += remove(id, evenIfReopened: false)
         }
         for id in again { setExpiry(of: id, to: now) }
-        return actions
+        return actions + closeUnclosed(now: now)
     }
 
     /// Marks a session as ended, so that it gets no more publications.
@@ -426,6 +426,7 @@ struct DurableState {
         if isCertain { markEnded(id) }
         records[id]?.isBeingRemoved = true
         setExpiry(of: id, to: nil)
+        unclosed.remove(id)
         let removal = Action.remove(
             id,
             sentUpTo: record.sentUpTo,
@@ -499,6 +500,7 @@ struct DurableState {
         absentSharing.remove(id)
         quota.add(sessions: -1, of: record.payer)
         setExpiry(of: id, to: nil)
+        unclosed.remove(id)
         records[id]?.load.hasEnded.store(true, ordering: .relaxed)
         records[id] = nil
     }
@@ -515,7 +517,7 @@ struct DurableState {
         if let expiresAt { inherited.set(id, dueAt: expiresAt) }
     }
 
-    private static let longAgo = Timestamp(rawValue: 0)
+    static let longAgo = Timestamp(rawValue: 0)
 
     // MARK: Subscriptions
 

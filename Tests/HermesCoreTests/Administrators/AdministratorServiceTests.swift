@@ -146,6 +146,28 @@ import Testing
         _ = try token(try await logIn())
     }
 
+    @Test func `a login whose second read fails ends with the error, and leaves no session`() async throws {
+        _ = try await self.service.create(name: "ann", role: .viewer, password: password)
+        let service = AdministratorService(
+            store: FailingCodeStore(store, failures: 0, failedRead: 2),
+            time: time,
+            throttle: LoginThrottle.Limits(failuresPerSource: 3, failuresPerAddress: 5),
+            passwordCost: PasswordHasher.Parameters(ln: 4, r: 8, p: 1)
+        )
+        func logIn() async throws -> AdministratorService.LoginResult {
+            try await service.logIn(
+                name: "ann",
+                password: password,
+                code: nil,
+                address: "192.0.2.1",
+                replacing: nil
+            )
+        }
+        #expect(await error { try await logIn() } == .storageUnavailable)
+        #expect(try await service.auditLog(before: nil, limit: 10).allSatisfy { !$0.event.isRefused })
+        _ = try token(try await logIn())
+    }
+
     @Test func `a second factor goes by the clock as it is set`() async throws {
         let service = AdministratorService(
             store: store,
@@ -205,13 +227,18 @@ import Testing
     }
 }
 
-/// A store that at first fails to record that codes of second factors are used.
+/// A store that at first fails to record that codes of second factors are used. One read of an administrator may fail,
+/// too.
 private final class FailingCodeStore: AdministratorStore {
     private let base: MemoryStore
     private let failures: Mutex<Int>
+    private let failedRead: Int
+    private let reads = Mutex(0)
 
-    init(_ base: MemoryStore, failures: Int) {
+    /// - Parameter failedRead: the number of the read that fails, from 1; 0 if all reads succeed.
+    init(_ base: MemoryStore, failures: Int, failedRead: Int = 0) {
         self.base = base
+        self.failedRead = failedRead
         self.failures = Mutex(failures)
     }
 
@@ -229,7 +256,12 @@ private final class FailingCodeStore: AdministratorStore {
     func administrators() async throws(HermesError) -> [Administrator] { try await base.administrators() }
 
     func administrator(_ name: AdministratorName) async throws(HermesError) -> Administrator? {
-        try await base.administrator(name)
+        let number = reads.withLock { reads in
+            reads += 1
+            return reads
+        }
+        if number == failedRead { throw HermesError(.storageUnavailable, "broken") }
+        return try await base.administrator(name)
     }
 
     func change(_ name: AdministratorName, _ change: AdministratorChange) async throws(HermesError) {

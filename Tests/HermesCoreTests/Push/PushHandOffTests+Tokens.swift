@@ -7,10 +7,12 @@ import Testing
 
 @testable import HermesCore
 
-/// A store that calls a function once: after it has read the devices with tokens, and before the reader gets them.
+/// A store that can call a function once: after it has read a user's devices with tokens, and before the reader gets
+/// them. It can also fail once, when it reads a page of the devices of all users.
 private final class InterruptedStore: PushTokenStore {
     private struct State {
         var interruption: (@Sendable () async -> Void)?
+        var pagesUntilFailure = 0
     }
 
     private let store: MemoryStore
@@ -20,8 +22,16 @@ private final class InterruptedStore: PushTokenStore {
 
     func afterReading(_ body: @escaping @Sendable () async -> Void) { state.withLock { $0.interruption = body } }
 
+    /// Lets the read of the page with this number fail. The first page from now on has the number 1.
+    func failPage(_ number: Int) { state.withLock { $0.pagesUntilFailure = number } }
+
     func devicesWithPushTokens(after owner: TokenOwner?, limit: Int) async throws(HermesError) -> [TokenOwner] {
-        try await store.devicesWithPushTokens(after: owner, limit: limit)
+        let fails = state.withLock { state in
+            state.pagesUntilFailure -= 1
+            return state.pagesUntilFailure == 0
+        }
+        if fails { throw HermesError(.storageUnavailable, "the disk failed") }
+        return try await store.devicesWithPushTokens(after: owner, limit: limit)
     }
 
     func devicesWithPushTokens(of user: UserID) async throws(HermesError) -> Set<DeviceID> {
@@ -98,6 +108,26 @@ extension PushHandOffTests {
         try await removeToken()
         try await tokens.forgetGone(of: person.user)
         #expect(try Set(tokens.devices(of: everybody).keys) == [user(1), user(3)])
+    }
+
+    @Test func `devices that a load finds before it fails are returned by the next load`() async throws {
+        let memory = MemoryStore()
+        try await addAccounts(1, to: memory)
+        let now = Timestamp(rawValue: 0)
+        let count = StoreSettings.maxPageEntries + 1
+        for number in 1...count {
+            let person = try principal(1, "device\(number)")
+            _ = try await memory.open(DeviceDescription(id: person.device), of: person.user, token: nil, now: now)
+            let token = PushToken(stored: .apns, text: "a\(number)", appID: "")
+            try await memory.setPushToken(token, of: person.device, person.user, shown: person.shown, now: now)
+        }
+        let store = InterruptedStore(memory)
+        let tokens = PushTokenService(store: store, time: ManualTime())
+        store.failPage(2)
+        #expect(await code { try await tokens.load() } == .storageUnavailable)
+        let found = try await tokens.load()
+        #expect(Set(found).count == count)
+        #expect(try await tokens.load().isEmpty)
     }
 
     @Test func `devices that log out and are removed leave nothing`() async throws {

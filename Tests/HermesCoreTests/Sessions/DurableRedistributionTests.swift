@@ -42,6 +42,58 @@ import Testing
         #expect(try await sessions.page(of: other.id).publications.count == 3)
     }
 
+    /// Waits until the store counts only `count` sessions as online.
+    private func untilOnline(_ count: Int) async throws {
+        while try await store.sessions().count(where: \.isOnline) != count {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+    }
+
+    /// Ends a connection while the store cannot record the end.
+    private func detachInVain(_ id: DurableSessionID, _ connection: RecordingConnection) async throws {
+        store.fail(1)
+        sessions.detach(id, connection, sentUpTo: 0, expiry: .seconds(86_400))
+        while sessions.statistics.commits.failedBatches == 0 {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+    }
+
+    @Test
+    func `after the store could not record a member's end, what waits still goes to another member`() async throws {
+        let (one, connection) = try await sessions.attached("one")
+        try await sessions.subscribed(one.id, Self.share, once)
+        for number in 1...3 { try await sessions.published("\(number)", to: "t") }
+        try await detachInVain(one.id, connection)
+        // This attachment is completed after the commit of the end has failed.
+        let (other, _) = try await sessions.attached("other")
+        try await sessions.subscribed(other.id, Self.share, once)
+        #expect(try await store.sessions().count(where: \.isOnline) == 2)
+        time.advance(by: .seconds(1))
+        sessions.expire(now: time.now())
+        try await untilOnline(1)
+        time.advance(by: .seconds(60))
+        sessions.expire(now: time.now())
+        try await untilHandedOver(3, by: sessions)
+        #expect(try await sessions.page(of: other.id).publications.count == 3)
+    }
+
+    @Test func `an end that the store could not record is not repeated once its session is open again`() async throws {
+        let (one, connection) = try await sessions.attached("one")
+        try await detachInVain(one.id, connection)
+        let (again, second) = try await sessions.attached("one")
+        #expect(again.id == one.id)
+        sessions.expire(now: time.now())
+        // This attachment is committed after everything that the call has submitted.
+        _ = try await sessions.attached("somebody else")
+        #expect(try await store.sessions().count(where: \.isOnline) == 2)
+        #expect(store.commits.joined().count(where: { if case .close = $0 { true } else { false } }) == 1)
+        // The end of the new connection is recorded as usual.
+        sessions.detach(one.id, second, sentUpTo: 0, expiry: .seconds(86_400))
+        try await untilOnline(1)
+    }
+
     @Test func `a member whose connection ends while a pass begins keeps what waits for its time`() async throws {
         let (one, connection) = try await sessions.attached("one")
         try await sessions.subscribed(one.id, Self.share, once)

@@ -274,6 +274,19 @@ import Testing
         await last.shutdown()
     }
 
+    @Test func `the next connection knows what was sent, though the store could not record it`() async throws {
+        let (opening, connection) = try await sessions.attached("a")
+        try await sessions.subscribed(opening.id, "t", once)
+        for number in 1...5 { try await sessions.published("\(number)", to: "t") }
+        store.fail(1)
+        sessions.detach(opening.id, connection, sentUpTo: 5, expiry: .seconds(60))
+        let (again, second) = try await sessions.attached("a")
+        #expect(again.isPresent)
+        #expect(again.sentUpTo == 5)
+        sessions.detach(again.id, second, sentUpTo: 5, expiry: .seconds(60))
+        #expect(try await sessions.attached("a", clean: true).opening.sentUpTo == 0)
+    }
+
     @Test
     func `a clock that is not confirmed ends no session of an earlier process`() async throws {
         let (old, connection) = try await sessions.attached("old", expiry: .seconds(30))

@@ -353,6 +353,22 @@ struct InboxJournalTests {
         try await server.stop()
     }
 
+    @Test func `counts that were taken are gone in the next run although their removal failed`() async throws {
+        let store = Failing()
+        var statistics = Hermes_V1_Statistics()
+        statistics.appVersion = "1.2"
+        try await Self.journal(store).keep(statistics)
+        let journal = try Self.journal(store)
+        let failures = Log<Void>()
+        journal.whenWriteFailed { failures.append(()) }
+        store.isFailing.withLockedValue { $0 = true }
+        #expect(journal.takeStatistics() == statistics)
+        #expect(failures.all.count == 1)
+        store.isFailing.withLockedValue { $0 = false }
+        #expect(await journal.flush())
+        #expect(try Self.journal(store).takeStatistics() == nil)
+    }
+
     @Test func `another account's login forgets the inbox, another epoch the place alone`() async throws {
         let store = MemoryLocalStore()
         let journal = try Self.journal(store)
