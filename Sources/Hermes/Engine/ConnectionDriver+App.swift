@@ -253,6 +253,9 @@ extension ConnectionDriver {
 
     var isStopped: Bool { if case .stopped = machine.state { true } else { false } }
 
+    /// The reason for which the state machine has stopped; nil if it has not stopped, or if the app closed the client.
+    package var stopReason: HermesClientError? { if case .stopped(let reason) = machine.state { reason } else { nil } }
+
     func requireStarted() throws {
         switch machine.state {
         case .idle: throw HermesClientError(.closed, "log in first")

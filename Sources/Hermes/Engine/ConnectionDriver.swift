@@ -349,9 +349,7 @@ extension ConnectionDriver {
         link.lost()
         inbound = ByteBuffer()
         outbound = ByteBuffer()
-        var error = lastError ?? HermesClientError(.connectionLost, "the connection was lost")
-        // The reason for which the server refuses the client for good says more.
-        if case .stopped(let reason?) = machine.state { error = reason }
+        let error = lastError ?? HermesClientError(.connectionLost, "the connection was lost")
         for entry in requests.connectionLost() { entry.waiter.resume(throwing: error) }
         failWriteWaiters(error)
         perform([])

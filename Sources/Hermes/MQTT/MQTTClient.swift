@@ -222,6 +222,9 @@ public final class MQTTClient: Sendable {
     ///
     /// - Throws: HermesClientError with the reason, unless the app closed the client; CancellationError.
     package func stopped() async throws { try await driver.waitUntilStopped() }
+
+    /// The reason for which the client has stopped; nil if it has not stopped, or if the app closed it.
+    package var stopReason: HermesClientError? { get async { await driver.stopReason } }
 }
 
 extension ConnectionDriver where Link == MQTTLink {

@@ -221,8 +221,8 @@ final class InboxJournal: Sendable {
     }
 
     /// Returns the stored counts and begins to remove them from the store. If the process is killed before their
-    /// upload, the counts are lost. They are counted twice only if the store cannot remove them before the process ends:
-    /// like every change, a removal that fails is tried again.
+    /// upload, the counts are lost. A removal that fails is tried again. If none succeeds before the process ends, the
+    /// counts are uploaded twice.
     func takeStatistics() -> Hermes_V1_Statistics? {
         let statistics = state.withLockedValue { state -> Hermes_V1_Statistics? in
             guard let statistics = state.statistics else { return nil }

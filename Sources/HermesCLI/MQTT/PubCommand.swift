@@ -157,12 +157,13 @@ struct PubCommand: AsyncParsableCommand {
         _ run: MQTTCommandRun
     ) async throws {
         let connection = await client.connectionNumber
-        try await publish(message, publisher)
-        // The server answers the ping after it has read everything that was sent before.
         do {
+            try await publish(message, publisher)
+            // The server answers the ping after it has read everything that was sent before.
             try await client.ping()
         } catch let error as HermesClientError {
-            throw Self.loss(error, run)
+            // If the server has refused the client for good, its reason says more than the loss of the connection.
+            throw Self.loss(await client.stopReason ?? error, run)
         }
         guard await client.connectionNumber == connection else {
             throw ClientFailure("the connection was lost: some messages may be lost; to prevent this, use -q 1")

@@ -12,8 +12,8 @@ import Synchronization
 ///
 /// Reads wait in one of three gates (``ReadGate``). Two gates are for logins and registrations. Their reads take turns
 /// by address, or by account if the account is already known. They never wait for the pages that other callers read.
-/// One of these two gates is only for the states of accounts whose clients log in. The third gate is for all other reads, which
-/// take turns by account.
+/// One of these two gates is only for the states of accounts whose clients log in. The third gate is for all other
+/// reads, which take turns by account.
 package final class AccountService: Sendable {
     /// Ends those connections of an account that are logged in and have no inbox. The second argument is the name
     /// (``NickName/key``) that the account had until now. The name is used only if the account was renamed, disabled or
@@ -23,9 +23,9 @@ package final class AccountService: Sendable {
     let store: any AccountStore
     let messages: any MessageStore
     let reads: ReadGate
-    /// The gate for the states of accounts whose clients log in or register. Several reads run at once, so that the store can run them
-    /// together. The gate refuses no reads, because each connection has at most one login or registration under way,
-    /// and the number of connections is limited.
+    /// The gate for the states of accounts whose clients log in or register. Several reads run at once, so that the
+    /// store can run them together. The gate refuses no reads, because each connection has at most one login or
+    /// registration under way, and the number of connections is limited.
     let standings = ReadGate(maxRunning: ReadGate.maxSharedReads, maxWaiting: .max)
     /// The gate for the other reads of logins and registrations. It also refuses no reads.
     let logins = ReadGate(maxRunning: 2, maxWaiting: .max)

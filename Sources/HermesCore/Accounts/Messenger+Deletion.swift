@@ -8,11 +8,10 @@ extension Messenger {
     /// First the account is disabled, so that nobody is logged in when the account is deleted. The account's MQTT
     /// sessions end, and messages of shared subscriptions that waited for these sessions go to other members. The
     /// account is then deleted in one or more commits, depending on its size (``AccountDeletions``). If one of these
-    /// commits fails, the call throws, but the server repeats the commit and completes the deletion by itself. This is
-    /// true even if the account is enabled meanwhile. If the server stops before the first of these commits has
-    /// succeeded, the account stays disabled, and the call can be repeated. This is also true if the end of the MQTT
-    /// sessions fails. The last commit reserves the name (``KeptName``): nobody can take the name while publications
-    /// are retained below `user/NAME/`.
+    /// commits fails, the call throws, but the server repeats the commit and completes the deletion by itself, even if
+    /// the account is enabled meanwhile. If the server stops before the first of these commits has succeeded, or if the
+    /// MQTT sessions cannot be ended, the account stays disabled, and the call can be repeated. The last commit reserves
+    /// the name (``KeptName``): nobody can take the name while publications are retained below `user/NAME/`.
     ///
     /// - Throws: `.notFound`, `.overloaded`, `.storageUnavailable`, `.shuttingDown`.
     package func deleteAccount(_ user: UserID) async throws(HermesError) {

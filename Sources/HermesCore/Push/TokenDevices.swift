@@ -63,6 +63,7 @@ struct TokenDevices {
     ///   the user was added after that, nothing is removed. If `mark` is nil, the devices are removed in any case.
     mutating func remove(of user: UserID, since mark: UInt64? = nil, where isGone: (DeviceID) -> Bool) {
         guard var own = known[user], mark.map({ own.lastAddition <= $0 }) ?? true else { return }
+        for device in own.devices where isGone(device) { found.remove(DeviceKey(user, device)) }
         own.devices.removeAll(where: isGone)
         known[user] = own.devices.isEmpty ? nil : own
     }

@@ -87,9 +87,11 @@ extension DurableSessions {
         _ parts: DurableFilterParts<Element>,
         bytes: Int,
         of source: CommitSource,
+        isUrgent: Bool = false,
         _ completion: @escaping @Sendable (FilterChange) -> Void
     ) {
-        committer.submit(parts, bytes: bytes, rows: DurableState.filtersAtOnce, of: source) { result in
+        let rows = DurableState.filtersAtOnce
+        committer.submit(parts, bytes: bytes, rows: rows, of: source, isUrgent: isUrgent) { result in
             completion(FilterChange(done: parts.done, error: result.error))
         }
     }

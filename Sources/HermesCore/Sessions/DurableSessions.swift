@@ -370,10 +370,13 @@ package final class DurableSessions: Sendable {
     /// Removes subscriptions, by their filters. After `completion` is called with success, nothing more is queued for
     /// them. If there are many subscriptions, they are removed in parts. After an error, the first subscriptions may
     /// have been removed, and `completion` gets their number.
+    ///
+    /// - Parameter isUrgent: whether the removal is accepted even if too many operations wait.
     package func unsubscribe(
         _ id: DurableSessionID,
         _ filters: [String],
         source: CommitSource = .server,
+        isUrgent: Bool = false,
         completion: @escaping @Sendable (FilterChange) -> Void
     ) {
         guard id.isStored, !filters.isEmpty else { return completion(FilterChange(done: filters.count)) }
@@ -386,7 +389,8 @@ package final class DurableSessions: Sendable {
             }
             perform(actions)
         }
-        submit(parts, bytes: filters.reduce(512) { $0 + $1.utf8.count + 32 }, of: source) { [self] change in
+        let bytes = filters.reduce(512) { $0 + $1.utf8.count + 32 }
+        submit(parts, bytes: bytes, of: source, isUrgent: isUrgent) { [self] change in
             confirmed(id) { completion(change) }
         }
     }

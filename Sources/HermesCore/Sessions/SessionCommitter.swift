@@ -148,6 +148,7 @@ final class SessionCommitter: Sendable {
     /// - Parameters:
     ///   - bytes: the approximate memory of all parts.
     ///   - rows: the number of rows that one part writes.
+    ///   - isUrgent: as for ``submit(_:of:isUrgent:_:)``.
     ///   - completion: called once, with the outcome of the last part, or with the error that ended the operation
     ///     earlier.
     func submit(
@@ -155,11 +156,13 @@ final class SessionCommitter: Sendable {
         bytes: Int,
         rows: Int,
         of source: CommitSource,
+        isUrgent: Bool = false,
         _ completion: @escaping Completion
     ) {
         let pending = Pending(work: .parts(parts), completion: completion)
         do throws(HermesError) {
-            try queue.submit(pending, bytes: bytes, partCost: rows * Self.rowCost, source: source)
+            let cost = rows * Self.rowCost
+            try queue.submit(pending, bytes: bytes, partCost: cost, source: source, isUrgent: isUrgent)
         } catch {
             completion(.failure(error))
         }

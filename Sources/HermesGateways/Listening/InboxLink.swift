@@ -283,7 +283,7 @@ package final class InboxLink {
             connection.listener.noteFailedRead(of: "an inbox", error, now: messenger.time.uptime())
             handle(.pageFailed)
             let loop = connection.loop.eventLoop.assumeIsolated()
-            loop.scheduleTask(in: retryPause.next()) { [self] in handle(.retryDue) }
+            loop.scheduleTask(in: retryPause.next(after: error)) { [self] in handle(.retryDue) }
         }
     }
 }

@@ -100,8 +100,8 @@ package final class ListenerState: Sendable {
     /// Whether new connections are refused.
     var isDraining: Bool { openConnections.withLock { $0.isDraining } }
 
-    /// Logs that a connection could not read from the store. There is at most one line a minute for each kind of read and
-    /// each error, because very many reads fail while the store fails.
+    /// Logs that a connection could not read from the store. There is at most one line a minute for each kind of read
+    /// and each error, because very many reads fail while the store fails.
     ///
     /// - Parameters:
     ///   - what: what could not be read.

@@ -289,7 +289,11 @@ extension MQTTConnection {
             let now = environment.messenger.time.uptime()
             connection.listener.noteFailedRead(of: "a session's queue", error, now: now)
             let loop = connection.loop.eventLoop.assumeIsolated()
-            loop.scheduleTask(in: durable.retryPause.next()) { [self] in sendQueued() }
+            durable.mustWaitForRetry = true
+            loop.scheduleTask(in: durable.retryPause.next(after: error)) { [self] in
+                durable.mustWaitForRetry = false
+                sendQueued()
+            }
         }
     }
 

@@ -35,7 +35,7 @@ extension MQTTConnection {
             return true
         }
         close(topic, of: client, wider)
-        end(equal, of: client)
+        end(equal, of: client, by: expulsion)
         tellRemoval(from: expulsion.room)
         return true
     }
@@ -48,19 +48,30 @@ extension MQTTConnection {
         refilter(client)
     }
 
-    private func end(_ ended: [(text: TopicText, held: MQTTHeldSubscription)], of client: MQTTClientState) {
+    private func end(
+        _ ended: [(text: TopicText, held: MQTTHeldSubscription)],
+        of client: MQTTClientState,
+        by expulsion: RoomExpulsion
+    ) {
         guard !ended.isEmpty else { return }
         for (text, _) in ended { client.subscriptions.end(text) }
         endSubscriptions(ended.map(\.held), of: client)
         guard client.durable != nil, let link = client.link, let id = link.id else { return }
-        endStored(ended.map(\.text.rawValue), of: id, by: link.source)
+        endStored(ended.map(\.text.rawValue), of: id, paidBy: link.source, expulsion)
     }
 
-    /// Ends subscriptions to a room in the store.
-    private func endStored(_ filters: [String], of id: DurableSessionID, by source: CommitSource) {
+    /// Ends subscriptions to a room in the store. If one account is removed, its own flood of operations must not make
+    /// the server refuse this operation.
+    private func endStored(
+        _ filters: [String],
+        of id: DurableSessionID,
+        paidBy source: CommitSource,
+        _ expulsion: RoomExpulsion
+    ) {
         guard !filters.isEmpty else { return }
         let logger = connection.listener.logger
-        environment.messenger.durable.unsubscribe(id, filters, source: source) { change in
+        let isUrgent = expulsion.account != nil
+        environment.messenger.durable.unsubscribe(id, filters, source: source, isUrgent: isUrgent) { change in
             // If the store fails, the subscription returns with the client's next connection. Until then the room stays
             // closed.
             guard let error = change.error else { return }
@@ -161,7 +172,7 @@ extension MQTTConnection {
     ) -> Bool {
         let topic = expulsion.room.topic
         let matching = link.restored.map(\.filter).filter { Self.matches($0, expulsion.room) }
-        endStored(matching.filter { Self.filter($0, equals: topic) }, of: id, by: link.source)
+        endStored(matching.filter { Self.filter($0, equals: topic) }, of: id, paidBy: link.source, expulsion)
         return !matching.isEmpty
     }
 }

@@ -41,6 +41,8 @@ final class MQTTDurableQueue {
     /// The numbers of messages for which PUBREL must still be sent again, in ascending order.
     var releasesLeft: ArraySlice<UInt64> = []
     var isLoading = false
+    /// Whether the store has failed and is read again only after a pause.
+    var mustWaitForRetry = false
     var retryPause = RetryPause()
     /// The number of messages that wait to move to other members of their shared subscriptions.
     var leaving = 0
@@ -104,14 +106,16 @@ final class MQTTDurableQueue {
     func next(notAbove most: UInt64) -> Next {
         let first = waiting.first?.seq
         if let release = releasesLeft.first, first.map({ $0 > release }) ?? true {
-            guard known >= release || first != nil else { return .load(after: known) }
+            guard known >= release || first != nil else { return load() }
             guard release <= most else { return .nothing }
             releasesLeft.removeFirst()
             return .release(release)
         }
-        guard let first else { return known < head ? .load(after: known) : .nothing }
+        guard let first else { return known < head ? load() : .nothing }
         return first <= most ? .publication : .nothing
     }
+
+    private func load() -> Next { mustWaitForRetry ? .nothing : .load(after: known) }
 
     /// Removes and returns the message that ``next(notAbove:)`` has announced.
     func takeFirst() -> QueuedPublication {

@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// State: a `Mutex` around the waiting reads; nothing is called while it is locked.
 final class SharedReads: Sendable {
-    /// A read that waits. It is called once, with the snapshot or with the error that prevented the snapshot, and passes
+    /// A read that waits. It is called once, with the snapshot or with the error that prevented the snapshot. It passes
     /// the result to its caller.
     private typealias Read = @Sendable (Result<Database, any Error>) -> Void
 
@@ -24,7 +24,7 @@ final class SharedReads: Sendable {
     static let maxReaders = 2
     /// With this many waiting reads, a second reader starts.
     private static let readsOfOneReader = 4
-    /// The largest number of reads on one snapshot.
+    /// The largest number of reads that one reader takes at once. Another reader can run the rest.
     private static let maxTogether = 64
     /// The number of snapshots after which a reader goes back to the pool, which may be waiting for it to close.
     private static let maxSnapshots = 16
@@ -69,8 +69,19 @@ final class SharedReads: Sendable {
                 }
                 startReader()
             case .failure(let error):
+                guard isLastReader() else { return }
                 while let reads = next() { for read in reads { read(.failure(error)) } }
             }
+        }
+    }
+
+    /// Whether there is no other reader that runs the waiting reads. If there is one, the caller does not count as a
+    /// reader any more.
+    private func isLastReader() -> Bool {
+        state.withLock { state in
+            guard state.readers > 1 else { return true }
+            state.readers -= 1
+            return false
         }
     }
 
@@ -87,8 +98,8 @@ final class SharedReads: Sendable {
         }
     }
 
-    /// Runs reads on a new snapshot, which contains all that was committed before the reads were requested. If the reads
-    /// take long, the remaining ones wait for the next snapshot, because an old snapshot keeps the log from being
+    /// Runs reads on a new snapshot, which contains all that was committed before the reads were requested. If the
+    /// reads take long, the remaining ones wait for the next snapshot, because an old snapshot keeps the log from being
     /// written back.
     private func run(_ reads: [Read], on db: Database) {
         var done = 0

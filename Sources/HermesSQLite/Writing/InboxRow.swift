@@ -94,9 +94,10 @@ extension SQLiteStore {
         isShared: Bool = false,
         _ body: @escaping @Sendable (Database) throws -> Value
     ) async throws(HermesError) -> Value {
+        func query() async throws -> Value { try await isShared ? sharedReads.read(body) : pool.read(body) }
         let user: UserID
         do {
-            return try await (isShared ? sharedReads.read(body) : pool.read(body))
+            return try await query()
         } catch let damaged as DamagedInbox {
             user = damaged.user
         } catch {
@@ -114,7 +115,7 @@ extension SQLiteStore {
             }
         }
         do {
-            return try await (isShared ? sharedReads.read(body) : pool.read(body))
+            return try await query()
         } catch {
             throw failure(error)
         }

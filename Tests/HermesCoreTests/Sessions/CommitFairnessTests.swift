@@ -84,6 +84,25 @@ import Testing
         await sessions.shutdown()
     }
 
+    @Test func `who has much waiting cannot prevent an urgent end of its subscriptions`() async throws {
+        let sessions = sessions(CommitLimits(maxWaiting: 800, maxWaitingBytes: 1 << 20, maxBatch: 10))
+        let key = SessionKey(owner: .subject("eve"), clientID: "x")
+        let opened = try store.base.commit([.open(key, clean: true, expiry: nil)], now: Timestamp(rawValue: 1))
+        guard case .opened(let session)? = opened.first else { throw HermesError(.internalError, "no session") }
+        store.close()
+        defer { store.letThrough(1000) }
+        for number in 0..<200 { sessions.retain(try publication("f/\(number)"), source: flooder) }
+        let ordinary = Collector<FilterChange>()
+        sessions.unsubscribe(session.id, ["room/a"], source: flooder) { ordinary.add($0) }
+        #expect(await ordinary.next(1).first?.error?.code == .overloaded)
+        let urgent = Collector<FilterChange>()
+        sessions.unsubscribe(session.id, ["room/a"], source: flooder, isUrgent: true) { urgent.add($0) }
+        store.letThrough(1000)
+        let change = try #require(await urgent.next(1).first)
+        #expect(change.error == nil && change.done == 1)
+        await sessions.shutdown()
+    }
+
     @Test func `a transaction that takes only a part leaves the rest to the next`() async throws {
         let sessions = sessions(CommitLimits(acknowledgementDelay: .seconds(3600)))
         var ids: [DurableSessionID] = []
