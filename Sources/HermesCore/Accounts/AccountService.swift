@@ -340,7 +340,7 @@ package final class AccountService: Sendable {
         guard entry.seq > 0 else { return true }
         // Expired entries that are still stored count, too.
         let page = try await logins.turn(of: .account(user)) { () async throws(HermesError) in
-            try await messages.entries(of: user, after: min(entry.seq - 1, UInt64(Int64.max)), limit: 1)
+            try await messages.entries(of: user, after: InboxRequests.storable(entry.seq - 1), limit: 1)
         }
         guard entry.seq <= page.position.head else { return false }
         guard let stored = page.entries.first, stored.seq == entry.seq else { return true }

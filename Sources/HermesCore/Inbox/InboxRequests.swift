@@ -328,7 +328,7 @@ package final class InboxRequests: Sendable {
     }
 
     /// Limits a seq to the signed 64-bit numbers of stores. No real seq comes near this limit.
-    private static func storable(_ seq: UInt64) -> UInt64 { min(seq, UInt64(Int64.max)) }
+    static func storable(_ seq: UInt64) -> UInt64 { min(seq, UInt64(Int64.max)) }
 }
 
 extension InboxReply {
